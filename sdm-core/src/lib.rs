@@ -1,0 +1,13 @@
+//! The tree: it carries commands from a front-end to any set of tasks and merged answers back,
+//! and knows nothing of what they mean.
+
+pub mod aggregate;
+pub mod ids;
+pub mod limits;
+pub mod message;
+pub mod outcome;
+pub mod topology;
+
+pub use aggregate::Merge;
+pub use ids::{Attempt, CommandId, Epoch, ServerId, SessionId};
+pub use outcome::{Failure, Outcome};

@@ -1,0 +1,36 @@
+//! Every bound of the tree, by name.
+
+use std::time::Duration;
+
+/// The longest frame, in bytes: what one message may cost a member before it is complete.
+pub const FRAME_BYTES_MAX: usize = 16 << 20;
+/// The longest payload of one answer class, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
+/// The most distinct answers kept apart per command; the rest is one `others` class.
+pub const CLASSES_MAX: usize = 4096;
+/// The most blocks in one message.
+pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
+/// The most commands open at once in a member.
+pub const OPEN_COMMANDS_MAX: usize = 1024;
+/// The most bytes of cached answers a server keeps for repeats.
+pub const REPLY_CACHE_BYTES_MAX: usize = 8 << 20;
+/// The most servers in one session.
+pub const SERVERS_MAX: u32 = 4 << 20;
+/// The most addresses that one server may announce.
+pub const ADDRESSES_MAX: usize = 16;
+/// The most children of one member.
+pub const CHILDREN_MAX: usize = 65_536;
+/// The most connections that wait for their handshake at once.
+pub const STRANGERS_MAX: usize = 64;
+/// How long a connection may take for its handshake.
+pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
+/// How many ports above the base one a server tries.
+pub const PORT_TRIES_MAX: u16 = 256;
+/// A chunk of bulk data, in bytes: a control message waits behind one at most.
+pub const BULK_CHUNK_BYTES_MAX: usize = 32 << 10;
+/// Bytes of bulk data that may be under way on one link without being granted anew.
+pub const BULK_WINDOW_BYTES: u32 = 256 << 10;
+/// A peer quiet for this long is asked for a sign of life.
+pub const PING_AFTER: Duration = Duration::from_secs(2);
+/// How many unanswered pings make a peer silent.
+pub const PINGS_UNANSWERED_MAX: u32 = 3;

@@ -1,0 +1,111 @@
+//! What carries commands out: gdb, or a script in tests.
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_idset::{IdSet, TaskId};
+
+use crate::{Command, Event, Failure, Reply};
+
+/// Drives the tasks of one server.
+///
+/// Sans-I/O towards its owner: the owner calls one `handle_*` or [`Backend::execute`], then drains
+/// [`Backend::poll_interest`] and [`Backend::poll_output`] to `None`, then sleeps until a
+/// descriptor is ready or [`Backend::poll_timeout`] has passed. `now` never goes backward.
+///
+/// Every task of `tasks` is answered exactly once per [`Backend::execute`]; commands of one task
+/// are begun in the order given, urgent ones first. The owner never executes an id twice.
+pub trait Backend {
+    /// Begins a command on tasks of this server.
+    fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command);
+
+    /// Gives up a command: what is still unanswered is answered `cancelled`. An open run is left
+    /// running and its later stop becomes an event.
+    fn cancel(&mut self, now: Instant, id: CommandId);
+
+    /// The next answer or event, if any.
+    fn poll_output(&mut self) -> Option<BackendOutput>;
+
+    /// The next change of the descriptors to watch, if any.
+    fn poll_interest(&mut self) -> Option<InterestChange> {
+        None
+    }
+
+    /// A watched descriptor is ready, or was closed by the other side. Spurious calls do no harm;
+    /// the backend reads until it would block (descriptors may be watched edge-triggered).
+    fn handle_ready(&mut self, now: Instant, fd: RawFd) {
+        let _ = (now, fd);
+    }
+
+    /// When [`Backend::handle_timeout`] wants to be called.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time of [`Backend::poll_timeout`] has come.
+    fn handle_timeout(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// While true, the program's output is not read: the tree has no credit for it. When it
+    /// becomes false again the backend reads what waits, ready or not.
+    fn set_output_paused(&mut self, now: Instant, paused: bool) {
+        let _ = (now, paused);
+    }
+
+    /// Begins the end: every task is killed or detached as `policy` says, every gdb ended.
+    fn shut_down(&mut self, now: Instant, policy: EndPolicy);
+
+    /// True once nothing of ours is left behind the backend.
+    fn is_down(&self) -> bool;
+}
+
+/// An answer or an event of a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BackendOutput {
+    /// What became of a command on one task.
+    Answer {
+        /// Which command.
+        id: CommandId,
+        /// Whose answer.
+        task: TaskId,
+        /// The answer.
+        result: Result<Reply, Failure>,
+    },
+    /// Something unasked.
+    Event {
+        /// Whose.
+        task: TaskId,
+        /// What.
+        event: Event,
+    },
+}
+
+/// What to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterestChange {
+    /// Watch this descriptor (again) for what is given here.
+    Watch {
+        /// The descriptor, open and non-blocking.
+        fd: RawFd,
+        /// Call back when there is something to read, or the end.
+        readable: bool,
+        /// Call back when there is room to write.
+        writable: bool,
+    },
+    /// Stop watching; given before the descriptor is closed.
+    Forget {
+        /// The descriptor.
+        fd: RawFd,
+    },
+}
+
+/// What happens to the tasks at the end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndPolicy {
+    /// Kill what was started, detach what was attached.
+    KillStarted,
+    /// Detach everything: started programs run on.
+    Detach,
+}

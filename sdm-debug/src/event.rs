@@ -1,0 +1,83 @@
+//! What tasks say unasked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::reply::Stop;
+
+/// Something that no command asked for.
+///
+/// The list is only appended to: its order is the wire form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// The program printed. Bulk lane; in order within a task and stream.
+    Output {
+        /// Where.
+        stream: Stream,
+        /// What: whole lines where the program prints lines.
+        bytes: Vec<u8>,
+    },
+    /// No more output will come on this stream. Bulk lane.
+    OutputEnd {
+        /// Which.
+        stream: Stream,
+    },
+    /// The task stopped and no run was open.
+    Stopped(Stop),
+    /// The program ended and no run was open.
+    Exited {
+        /// Its exit code.
+        code: i32,
+    },
+    /// A signal ended the program and no run was open.
+    Signalled {
+        /// The signal's name.
+        signal: String,
+    },
+    /// A signal went through to the program; it runs on.
+    SignalPassed {
+        /// The signal's name.
+        name: String,
+    },
+    /// The task's gdb is gone; what it said last.
+    GdbDied {
+        /// How it ended.
+        text: String,
+    },
+    /// How far the start is.
+    Progress(Phase),
+    /// A pending breakpoint found its place.
+    BreakpointPlaced(crate::reply::BreakpointPlace),
+    /// Something a person should know, in words.
+    Notice {
+        /// The words: lower case, no full stop.
+        text: String,
+    },
+}
+
+/// A stream of the program's own output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// The phases of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// gdb is up.
+    Gdb,
+    /// gdb has read the program's symbols.
+    Symbols,
+    /// The program runs towards `main`.
+    Running,
+}
+
+impl Event {
+    /// True for what flows against credit on the bulk lane.
+    #[must_use]
+    pub fn is_bulk(&self) -> bool {
+        matches!(self, Self::Output { .. } | Self::OutputEnd { .. })
+    }
+}

@@ -1,0 +1,18 @@
+//! The debug protocol carried by the tree: commands, answers, events, task states, and the trait
+//! of the backends that carry them out.
+//!
+//! Everything here is data and pure functions: no process, no socket, no clock.
+
+pub mod backend;
+pub mod command;
+pub mod event;
+pub mod reply;
+pub mod state;
+pub mod wire;
+
+pub use backend::{Backend, BackendOutput, EndPolicy, InterestChange};
+pub use command::Command;
+pub use event::Event;
+pub use reply::Reply;
+pub use sdm_core::outcome::{Failure, FailureCode};
+pub use state::TaskState;
