@@ -2,6 +2,7 @@
 //! and knows nothing of what they mean.
 
 pub mod aggregate;
+pub mod config;
 pub mod ids;
 pub mod limits;
 pub mod message;
@@ -9,5 +10,6 @@ pub mod outcome;
 pub mod topology;
 
 pub use aggregate::Merge;
+pub use config::Config;
 pub use ids::{Attempt, CommandId, Epoch, ServerId, SessionId};
 pub use outcome::{Failure, Outcome};

@@ -1,1 +1,202 @@
-//! Messages.
+//! The messages of the tree. Their bytes are in [`crate::frame`]; nothing here is `usize`.
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use crate::config::Config;
+use crate::ids::{Attempt, CommandId, ServerId};
+
+/// Which of the two lanes of a link a message takes. Order holds within a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Commands, answers, events: never blocked, bounded by the number of open commands.
+    Control,
+    /// Program output and input: flows against byte credit granted hop by hop.
+    Bulk,
+}
+
+/// What travels between two members of the tree.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Message {
+    /// Down: who you are, who is below you, how the session works.
+    Init(Box<Init>),
+    /// Down: something to do, for a set of tasks.
+    Command(Command),
+    /// Down: give up a command.
+    Cancel(CommandId),
+    /// Down: the session is over; nothing may be left.
+    End(EndPolicy),
+    /// Up: answers to one command, merged.
+    Answer(Answer),
+    /// Up: things that nobody asked for, merged.
+    Event(Event),
+    /// Up: tasks that came into reach, or fell out of it.
+    Reach(ReachChange),
+}
+
+impl Message {
+    /// The lane that the message takes.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Command(command) => command.lane,
+            Self::Event(event) => event.lane,
+            _ => Lane::Control,
+        }
+    }
+}
+
+/// The initialisation of a child ("PTP new SDM, Initialization", steps 3 to 9).
+///
+/// It is command [`CommandId::INIT`]: every task behind the child answers it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Init {
+    /// Limits, time-outs and policies, the same for the whole session.
+    pub config: Config,
+    /// The child's subtree in preorder; the first entry is the child itself.
+    pub slice: Vec<PlanEntry>,
+}
+
+/// One member in a plan: a tree written in preorder.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlanEntry {
+    /// Who.
+    pub server: ServerId,
+    /// How many entries its subtree has, itself included: 1 or more.
+    pub subtree_count: u32,
+    /// The tasks that it owns; none for the master.
+    pub tasks: IdSet,
+    /// The host it runs on, as it calls itself.
+    pub host: String,
+    /// Where it listens, best first: numeric `tcp://address:port`.
+    pub addresses: Vec<String>,
+}
+
+/// Something for a set of tasks to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Command {
+    /// Its name.
+    pub id: CommandId,
+    /// How often this subtree has been sent it, from 0.
+    pub attempt: Attempt,
+    /// For whom.
+    pub destination: IdSet,
+    /// Which lane it takes.
+    pub lane: Lane,
+    /// When answers go up.
+    pub sync: SyncPolicy,
+    /// How answers merge: the number of a rule, 0 by equality.
+    pub rule: u16,
+    /// The rule's parameters.
+    pub rule_params: Bytes,
+    /// Commands below this id will not be repeated, but for those of `open`.
+    pub settled_below: CommandId,
+    /// Commands below `settled_below` that are still open.
+    pub open: Vec<CommandId>,
+    /// What to do, opaque to the tree.
+    pub payload: Bytes,
+}
+
+/// When the answers of a command go up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncPolicy {
+    /// Once, when all behind a node have spoken.
+    WaitForAll,
+    /// Once, when all have spoken or the time is over: a leaf waits this long, a node above longer
+    /// by a grace per height. Who is missing is named; later answers follow.
+    TimeOut {
+        /// What a leaf waits, in milliseconds.
+        ms: u32,
+    },
+    /// As they come, gathered for the event window: for run control.
+    DontWait,
+}
+
+/// How an answer came out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Status {
+    /// The payload is the answer.
+    Ok,
+    /// The payload is an encoded [`crate::Failure`].
+    Failed,
+    /// Too many distinct answers: only the set is kept, the payload is empty.
+    Others,
+}
+
+/// One distinct answer and all who gave it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Block {
+    /// How it came out.
+    pub status: Status,
+    /// Who gave it.
+    pub sources: IdSet,
+    /// The answer.
+    pub payload: Bytes,
+}
+
+/// Merged answers to one command; each source is in one block of one answer only.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// To which command.
+    pub id: CommandId,
+    /// To which attempt.
+    pub attempt: Attempt,
+    /// The answers: what is new since the last one.
+    pub blocks: Vec<Block>,
+    /// Who has not answered in time, and what is known of why.
+    pub missing: Vec<(IdSet, String)>,
+    /// Whose server is gone.
+    pub lost: IdSet,
+}
+
+/// Merged events.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// Output takes the bulk lane, everything else control.
+    pub lane: Lane,
+    /// How long the oldest of them has been under way, in microseconds: the merging window is a
+    /// budget for the whole way up.
+    pub age_us: u32,
+    /// Distinct events in order; a source may stand in several, then their order is its order.
+    pub blocks: Vec<EventBlock>,
+}
+
+/// One distinct event and all it happened to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventBlock {
+    /// To whom.
+    pub sources: IdSet,
+    /// What, opaque to the tree.
+    pub payload: Bytes,
+}
+
+/// Tasks whose reachability changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReachChange {
+    /// Which.
+    pub tasks: IdSet,
+    /// How it is now.
+    pub health: Health,
+    /// Who says so of whom, for a person: `server 3 (host n1): connection reset`.
+    pub why: String,
+}
+
+/// Whether a task can be reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Health {
+    /// Its server answers.
+    Reachable,
+    /// Its server has not been heard for a while.
+    Silent,
+    /// Its server is gone.
+    Lost,
+}
+
+/// What becomes of the processes at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndPolicy {
+    /// Kill what was started, detach what was attached.
+    KillStarted,
+    /// Leave everything running.
+    Detach,
+}

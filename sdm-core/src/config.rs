@@ -1,0 +1,56 @@
+//! What holds for a whole session; the initialisation command carries it to every member.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::limits;
+use crate::message::EndPolicy;
+
+/// Limits, time-outs and policies of a session. Durations are whole milliseconds on the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// How long a server may take to be reached at start-up.
+    pub start_wait: Duration,
+    /// What a node at height h waits longer than a leaf, times h.
+    pub grace: Duration,
+    /// How long events may be gathered on their whole way up.
+    pub event_window: Duration,
+    /// A peer quiet for this long is asked for a sign of life.
+    pub ping_after: Duration,
+    /// How many unanswered pings make a peer silent.
+    pub pings_unanswered_max: u32,
+    /// How long a lost server may take to come back.
+    pub rejoin_wait: Duration,
+    /// How long a member without a parent waits for a new one.
+    pub orphan_wait: Duration,
+    /// Bytes of bulk data that may be under way on one link without being granted anew.
+    pub bulk_window_bytes: u32,
+    /// The most distinct answers kept apart per command.
+    pub classes_max: u32,
+    /// True where a start with some servers missing goes on.
+    pub partial: bool,
+    /// What becomes of the processes when the session is lost.
+    pub on_lost: EndPolicy,
+    /// What the backends need, opaque to the tree.
+    pub backend: Bytes,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            start_wait: Duration::from_secs(60),
+            grace: Duration::from_millis(200),
+            event_window: Duration::from_millis(5),
+            ping_after: limits::PING_AFTER,
+            pings_unanswered_max: limits::PINGS_UNANSWERED_MAX,
+            rejoin_wait: Duration::from_secs(10),
+            orphan_wait: Duration::from_secs(5),
+            bulk_window_bytes: limits::BULK_WINDOW_BYTES,
+            classes_max: 1024,
+            partial: false,
+            on_lost: EndPolicy::KillStarted,
+            backend: Bytes::new(),
+        }
+    }
+}
