@@ -1,1 +1,4 @@
-//! To come.
+//! The front-end of SDM as a library: start a session, send commands to sets of tasks, receive
+//! what they answer, merged.
+
+pub mod session;

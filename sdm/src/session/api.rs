@@ -1,0 +1,109 @@
+//! What the commands of the front-end need of a session, apart from how it is carried out.
+
+use std::time::Duration;
+
+use sdm_core::message::Health;
+use sdm_core::{CommandId, ids::SessionId};
+use sdm_debug::{Command, Event, Failure, Reply};
+use sdm_idset::IdSet;
+
+/// How a command is sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SendOptions {
+    /// How long a leaf waits before who is missing is named; absent: as long as it takes.
+    pub timeout: Option<Duration>,
+    /// The merge rule: 0 merges by equality.
+    pub rule: u16,
+    /// The rule's parameters.
+    pub rule_params: Vec<u8>,
+}
+
+/// One distinct answer and all who gave it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Who.
+    pub tasks: IdSet,
+    /// What.
+    pub answer: ClassAnswer,
+}
+
+/// A distinct answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClassAnswer {
+    /// The answer.
+    Reply(Reply),
+    /// The output of a merge rule.
+    Merged(Vec<u8>),
+    /// It failed.
+    Failed(Failure),
+    /// Too many distinct answers to keep apart.
+    Others,
+}
+
+/// What a session says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionEvent {
+    /// New answers to a command, each source once over the whole command.
+    Answer {
+        /// To which.
+        id: CommandId,
+        /// One per distinct answer.
+        classes: Vec<Class>,
+        /// Who did not answer in time and why; an answer can still follow.
+        missing: Vec<(IdSet, String)>,
+        /// Whose server is gone.
+        lost: IdSet,
+        /// True where these had been named missing or lost before.
+        late: bool,
+    },
+    /// No destination of the command is open any more.
+    Complete {
+        /// Which.
+        id: CommandId,
+    },
+    /// Things that nobody asked for, in order.
+    Events(Vec<(IdSet, Event)>),
+    /// Tasks whose reachability changed.
+    Health {
+        /// Which.
+        tasks: IdSet,
+        /// How it is now.
+        health: Health,
+        /// Who says so of whom.
+        why: String,
+    },
+    /// A line that the launcher printed.
+    Launcher {
+        /// The line.
+        line: String,
+    },
+    /// The launcher has ended by itself.
+    LauncherEnded {
+        /// How: `exited with code 1`.
+        status: String,
+        /// What it said last.
+        last_words: Vec<String>,
+    },
+    /// [`Debug::next_event`] was woken from another thread.
+    Woken,
+    /// The session is over; why.
+    Ended(String),
+}
+
+/// A session as its commands see it; scripted in tests.
+pub trait Debug {
+    /// The session's name.
+    fn id(&self) -> SessionId;
+
+    /// The tasks in the session: `all`.
+    fn tasks(&self) -> &IdSet;
+
+    /// Sends a command to some of the tasks; what comes of it is told by events with this id.
+    fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
+
+    /// Gives up a command; what is still unanswered fails with `cancelled`.
+    fn cancel(&mut self, id: CommandId);
+
+    /// The next event; absent where none came in time (`None` waits for ever).
+    fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent>;
+}
