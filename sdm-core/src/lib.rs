@@ -2,6 +2,7 @@
 //! and knows nothing of what they mean.
 
 pub mod aggregate;
+pub mod announce;
 pub mod config;
 pub mod ids;
 pub mod limits;

@@ -1,0 +1,303 @@
+//! The first words of a server: one line on its stdout that says who and where it is.
+//!
+//! ```text
+//! SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,127.0.0.1\n
+//! ```
+//!
+//! A launcher that forwards stdout may put a tag in front of the line (`[1,3]<stdout>:`), end it
+//! with `\r\n`, or glue it to an unfinished line of another process. The line is a hint only: who
+//! really listens there is settled by the handshake of the link.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::ids::ServerId;
+use crate::limits::ADDRESSES_MAX;
+
+/// What every announcement starts with; the digit is the version of the format.
+pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
+/// The longest announcement, in bytes, without its line end: below `PIPE_BUF`, so that one write
+/// of it stays in one piece.
+pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
+/// The longest host name, in bytes.
+pub const HOST_BYTES_MAX: usize = 255;
+
+/// Who and where a server is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Announcement {
+    /// The server's number, at most [`ServerId::SERVER_MAX`].
+    pub server: u32,
+    /// The name of its host: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
+    pub host: String,
+    /// The TCP port on which it listens, never 0.
+    pub port: u16,
+    /// Its Unix process id, never 0.
+    pub pid: u32,
+    /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`].
+    pub addresses: Vec<IpAddr>,
+}
+
+/// An announcement that breaks its format.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("announcement: {what}: {text:?}")]
+pub struct AnnouncementError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// The offending text, cut to a printable length.
+    pub text: String,
+}
+
+impl AnnouncementError {
+    fn new(what: &'static str, text: &str) -> Self {
+        let text = text.chars().take(80).collect();
+        Self { what, text }
+    }
+}
+
+impl Announcement {
+    /// The line without its end.
+    ///
+    /// # Errors
+    /// Where a field is out of its range, so that nothing is printed that [`Self::find`] refuses.
+    pub fn to_line(&self) -> Result<String, AnnouncementError> {
+        let line = self.to_string();
+        check_length(&line)?;
+        match parse_exact(&line) {
+            Ok(same) if same == *self => Ok(line),
+            Ok(_) => Err(AnnouncementError::new("does not read back", &line)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks for an announcement at the end of `line`.
+    ///
+    /// `Ok(None)` is a line that holds none. Otherwise the text in front of it comes too: a tag of
+    /// the launcher, mostly empty.
+    ///
+    /// # Errors
+    /// Where the line holds the start of an announcement and its rest breaks the format.
+    pub fn find(line: &str) -> Result<Option<(&str, Self)>, AnnouncementError> {
+        let Some(at) = line.rfind(ANNOUNCEMENT_MAGIC) else {
+            return Ok(None);
+        };
+        let (before, text) = line.split_at(at);
+        let text = text.trim_end_matches(['\r', '\n']);
+        check_length(text)?;
+        Ok(Some((before, parse_exact(text)?)))
+    }
+}
+
+impl fmt::Display for Announcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{ANNOUNCEMENT_MAGIC}{} host={} port={} pid={} addresses=",
+            self.server, self.host, self.port, self.pid
+        )?;
+        for (index, address) in self.addresses.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{address}")?;
+        }
+        Ok(())
+    }
+}
+
+fn check_length(text: &str) -> Result<(), AnnouncementError> {
+    if text.len() > ANNOUNCEMENT_BYTES_MAX {
+        return Err(AnnouncementError::new("longer than 2048 bytes", text));
+    }
+    Ok(())
+}
+
+fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
+    let rest = text
+        .strip_prefix(ANNOUNCEMENT_MAGIC)
+        .ok_or_else(|| AnnouncementError::new("does not start with its magic", text))?;
+    let mut words = rest.split(' ');
+    let server = number(words.next().unwrap_or_default(), "server number")?;
+    if server > u64::from(ServerId::SERVER_MAX.0) {
+        return Err(AnnouncementError::new("server number out of range", rest));
+    }
+    let host = field(words.next(), "host=", text)?;
+    let port = number(field(words.next(), "port=", text)?, "port")?;
+    let pid = number(field(words.next(), "pid=", text)?, "pid")?;
+    let addresses = field(words.next(), "addresses=", text)?;
+    if let Some(word) = words.next() {
+        return Err(AnnouncementError::new("words after the last field", word));
+    }
+    let server = u32::try_from(server)
+        .map_err(|_| AnnouncementError::new("server number out of range", rest))?;
+    let port = u16::try_from(port)
+        .ok()
+        .filter(|&port| port != 0)
+        .ok_or_else(|| AnnouncementError::new("port out of range", rest))?;
+    let pid = u32::try_from(pid)
+        .ok()
+        .filter(|&pid| pid != 0)
+        .ok_or_else(|| AnnouncementError::new("pid out of range", rest))?;
+    Ok(Announcement {
+        server,
+        host: parse_host(host)?,
+        port,
+        pid,
+        addresses: parse_addresses(addresses)?,
+    })
+}
+
+fn field<'a>(
+    word: Option<&'a str>,
+    name: &'static str,
+    text: &str,
+) -> Result<&'a str, AnnouncementError> {
+    word.and_then(|word| word.strip_prefix(name))
+        .ok_or_else(|| AnnouncementError::new("a field is missing or out of place", text))
+}
+
+/// Decimal digits only: no sign, no leading zero, at most ten digits.
+fn number(text: &str, what: &'static str) -> Result<u64, AnnouncementError> {
+    let digits = !text.is_empty() && text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits || (text.len() > 1 && text.starts_with('0')) {
+        return Err(AnnouncementError::new(what, text));
+    }
+    text.parse().map_err(|_| AnnouncementError::new(what, text))
+}
+
+fn parse_host(text: &str) -> Result<String, AnnouncementError> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+    if text.is_empty() || text.len() > HOST_BYTES_MAX || !text.bytes().all(allowed) {
+        return Err(AnnouncementError::new("host name", text));
+    }
+    Ok(text.to_owned())
+}
+
+fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
+    let mut addresses = Vec::new();
+    for word in text.split(',') {
+        if addresses.len() == ADDRESSES_MAX {
+            return Err(AnnouncementError::new("more than 16 addresses", text));
+        }
+        let address = word
+            .parse()
+            .map_err(|_| AnnouncementError::new("address", word))?;
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn example() -> Announcement {
+        Announcement {
+            server: 3,
+            host: "node7".into(),
+            port: 40311,
+            pid: 1234,
+            addresses: vec!["10.0.0.7".parse().unwrap(), "::1".parse().unwrap()],
+        }
+    }
+
+    const LINE: &str = "SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,::1";
+
+    #[test]
+    fn the_line_reads_as_documented() {
+        assert_eq!(example().to_line().unwrap(), LINE);
+    }
+
+    #[test]
+    fn tags_and_line_ends_of_launchers_are_passed_over() {
+        for before in ["", "[1,3]<stdout>:", "[3] ", "half a line"] {
+            for after in ["", "\n", "\r\n", "\r"] {
+                let line = format!("{before}{LINE}{after}");
+                assert_eq!(
+                    Announcement::find(&line),
+                    Ok(Some((before, example()))),
+                    "{line:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn other_lines_hold_none() {
+        for line in [
+            "",
+            "hello",
+            "SDM1",
+            "SDM1 servers",
+            "SDM2 server=3",
+            "server=3",
+        ] {
+            assert_eq!(Announcement::find(line), Ok(None), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn broken_announcements_are_errors() {
+        let check = |from: &str, to: &str| {
+            let line = LINE.replacen(from, to, 1);
+            assert_ne!(line, LINE, "{from:?} is not in the line");
+            assert!(Announcement::find(&line).is_err(), "{line:?}");
+        };
+        check("server=3", "server=");
+        check("server=3", "server=-3");
+        check("server=3", "server=03");
+        check("server=3", "server=4294967295");
+        check("server=3", "server=4294967296");
+        check("server=3", "server=99999999999999999999");
+        check("host=node7", "host=");
+        check("host=node7", "host=a/b");
+        check("host=node7 ", "");
+        check(" host", "  host");
+        check("port=40311", "port=0");
+        check("port=40311", "port=65536");
+        check("pid=1234", "pid=0");
+        check("pid=1234", "pod=1234");
+        check("10.0.0.7", "10.0.0");
+        check("10.0.0.7,", ",");
+        check("::1", "::1 more");
+        check("::1", &["::1"; 16].join(","));
+        check("node7", &"n".repeat(256));
+        check("::1", &" ".repeat(ANNOUNCEMENT_BYTES_MAX));
+    }
+
+    #[test]
+    fn what_would_not_read_back_is_not_printed() {
+        let mut bad = example();
+        bad.host = "a b".into();
+        assert!(bad.to_line().is_err());
+        let mut bad = example();
+        bad.addresses.clear();
+        assert!(bad.to_line().is_err());
+        let mut bad = example();
+        bad.server = u32::MAX;
+        assert!(bad.to_line().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in any::<String>(), tail in any::<String>()) {
+            let _ = Announcement::find(&text);
+            let _ = Announcement::find(&format!("{ANNOUNCEMENT_MAGIC}{text}"));
+            let _ = Announcement::find(&format!("{LINE}{tail}"));
+        }
+
+        #[test]
+        fn what_is_printed_reads_back(
+            server in 0..=ServerId::SERVER_MAX.0,
+            host in "[a-zA-Z0-9._-]{1,255}",
+            port in 1u16..,
+            pid in 1u32..,
+            addresses in proptest::collection::vec(any::<IpAddr>(), 1..=ADDRESSES_MAX),
+        ) {
+            let it = Announcement { server, host, port, pid, addresses };
+            let line = it.to_line().unwrap();
+            prop_assert_eq!(Announcement::find(&line), Ok(Some(("", it))));
+        }
+    }
+}
