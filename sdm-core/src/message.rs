@@ -1,5 +1,7 @@
 //! The messages of the tree. Their bytes are in [`crate::frame`]; nothing here is `usize`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
@@ -53,8 +55,66 @@ impl Message {
 pub struct Init {
     /// Limits, time-outs and policies, the same for the whole session.
     pub config: Config,
-    /// The child's subtree in preorder; the first entry is the child itself.
-    pub slice: Vec<PlanEntry>,
+    /// The child's subtree; the first entry is the child itself.
+    pub slice: Slice,
+}
+
+/// A subtree of a plan in preorder, sharing the plan's memory.
+#[derive(Clone)]
+pub struct Slice {
+    plan: Arc<[PlanEntry]>,
+    start: usize,
+    end: usize,
+}
+
+impl Slice {
+    /// The whole of a plan.
+    #[must_use]
+    pub fn new(plan: Vec<PlanEntry>) -> Self {
+        let end = plan.len();
+        Self {
+            plan: plan.into(),
+            start: 0,
+            end,
+        }
+    }
+
+    /// A run of this slice's entries, by position within it.
+    ///
+    /// # Panics
+    /// A run that is not within the slice: the caller's error.
+    #[must_use]
+    pub fn run(&self, run: std::ops::Range<usize>) -> Self {
+        assert!(
+            run.start <= run.end && run.end <= self.len(),
+            "a run lies within its slice"
+        );
+        Self {
+            plan: Arc::clone(&self.plan),
+            start: self.start + run.start,
+            end: self.start + run.end,
+        }
+    }
+}
+
+impl std::ops::Deref for Slice {
+    type Target = [PlanEntry];
+
+    fn deref(&self) -> &[PlanEntry] {
+        &self.plan[self.start..self.end]
+    }
+}
+
+impl PartialEq for Slice {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl std::fmt::Debug for Slice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// One member in a plan: a tree written in preorder.
@@ -141,6 +201,8 @@ pub struct Answer {
     pub id: CommandId,
     /// To which attempt.
     pub attempt: Attempt,
+    /// How long the oldest of them has been under way, in microseconds.
+    pub age_us: u32,
     /// The answers: what is new since the last one.
     pub blocks: Vec<Block>,
     /// Who has not answered in time, and what is known of why.
