@@ -1,0 +1,296 @@
+//! Folds the stacks of a task to what its programmer wrote.
+//!
+//! A frame is the *user's* where it stands in the program itself or in a shared object that is no
+//! runtime ([`FoldRules`]). Every run of runtime frames that the user's code called is shown as
+//! one: the function that was called, at the user's file and line. What stands outside the
+//! outermost user frame (libc's start, thread start) is dropped, recursion is counted, and threads
+//! without any user frame are counted as helpers.
+
+use crate::fold_rules::plain_name;
+pub use crate::fold_rules::{FoldRules, FoldRulesError, RULES_MAX};
+use crate::reply::{StackFrame, TaskStacks, ThreadStack};
+
+/// The most frames shown of one stack; of a deeper one the middle is left out and counted.
+pub const STACK_FRAMES_MAX: usize = 256;
+/// The most distinct stacks shown of one task; threads beyond count as helpers.
+pub const STACKS_MAX: usize = 1024;
+/// The longest name shown, in bytes; a longer one is cut and carries the hash of the whole.
+pub const NAME_BYTES_MAX: usize = 512;
+
+/// How gdb calls the frame between a signal handler and what it interrupted.
+const SIGNAL_FRAME: &str = "<signal handler called>";
+
+/// One frame as gdb gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct RawFrame {
+    /// The function; absent where it has no name.
+    pub function: Option<String>,
+    /// The source file without directories, where known.
+    pub file: Option<String>,
+    /// The line, from 1; 0 where unknown.
+    pub line: u32,
+    /// The shared object without directories; empty for the program itself.
+    pub module: String,
+    /// How far into the module the frame stands, for frames without a name.
+    pub offset: u64,
+}
+
+/// The stack of one thread as gdb gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct RawThread {
+    /// True for the thread that runs `main`.
+    pub main: bool,
+    /// The thread's name; not shown, threads of one name can be anywhere.
+    pub name: String,
+    /// Innermost first.
+    pub frames: Vec<RawFrame>,
+}
+
+/// The innermost frame that the user wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserFrame {
+    /// Its index, 0 = innermost.
+    pub index: usize,
+    /// The runtime's function that it called, where it is inside one: `MPI_Recv`, `sleep`.
+    pub inside: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Written by the user.
+    User,
+    /// The user's way into a runtime.
+    Entry,
+    /// Inside a runtime.
+    Runtime,
+    /// Never shown.
+    Plumbing,
+    /// Where a signal came in.
+    Signal,
+}
+
+/// The stacks of a task, folded; with `full` every frame of every thread instead.
+#[must_use]
+pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskStacks {
+    let mut stacks: Vec<ThreadStack> = Vec::new();
+    let mut helpers = 0;
+    for thread in threads {
+        let frames = if full {
+            Some(bounded(thread.frames.iter().rev().map(plain).collect()))
+        } else {
+            fold_thread(thread, rules)
+        };
+        let Some(frames) = frames else {
+            helpers += 1;
+            continue;
+        };
+        match stacks.iter().position(|stack| stack.frames == frames) {
+            Some(at) => {
+                stacks[at].count += 1;
+                stacks[at].main |= thread.main;
+            }
+            None if stacks.len() >= STACKS_MAX => helpers += 1,
+            None => stacks.push(ThreadStack {
+                count: 1,
+                main: thread.main,
+                frames,
+            }),
+        }
+    }
+    // The order must not depend on the order in which threads were created.
+    stacks.sort_by(|a, b| {
+        (b.main, b.count)
+            .cmp(&(a.main, a.count))
+            .then_with(|| a.frames.cmp(&b.frames))
+    });
+    TaskStacks {
+        threads: stacks,
+        helpers,
+    }
+}
+
+/// The innermost frame that the user wrote, and the runtime's function that it is inside of; the
+/// frames are given innermost first. `None` where no frame is the user's.
+#[must_use]
+pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<UserFrame> {
+    let kinds = kinds(frames, rules);
+    let index = kinds.iter().position(|kind| *kind == Kind::User)?;
+    let run = kinds[..index]
+        .iter()
+        .rposition(|kind| *kind == Kind::Signal)
+        .map_or(0, |signal| signal + 1);
+    let inside = head(&frames[run..index], &kinds[run..index]).map(|frame| frame.function);
+    Some(UserFrame { index, inside })
+}
+
+/// The folded frames of a thread, outermost first; `None` for a runtime's helper.
+fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>> {
+    let frames = &thread.frames;
+    let kinds = kinds(frames, rules);
+    let Some(outermost) = kinds.iter().rposition(|kind| *kind == Kind::User) else {
+        // Before main, after it, or a broken stack: for the main thread something is shown.
+        return thread.main.then(|| {
+            let shown = head(frames, &kinds).or_else(|| frames.first().map(plain));
+            shown.into_iter().collect()
+        });
+    };
+    let mut folded: Vec<StackFrame> = Vec::new();
+    let mut end = outermost + 1;
+    while end > 0 {
+        let at = end - 1;
+        match kinds[at] {
+            Kind::Plumbing => end = at,
+            Kind::User | Kind::Signal => {
+                push(&mut folded, plain(&frames[at]));
+                end = at;
+            }
+            Kind::Entry | Kind::Runtime => {
+                let from = kinds[..end]
+                    .iter()
+                    .rposition(|kind| matches!(kind, Kind::User | Kind::Signal))
+                    .map_or(0, |other| other + 1);
+                if let Some(mut entry) = head(&frames[from..end], &kinds[from..end]) {
+                    let caller = frames
+                        .get(end)
+                        .filter(|_| kinds.get(end) == Some(&Kind::User));
+                    entry.file = caller.and_then(|c| c.file.clone()).unwrap_or_default();
+                    entry.line = caller.map_or(0, |c| c.line);
+                    folded.push(entry);
+                }
+                end = from;
+            }
+        }
+    }
+    Some(bounded(folded))
+}
+
+/// Adds a frame, counting recursion: the same function called from the same line.
+fn push(folded: &mut Vec<StackFrame>, frame: StackFrame) {
+    if let Some(last) = folded.last_mut() {
+        let repeat = last.repeat;
+        last.repeat = frame.repeat;
+        let same = *last == frame;
+        last.repeat = repeat;
+        if same {
+            last.repeat = repeat.saturating_add(1);
+            return;
+        }
+    }
+    folded.push(frame);
+}
+
+/// What each frame is; innermost first, as the frames.
+fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = frames.iter().map(|frame| kind(frame, rules)).collect();
+    // Outermost first: what is inside an entry that is linked into the program itself cannot be
+    // told from the user's by its module, and is the runtime's.
+    let mut inside_static = false;
+    for (frame, kind) in frames.iter().zip(&mut kinds).rev() {
+        match *kind {
+            Kind::Entry => inside_static = frame.module.is_empty(),
+            Kind::Signal => inside_static = false,
+            Kind::User if inside_static => *kind = Kind::Runtime,
+            _ => {}
+        }
+    }
+    // The kernel's vdso has no module and no source: as the innermost frame below a runtime's it
+    // is not the user's.
+    if let [first, second, ..] = frames
+        && kinds[0] == Kind::User
+        && first.module.is_empty()
+        && first.file.is_none()
+        && kinds[1] == Kind::Runtime
+        && !second.module.is_empty()
+    {
+        kinds[0] = Kind::Runtime;
+    }
+    kinds
+}
+
+fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
+    let common = frame.module.is_empty() && frame.file.is_some();
+    match frame.function.as_deref() {
+        Some(SIGNAL_FRAME) => Kind::Signal,
+        Some(name) if rules.is_plumbing(name) => Kind::Plumbing,
+        Some(name) if rules.is_entry(name, common) => Kind::Entry,
+        Some(name) if name.starts_with("__vdso_") => Kind::Runtime,
+        _ if rules.is_runtime_module(&frame.module) => Kind::Runtime,
+        _ => Kind::User,
+    }
+}
+
+/// The one frame that a run of runtime frames (innermost first) is shown as: its outermost entry,
+/// else its outermost frame with a name, else its module.
+fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
+    let outermost = |want: &dyn Fn(&RawFrame, Kind) -> bool| {
+        let mut run = frames.iter().zip(kinds).rev();
+        run.find(|(frame, kind)| want(frame, **kind))
+            .map(|(frame, _)| frame)
+    };
+    let frame = outermost(&|_, kind| kind == Kind::Entry)
+        .or_else(|| outermost(&|f, kind| kind == Kind::Runtime && f.function.is_some()))
+        .or_else(|| outermost(&|_, kind| kind == Kind::Runtime))?;
+    let function = match frame.function.as_deref() {
+        Some(name) => shorten(plain_name(name)),
+        // Where in the runtime is no business of the user's: it would tell equal tasks apart.
+        None => shorten(&frame.module),
+    };
+    Some(StackFrame {
+        module: shorten(&frame.module),
+        function,
+        file: String::new(),
+        line: 0,
+        repeat: 1,
+    })
+}
+
+/// A frame as it is.
+fn plain(frame: &RawFrame) -> StackFrame {
+    let function = match (&frame.function, frame.module.as_str()) {
+        (Some(name), _) => shorten(name),
+        (None, "") => format!("program+{:#x}", frame.offset),
+        (None, module) => shorten(&format!("{module}+{:#x}", frame.offset)),
+    };
+    StackFrame {
+        module: shorten(&frame.module),
+        function,
+        file: shorten(frame.file.as_deref().unwrap_or_default()),
+        line: frame.line,
+        repeat: 1,
+    }
+}
+
+/// A name within [`NAME_BYTES_MAX`].
+fn shorten(name: &str) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.to_owned();
+    }
+    let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
+    let mut end = NAME_BYTES_MAX - 20;
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...#{hash:016x}", &name[..end])
+}
+
+/// A stack within [`STACK_FRAMES_MAX`]: both ends are kept.
+fn bounded(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
+    if frames.len() <= STACK_FRAMES_MAX {
+        return frames;
+    }
+    let head = STACK_FRAMES_MAX / 2;
+    let tail = STACK_FRAMES_MAX - head - 1;
+    let left_out = frames.len() - head - tail;
+    let gap = StackFrame {
+        module: String::new(),
+        function: format!("... {left_out} frames"),
+        file: String::new(),
+        line: 0,
+        repeat: 1,
+    };
+    frames.splice(head..head + left_out, [gap]);
+    frames
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,429 @@
+//! Stacks as gdb 13.1 showed them of running programs, typed in by hand.
+
+use super::*;
+
+const OMPI: &str = "libmpi.so.40";
+const LIBC: &str = "libc.so.6";
+
+/// A frame: `function@file:line`, `function` or `??`, and its module.
+fn frame(text: &str, module: &str) -> RawFrame {
+    let (function, place) = text.split_once('@').unwrap_or((text, ""));
+    let (file, line) = place.split_once(':').unwrap_or(("", "0"));
+    RawFrame {
+        function: (function != "??").then(|| function.to_owned()),
+        file: (!file.is_empty()).then(|| file.to_owned()),
+        line: line.parse().unwrap(),
+        module: module.to_owned(),
+        offset: 0x1724,
+    }
+}
+
+fn frames(list: &[(&str, &str)]) -> Vec<RawFrame> {
+    list.iter()
+        .map(|(text, module)| frame(text, module))
+        .collect()
+}
+
+fn thread(main: bool, list: &[(&str, &str)]) -> RawThread {
+    RawThread {
+        main,
+        name: String::new(),
+        frames: frames(list),
+    }
+}
+
+/// `main halo.c:13 > depth halo.c:10 x6 > MPI_Recv halo.c:7`.
+fn show(frames: &[StackFrame]) -> String {
+    let one = |f: &StackFrame| {
+        let mut text = f.function.clone();
+        if !f.file.is_empty() {
+            text += &format!(" {}:{}", f.file, f.line);
+        }
+        if f.repeat > 1 {
+            text += &format!(" x{}", f.repeat);
+        }
+        text
+    };
+    frames.iter().map(one).collect::<Vec<_>>().join(" > ")
+}
+
+#[track_caller]
+fn check(list: &[(&str, &str)], folded: &str, user: Option<(usize, Option<&str>)>) {
+    let rules = FoldRules::default();
+    let stacks = fold_task(&[thread(true, list)], &rules, false);
+    assert_eq!(stacks.threads.len(), 1);
+    assert_eq!(show(&stacks.threads[0].frames), folded);
+    let expect = user.map(|(index, inside)| UserFrame {
+        index,
+        inside: inside.map(str::to_owned),
+    });
+    assert_eq!(innermost_user_frame(&frames(list), &rules), expect);
+}
+
+/// Open MPI 4.1.4, rank 0 of the halo exchange.
+fn ompi_rank_0() -> Vec<RawThread> {
+    vec![
+        thread(
+            false,
+            &[
+                ("epoll_wait@epoll_wait.c:30", LIBC),
+                ("??", "libevent_core-2.1.so.7"),
+                ("event_base_loop", "libevent_core-2.1.so.7"),
+                ("??", "libpmix.so.2"),
+                ("start_thread@pthread_create.c:442", LIBC),
+                ("clone3@clone3.S:81", LIBC),
+            ],
+        ),
+        thread(
+            false,
+            &[
+                ("__GI___poll@poll.c:29", LIBC),
+                ("??", "libevent_core-2.1.so.7"),
+                ("event_base_loop", "libevent_core-2.1.so.7"),
+                ("??", "libopen-pal.so.40"),
+                ("start_thread@pthread_create.c:442", LIBC),
+                ("clone3@clone3.S:81", LIBC),
+            ],
+        ),
+        thread(
+            true,
+            &[
+                ("__GI_sched_yield@syscall-template.S:120", LIBC),
+                ("ompi_request_default_wait", OMPI),
+                ("PMPI_Sendrecv", OMPI),
+                ("exchange@halo.c:8", ""),
+                ("depth@halo.c:10", ""),
+                ("depth@halo.c:10", ""),
+                ("depth@halo.c:10", ""),
+                ("depth@halo.c:10", ""),
+                ("depth@halo.c:10", ""),
+                ("depth@halo.c:10", ""),
+                ("main@halo.c:13", ""),
+                ("__libc_start_call_main@libc_start_call_main.h:58", LIBC),
+                ("__libc_start_main_impl@libc-start.c:381", LIBC),
+                ("_start", ""),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn open_mpi_task_is_one_short_stack_and_two_helpers() {
+    let stacks = fold_task(&ompi_rank_0(), &FoldRules::default(), false);
+    assert_eq!(stacks.helpers, 2);
+    assert_eq!(stacks.threads.len(), 1);
+    assert!(stacks.threads[0].main);
+    assert_eq!(
+        show(&stacks.threads[0].frames),
+        "main halo.c:13 > depth halo.c:10 x6 > exchange halo.c:8 > MPI_Sendrecv halo.c:8"
+    );
+    assert_eq!(stacks.threads[0].frames[3].module, OMPI);
+}
+
+#[test]
+fn full_unfolds_every_thread() {
+    let stacks = fold_task(&ompi_rank_0(), &FoldRules::default(), true);
+    assert_eq!((stacks.threads.len(), stacks.helpers), (3, 0));
+    assert_eq!(stacks.threads[0].frames.len(), 14);
+    assert_eq!(
+        show(&stacks.threads[1].frames),
+        "clone3 clone3.S:81 > start_thread pthread_create.c:442 > libopen-pal.so.40+0x1724 > \
+         event_base_loop > libevent_core-2.1.so.7+0x1724 > __GI___poll poll.c:29"
+    );
+}
+
+#[test]
+fn a_component_of_open_mpi_is_not_the_users() {
+    check(
+        &[
+            ("__GI_sched_yield@syscall-template.S:120", LIBC),
+            ("mca_pml_ob1_recv", "mca_pml_ob1.so"),
+            ("PMPI_Recv", OMPI),
+            ("exchange@halo.c:7", ""),
+            ("main@halo.c:13", ""),
+        ],
+        "main halo.c:13 > exchange halo.c:7 > MPI_Recv halo.c:7",
+        Some((3, Some("MPI_Recv"))),
+    );
+}
+
+#[test]
+fn mpich_with_ucx_below() {
+    check(
+        &[
+            ("??", "libuct.so.0"),
+            ("ucp_worker_progress", "libucp.so.0"),
+            ("??", "libmpich.so.12"),
+            ("??", "libmpich.so.12"),
+            ("PMPI_Recv", "libmpich.so.12"),
+            ("exchange@halo.c:7", ""),
+            ("main@halo.c:13", ""),
+        ],
+        "main halo.c:13 > exchange halo.c:7 > MPI_Recv halo.c:7",
+        Some((5, Some("MPI_Recv"))),
+    );
+    let helper = thread(
+        false,
+        &[
+            ("epoll_wait@epoll_wait.c:30", LIBC),
+            ("ucs_event_set_wait", "libucs.so.0"),
+            ("??", "libucs.so.0"),
+            ("start_thread@pthread_create.c:442", LIBC),
+            ("clone3@clone3.S:81", LIBC),
+        ],
+    );
+    let stacks = fold_task(&[helper], &FoldRules::default(), false);
+    assert_eq!((stacks.threads.len(), stacks.helpers), (0, 1));
+}
+
+#[test]
+fn fortran_enters_through_its_own_names() {
+    check(
+        &[
+            ("__GI___poll@poll.c:29", LIBC),
+            ("PMPI_Barrier", OMPI),
+            ("pmpi_barrier_", "libmpi_mpifh.so.40"),
+            ("solve@solve.f90:31", ""),
+            ("MAIN__@solve.f90:9", ""),
+            ("main@solve.f90:12", ""),
+        ],
+        "main solve.f90:12 > MAIN__ solve.f90:9 > solve solve.f90:31 > mpi_barrier_ solve.f90:31",
+        Some((3, Some("mpi_barrier_"))),
+    );
+}
+
+#[test]
+fn a_subroutine_of_the_programs_own_may_be_called_mpi() {
+    check(
+        &[("mpi_setup_@a.f90:4", ""), ("main@a.f90:9", "")],
+        "main a.f90:9 > mpi_setup_ a.f90:4",
+        Some((0, None)),
+    );
+}
+
+#[test]
+fn libc_calls_are_shown_by_the_name_the_user_wrote() {
+    check(
+        &[
+            ("__GI___clock_nanosleep@clock_nanosleep.c:48", LIBC),
+            ("__GI___nanosleep@nanosleep.c:25", LIBC),
+            ("__sleep@sleep.c:55", LIBC),
+            ("work@w.c:5", ""),
+            ("main@w.c:9", ""),
+        ],
+        "main w.c:9 > work w.c:5 > sleep w.c:5",
+        Some((3, Some("sleep"))),
+    );
+    check(
+        &[
+            ("__pthread_kill_implementation@pthread_kill.c:44", LIBC),
+            ("__GI_raise@raise.c:26", LIBC),
+            ("__GI_abort@abort.c:79", LIBC),
+            ("check@c.c:3", "libuser.so"),
+            ("main@w.c:9", ""),
+        ],
+        "main w.c:9 > check c.c:3 > abort c.c:3",
+        Some((3, Some("abort"))),
+    );
+}
+
+#[test]
+fn callbacks_from_a_runtime_are_the_users() {
+    check(
+        &[
+            ("my_op@op.c:7", ""),
+            ("??", OMPI),
+            ("PMPI_Allreduce", OMPI),
+            ("main@op.c:20", ""),
+        ],
+        "main op.c:20 > MPI_Allreduce op.c:20 > my_op op.c:7",
+        Some((0, None)),
+    );
+    check(
+        &[
+            ("by_key@q.c:3", ""),
+            ("msort_with_tmp@msort.c:82", LIBC),
+            ("__GI___qsort_r@msort.c:297", LIBC),
+            ("main@q.c:9", ""),
+        ],
+        "main q.c:9 > qsort_r q.c:9 > by_key q.c:3",
+        Some((0, None)),
+    );
+}
+
+#[test]
+fn a_runtime_linked_into_the_program() {
+    check(
+        &[
+            ("MPIDI_progress@ch4.c:12", ""),
+            ("PMPI_Recv", ""),
+            ("main@s.c:9", ""),
+        ],
+        "main s.c:9 > MPI_Recv s.c:9",
+        Some((2, Some("MPI_Recv"))),
+    );
+}
+
+#[test]
+fn a_profiling_wrapper_counts_as_the_entry() {
+    check(
+        &[
+            ("??", OMPI),
+            ("PMPI_Recv", OMPI),
+            ("MPI_Recv@trace.c:40", ""),
+            ("main@s.c:9", ""),
+        ],
+        "main s.c:9 > MPI_Recv s.c:9",
+        Some((3, Some("MPI_Recv"))),
+    );
+}
+
+#[test]
+fn the_vdso_is_not_the_users() {
+    check(
+        &[
+            ("clock_gettime", ""),
+            ("__GI___clock_gettime@clock_gettime.c:38", LIBC),
+            ("opal_progress", "libopen-pal.so.40"),
+            ("PMPI_Wait", OMPI),
+            ("main@s.c:9", ""),
+        ],
+        "main s.c:9 > MPI_Wait s.c:9",
+        Some((4, Some("MPI_Wait"))),
+    );
+}
+
+#[test]
+fn a_signal_handler_is_told_from_what_it_interrupted() {
+    check(
+        &[
+            ("on_usr1@s.c:3", ""),
+            ("<signal handler called>", ""),
+            ("??", OMPI),
+            ("PMPI_Wait", OMPI),
+            ("main@s.c:9", ""),
+        ],
+        "main s.c:9 > MPI_Wait s.c:9 > <signal handler called> > on_usr1 s.c:3",
+        Some((0, None)),
+    );
+    check(
+        &[
+            ("__GI_raise@raise.c:26", LIBC),
+            ("ucs_handle_error", "libucs.so.0"),
+            ("<signal handler called>", ""),
+            ("__strlen_avx2@strlen-avx2.S:76", LIBC),
+            ("main@s.c:9", ""),
+        ],
+        "main s.c:9 > strlen s.c:9 > <signal handler called> > ucs_handle_error",
+        Some((4, Some("strlen"))),
+    );
+}
+
+#[test]
+fn stops_outside_of_main_still_show_something() {
+    check(&[("_start", "ld-linux-x86-64.so.2")], "_start", None);
+    check(
+        &[
+            ("_dl_map_object@dl-load.c:1", "ld-linux-x86-64.so.2"),
+            ("dl_main@rtld.c:1900", "ld-linux-x86-64.so.2"),
+            ("_start", "ld-linux-x86-64.so.2"),
+        ],
+        "dl_main",
+        None,
+    );
+    check(&[], "", None);
+}
+
+#[test]
+fn frames_without_names() {
+    check(
+        &[("??", ""), ("??", "libuser.so"), ("main@s.c:9", "")],
+        "main s.c:9 > libuser.so+0x1724 > program+0x1724",
+        Some((0, None)),
+    );
+    check(
+        &[("??", "libmpich.so.12"), ("main@s.c:9", "")],
+        "main s.c:9 > libmpich.so.12 s.c:9",
+        Some((1, Some("libmpich.so.12"))),
+    );
+}
+
+#[test]
+fn threads_in_one_place_are_joined_and_the_order_of_threads_says_nothing() {
+    let omp = thread(
+        false,
+        &[
+            ("main._omp_fn.0@o.c:5", ""),
+            ("gomp_thread_start@team.c:129", "libgomp.so.1"),
+            ("start_thread@pthread_create.c:442", LIBC),
+            ("clone3@clone3.S:81", LIBC),
+        ],
+    );
+    let main = thread(
+        true,
+        &[
+            ("main._omp_fn.0@o.c:5", ""),
+            ("GOMP_parallel@parallel.c:178", "libgomp.so.1"),
+            ("main@o.c:3", ""),
+        ],
+    );
+    let io = thread(false, &[("writer@io.c:9", ""), ("start_thread", LIBC)]);
+    let rules = FoldRules::default();
+    let one = fold_task(
+        &[main.clone(), omp.clone(), io.clone(), omp.clone()],
+        &rules,
+        false,
+    );
+    let other = fold_task(&[io, omp.clone(), omp, main], &rules, false);
+    assert_eq!(one, other);
+    let shown: Vec<_> = one
+        .threads
+        .iter()
+        .map(|t| (t.count, t.main, show(&t.frames)))
+        .collect();
+    let expect = [
+        (
+            1,
+            true,
+            "main o.c:3 > GOMP_parallel o.c:3 > main._omp_fn.0 o.c:5",
+        ),
+        (2, false, "main._omp_fn.0 o.c:5"),
+        (1, false, "writer io.c:9"),
+    ];
+    assert_eq!(
+        shown,
+        expect.map(|(n, main, text)| (n, main, text.to_owned()))
+    );
+}
+
+#[test]
+fn recursion_is_counted_only_where_the_line_is_the_same() {
+    check(
+        &[
+            ("rec@r.c:2", ""),
+            ("rec@r.c:3", ""),
+            ("rec@r.c:3", ""),
+            ("rec@r.c:4", ""),
+            ("main@r.c:9", ""),
+        ],
+        "main r.c:9 > rec r.c:4 > rec r.c:3 x2 > rec r.c:2",
+        Some((0, None)),
+    );
+}
+
+#[test]
+fn deep_stacks_and_long_names_are_bounded() {
+    let mut list = vec![("a@r.c:1", ""), ("b@r.c:2", "")].repeat(5000);
+    list.push(("main@r.c:9", ""));
+    let stacks = fold_task(&[thread(true, &list)], &FoldRules::default(), false);
+    let frames = &stacks.threads[0].frames;
+    assert_eq!(frames.len(), STACK_FRAMES_MAX);
+    assert_eq!(frames[0].function, "main");
+    assert_eq!(frames[STACK_FRAMES_MAX / 2].function, "... 9746 frames");
+    assert_eq!(frames[STACK_FRAMES_MAX - 1].function, "a");
+
+    let long = |end: &str| "é".repeat(4000) + end;
+    let name = |end| plain(&frame(&long(end), "")).function;
+    assert!(name("x").len() <= NAME_BYTES_MAX);
+    assert_ne!(name("x"), name("y"));
+}

@@ -1,0 +1,373 @@
+//! Which frames are a runtime's: lists of patterns, as data.
+
+use serde::{Deserialize, Serialize};
+
+/// The most rules of one kind.
+pub const RULES_MAX: usize = 1024;
+
+/// Functions through which programs enter a runtime. Names that nobody else gives count wherever
+/// they stand; the lower-case ones only in a shared object or without source, since a program may
+/// have an `mpi_setup_` or an `ncclish` of its own.
+const ENTRIES: &[&str] = &[
+    "MPI_*",
+    "PMPI_*",
+    "MPIX_*",
+    "PMPIX_*",
+    "mpi_*_",
+    "pmpi_*_",
+    "mpi_*_f08",
+    "shmem_*",
+    "pshmem_*",
+    "shmemx_*",
+    "nccl*",
+    "rccl*",
+    "GASNET_*",
+    "gasnet_*",
+    "upcxx::*",
+    "_gfortran_caf_*",
+];
+
+/// Shared objects that belong to no program.
+const MODULES: &[&str] = &[
+    // libc and what stands below every program
+    "libc.so*",
+    "libc-*.so",
+    "libc.musl*",
+    "ld-*.so*",
+    "ld64.so*",
+    "libpthread.so*",
+    "libpthread-*.so",
+    "libm.so*",
+    "libm-*.so",
+    "libmvec.so*",
+    "libdl.so*",
+    "libdl-*.so",
+    "librt.so*",
+    "librt-*.so",
+    "libresolv*",
+    "libnss_*",
+    "libutil.so*",
+    "linux-vdso*",
+    "linux-gate*",
+    "system-supplied DSO*",
+    "libgcc_s*",
+    "libstdc++*",
+    "libc++.so*",
+    "libc++abi*",
+    "libgfortran*",
+    "libquadmath*",
+    "libflang*",
+    "libFortranRuntime*",
+    "libasan*",
+    "libtsan*",
+    "libubsan*",
+    // OpenMP
+    "libgomp*",
+    "libiomp5*",
+    "libomp.so*",
+    // MPI, OpenSHMEM and what they stand on
+    "libmpi.so*",
+    "libmpi_*.so*",
+    "libmpich*",
+    "libmpicxx*",
+    "libmpifort*",
+    "libpmpi*",
+    "liboshmem*",
+    "libopen-rte*",
+    "libopen-pal*",
+    "libprrte*",
+    "libpmix*",
+    "libpmi.so*",
+    "libpmi2.so*",
+    "libompitrace*",
+    "mca_*.so",
+    "libevent*",
+    "libev.so*",
+    "libhwloc*",
+    "libucp.so*",
+    "libucs.so*",
+    "libucs_*.so*",
+    "libuct.so*",
+    "libuct_*.so*",
+    "libucm.so*",
+    "libucm_*.so*",
+    "libucc.so*",
+    "libucc_*.so*",
+    "libhcoll*",
+    "libsharp*",
+    "libfabric*",
+    "libibverbs*",
+    "librdmacm*",
+    "libmlx*",
+    "libpsm*",
+    "libefa*",
+    "libcxi*",
+    "libxpmem*",
+    "libnuma.so*",
+    "libnl-*",
+    "libmunge*",
+    "libslurm*",
+    // accelerators
+    "libnccl*",
+    "librccl*",
+    "libnvshmem*",
+    "libcuda.so*",
+    "libcudart*",
+    "libnvidia-*",
+    "libamdhip64*",
+    "libhsa-runtime64*",
+    "libze_*",
+];
+
+/// Functions that are only on the way to somebody's function, in whatever module.
+const PLUMBING: &[&str] = &[
+    "_start",
+    "__libc_start_main*",
+    "__libc_start_call_main*",
+    "generic_start_main*",
+    "_dl_start_user",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+    "__clone_internal",
+    "thread_start",
+    "std::thread::_*",
+    "std::__invoke*",
+    "std::_Function_handler<*",
+    "std::__detail::*",
+    "core::ops::function::*",
+    "std::sys::backtrace::__rust_begin_short_backtrace*",
+    "std::sys_common::backtrace::__rust_begin_short_backtrace*",
+    "std::rt::lang_start*",
+    "std::panicking::try*",
+    "std::panicking::catch_unwind*",
+    "std::panic::catch_unwind*",
+    "__rust_try",
+];
+
+/// What the processor's variant adds to the name of a libc function.
+const VARIANTS: &[&str] = &[
+    "_avx",
+    "_evex",
+    "_sse",
+    "_ssse3",
+    "_erms",
+    "_unaligned",
+    "_asimd",
+    "_sve",
+    "_generic",
+    "_power",
+];
+
+/// Which frames belong to a runtime and not to the program: patterns in which `*` stands for any
+/// text and `?` for one character. [`Default`] knows the usual runtimes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoldRules {
+    /// Functions through which a program enters a runtime: `MPI_*`. One that begins with a
+    /// lower-case letter counts only in a shared object or where its source is unknown.
+    pub entries: Vec<String>,
+    /// Base names of shared objects that are a runtime's: `libmpi.so*`.
+    pub modules: Vec<String>,
+    /// Functions that are never shown, wherever they stand: `start_thread`.
+    pub plumbing: Vec<String>,
+}
+
+/// Why a line is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fold rules, line {line}: {what}")]
+pub struct FoldRulesError {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Default for FoldRules {
+    fn default() -> Self {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        Self {
+            entries: owned(ENTRIES),
+            modules: owned(MODULES),
+            plumbing: owned(PLUMBING),
+        }
+    }
+}
+
+impl FoldRules {
+    /// Adds the rules of a text: one a line, `entry PATTERN`, `module PATTERN` or `hide PATTERN`;
+    /// empty lines and those that begin with `#` say nothing.
+    ///
+    /// # Errors
+    /// The first line that is no rule; the lines before it were added.
+    pub fn extend_from_text(&mut self, text: &str) -> Result<(), FoldRulesError> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            self.add(line).map_err(|what| FoldRulesError {
+                line: index + 1,
+                what,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let (kind, pattern) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let list = match kind {
+            "entry" => &mut self.entries,
+            "module" => &mut self.modules,
+            "hide" => &mut self.plumbing,
+            _ => return Err(format!("expected entry, module or hide, not '{kind}'")),
+        };
+        let pattern = pattern.trim();
+        if pattern.is_empty() {
+            return Err(format!("{kind} without a pattern"));
+        }
+        if list.len() >= RULES_MAX {
+            return Err(format!("more than {RULES_MAX} rules for {kind}"));
+        }
+        list.push(pattern.to_owned());
+        Ok(())
+    }
+
+    /// True where `function` is an entry into a runtime; `common` says that the frame stands in
+    /// the program itself with its source known.
+    pub(crate) fn is_entry(&self, function: &str, common: bool) -> bool {
+        self.entries.iter().any(|pattern| {
+            let shy = common && pattern.starts_with(|first: char| first.is_ascii_lowercase());
+            !shy && matches(pattern, function)
+        })
+    }
+
+    /// True where the shared object is a runtime's.
+    pub(crate) fn is_runtime_module(&self, module: &str) -> bool {
+        !module.is_empty() && self.modules.iter().any(|pattern| matches(pattern, module))
+    }
+
+    /// True where the function is never shown.
+    pub(crate) fn is_plumbing(&self, function: &str) -> bool {
+        self.plumbing
+            .iter()
+            .any(|pattern| matches(pattern, function))
+    }
+}
+
+/// True where `text` fits `pattern`, in which `*` stands for any text and `?` for one character.
+/// Takes at most `pattern.len() * text.len()` steps.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    p = at + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+/// The name by which a person calls a runtime's function: `PMPI_Recv` is `MPI_Recv`,
+/// `__GI___libc_read` is `read`, `__memcpy_avx_unaligned_erms` is `memcpy`.
+pub(crate) fn plain_name(function: &str) -> &str {
+    if ["PMPI_", "PMPIX_", "pmpi_", "pshmem_"]
+        .iter()
+        .any(|p| function.starts_with(p))
+    {
+        return &function[1..];
+    }
+    let name = function.strip_prefix("__GI_").unwrap_or(function);
+    let Some(rest) = name.strip_prefix("__") else {
+        return name;
+    };
+    let rest = rest.trim_start_matches('_');
+    let rest = rest.strip_prefix("libc_").unwrap_or(rest);
+    let end = VARIANTS
+        .iter()
+        .filter_map(|variant| rest.find(variant))
+        .min()
+        .unwrap_or(rest.len());
+    match &rest[..end] {
+        "" => function,
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let check = |pattern, text, expect| assert_eq!(matches(pattern, text), expect, "{pattern}");
+        check("MPI_*", "MPI_Recv", true);
+        check("MPI_*", "PMPI_Recv", false);
+        check("mpi_*_", "mpi_recv_", true);
+        check("mpi_*_", "mpi_recv", false);
+        check("*a*b", "xxaxxbxb", true);
+        check("*a*b", "xxaxxbxc", false);
+        check("a?c", "abc", true);
+        check("a?c", "ac", false);
+        check("", "", true);
+        check("**", "", true);
+        check("a", "", false);
+    }
+
+    #[test]
+    fn names_a_person_knows() {
+        let check = |name, expect| assert_eq!(plain_name(name), expect);
+        check("PMPI_Recv", "MPI_Recv");
+        check("pmpi_recv_", "mpi_recv_");
+        check("MPI_Recv", "MPI_Recv");
+        check("__GI_sched_yield", "sched_yield");
+        check("__GI___poll", "poll");
+        check("__GI___libc_read", "read");
+        check("___pthread_mutex_lock", "pthread_mutex_lock");
+        check("__GI__exit", "_exit");
+        check("_exit", "_exit");
+        check("__memcpy_avx_unaligned_erms", "memcpy");
+        check("__strlen_evex", "strlen");
+        check("__", "__");
+        check("é", "é");
+        check("ñññññ", "ñññññ");
+    }
+
+    #[test]
+    fn rules_from_text() {
+        let mut rules = FoldRules::default();
+        rules
+            .extend_from_text("# ours\n\nentry solver_api_*\nmodule libsolver.so*\nhide trampoline")
+            .unwrap();
+        assert!(rules.is_entry("solver_api_run", false));
+        assert!(!rules.is_entry("solver_api_run", true));
+        assert!(rules.is_runtime_module("libsolver.so.2"));
+        assert!(rules.is_plumbing("trampoline"));
+        let check = |text: &str, expect: &str| {
+            let error = FoldRules::default().extend_from_text(text).unwrap_err();
+            assert_eq!(error.to_string(), expect);
+        };
+        check(
+            "entry a\nfold b",
+            "fold rules, line 2: expected entry, module or hide, not 'fold'",
+        );
+        check("entry", "fold rules, line 1: entry without a pattern");
+    }
+}
