@@ -413,7 +413,7 @@ fn recursion_is_counted_only_where_the_line_is_the_same() {
 
 #[test]
 fn deep_stacks_and_long_names_are_bounded() {
-    let mut list = vec![("a@r.c:1", ""), ("b@r.c:2", "")].repeat(5000);
+    let mut list = [("a@r.c:1", ""), ("b@r.c:2", "")].repeat(5000);
     list.push(("main@r.c:9", ""));
     let stacks = fold_task(&[thread(true, &list)], &FoldRules::default(), false);
     let frames = &stacks.threads[0].frames;
