@@ -1,9 +1,12 @@
 //! Merging answers: by equality, or by a rule that knows what they mean.
 
 use std::any::Any;
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use sdm_idset::IdSet;
+
+use crate::message::{Block, Status};
 
 /// What a rule gathers into; only the rule that made it looks inside.
 pub type Acc = Box<dyn Any + Send>;
@@ -30,3 +33,207 @@ pub trait Merge: Send + Sync {
 
 /// The merge rules of a protocol, by number; 0 is merging by equality and needs no rule.
 pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
+
+/// Gathers the answers to one command until they go up.
+///
+/// Equal payloads of equal status become one block; with a rule, the good answers become one
+/// block. Empty it allocates nothing.
+#[derive(Default)]
+pub struct Aggregate {
+    blocks: Vec<(u128, Block)>,
+    /// Positions in `blocks` by hash, kept only past [`INDEX_AT`] blocks.
+    index: HashMap<u128, Vec<u32>>,
+    merged: Option<(Acc, IdSet)>,
+    others: IdSet,
+    sources: IdSet,
+}
+
+/// From how many blocks on an index is worth its memory.
+const INDEX_AT: usize = 16;
+
+impl Aggregate {
+    /// Takes in one payload that all of `sources` gave. The caller has seen to it that none of
+    /// them was counted before.
+    ///
+    /// `classes_max` bounds how many distinct answers are kept apart: those of the smallest
+    /// payload hashes, whatever the order of arrival; the rest is one `others` class.
+    pub fn add(&mut self, rule: Option<&dyn Merge>, classes_max: usize, block: Block) {
+        self.sources.union_with(&block.sources);
+        match (block.status, rule) {
+            (Status::Others, _) => self.others.union_with(&block.sources),
+            (Status::Ok, Some(rule)) => {
+                let (acc, sources) = self
+                    .merged
+                    .get_or_insert_with(|| (rule.start(), IdSet::new()));
+                match rule.merge(acc, &block.sources, &block.payload) {
+                    Ok(()) => sources.union_with(&block.sources),
+                    Err(Rejected(_)) => self.add_equal(classes_max, block),
+                }
+            }
+            _ => self.add_equal(classes_max, block),
+        }
+    }
+
+    fn add_equal(&mut self, classes_max: usize, block: Block) {
+        let hash = block_hash(&block);
+        if let Some(at) = self.position(hash, &block) {
+            self.blocks[at].1.sources.union_with(&block.sources);
+            return;
+        }
+        if self.blocks.len() >= classes_max.max(1) {
+            let (at, largest) = self.largest();
+            if hash >= largest {
+                self.others.union_with(&block.sources);
+                return;
+            }
+            let (_, evicted) = std::mem::replace(&mut self.blocks[at], (hash, block));
+            self.others.union_with(&evicted.sources);
+            self.reindex();
+            return;
+        }
+        self.blocks.push((hash, block));
+        if self.blocks.len() > INDEX_AT {
+            if self.index.is_empty() {
+                self.reindex();
+            } else {
+                self.index
+                    .entry(hash)
+                    .or_default()
+                    .push(as_index(self.blocks.len() - 1));
+            }
+        }
+    }
+
+    /// Finds the block with the same status and the same bytes: the hash finds, the bytes decide.
+    fn position(&self, hash: u128, block: &Block) -> Option<usize> {
+        let same = |at: &usize| {
+            let (other_hash, other) = &self.blocks[*at];
+            *other_hash == hash && other.status == block.status && other.payload == block.payload
+        };
+        if self.index.is_empty() {
+            return (0..self.blocks.len()).find(same);
+        }
+        let candidates = self.index.get(&hash)?;
+        candidates.iter().map(|&at| at as usize).find(same)
+    }
+
+    fn largest(&self) -> (usize, u128) {
+        let hashes = self.blocks.iter().map(|(hash, _)| *hash).enumerate();
+        hashes
+            .max_by_key(|(_, hash)| *hash)
+            .expect("classes_max is 1 or more")
+    }
+
+    fn reindex(&mut self) {
+        self.index.clear();
+        if self.blocks.len() > INDEX_AT {
+            for (at, (hash, _)) in self.blocks.iter().enumerate() {
+                self.index.entry(*hash).or_default().push(as_index(at));
+            }
+        }
+    }
+
+    /// Whose answers are in here.
+    #[must_use]
+    pub fn sources(&self) -> &IdSet {
+        &self.sources
+    }
+
+    /// True where nothing was gathered since the last [`Aggregate::take`].
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// What was gathered, biggest class first, and starts anew.
+    pub fn take(&mut self, rule: Option<&dyn Merge>, bytes_max: usize) -> Vec<Block> {
+        let gathered = std::mem::take(self);
+        let mut blocks: Vec<Block> = gathered
+            .blocks
+            .into_iter()
+            .map(|(_, block)| block)
+            .collect();
+        if let (Some((acc, sources)), Some(rule)) = (gathered.merged, rule)
+            && !sources.is_empty()
+        {
+            blocks.push(Block {
+                status: Status::Ok,
+                sources,
+                payload: rule.finish(acc, bytes_max),
+            });
+        }
+        blocks.sort_by_key(|block| std::cmp::Reverse(block.sources.len()));
+        if !gathered.others.is_empty() {
+            blocks.push(Block {
+                status: Status::Others,
+                sources: gathered.others,
+                payload: Bytes::new(),
+            });
+        }
+        blocks
+    }
+}
+
+fn block_hash(block: &Block) -> u128 {
+    xxhash_rust::xxh3::xxh3_128_with_seed(&block.payload, block.status as u64)
+}
+
+fn as_index(at: usize) -> u32 {
+    u32::try_from(at).expect("at most CLASSES_MAX blocks")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(sources: &str, text: &str) -> Block {
+        Block {
+            status: Status::Ok,
+            sources: sources.parse().unwrap(),
+            payload: Bytes::copy_from_slice(text.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn equal_answers_join_and_unequal_stay_apart() {
+        let mut aggregate = Aggregate::default();
+        for (sources, text) in [("0-3", "a"), ("7", "b"), ("5", "a")] {
+            aggregate.add(None, 10, block(sources, text));
+        }
+        let mut failed = block("9", "a");
+        failed.status = Status::Failed;
+        aggregate.add(None, 10, failed);
+        let blocks = aggregate.take(None, 1000);
+        let sets: Vec<String> = blocks
+            .iter()
+            .map(|block| block.sources.to_string())
+            .collect();
+        assert_eq!(sets, ["0-3,5", "7", "9"]);
+        assert!(aggregate.is_empty());
+    }
+
+    #[test]
+    fn the_cap_keeps_the_same_classes_in_any_order() {
+        let texts: Vec<String> = (0..200).map(|n| format!("answer {n}")).collect();
+        let gather = |order: &mut dyn Iterator<Item = usize>| {
+            let mut aggregate = Aggregate::default();
+            for at in order {
+                aggregate.add(None, 20, block(&at.to_string(), &texts[at]));
+            }
+            let mut blocks = aggregate.take(None, 1000);
+            blocks.sort_by(|a, b| a.payload.cmp(&b.payload));
+            blocks
+        };
+        let forward = gather(&mut (0..200));
+        assert_eq!(forward.len(), 21);
+        assert_eq!(forward, gather(&mut (0..200).rev()));
+        // And in a tree: halves first, then their blocks.
+        let mut root = Aggregate::default();
+        for half in [gather(&mut (0..100)), gather(&mut (100..200))] {
+            half.into_iter().for_each(|block| root.add(None, 20, block));
+        }
+        let mut blocks = root.take(None, 1000);
+        blocks.sort_by(|a, b| a.payload.cmp(&b.payload));
+        assert_eq!(forward, blocks);
+    }
+}

@@ -1,1 +1,317 @@
-//! Topologies.
+//! Topologies: who is whose child. A policy and a plan that is used once; pure arithmetic.
+//!
+//! A plan is a tree in preorder with the size of every subtree, so that any subtree is a run of
+//! neighbouring entries and a child's slice of the plan is one copy-free sub-slice.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::message::PlanEntry;
+
+/// How the servers are arranged below the master.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Topology {
+    /// Position 0 is the master; the child p + 2^k of p covers [p + 2^k, p + 2^(k+1)).
+    #[default]
+    Binomial,
+    /// Every member has at most this many children (1 or more), in subtrees of even size.
+    Kary(u32),
+    /// Every server is a child of the master.
+    Flat,
+    /// One server of each host in a binomial tree; the others of a host below its first.
+    ByHost,
+}
+
+impl Topology {
+    /// Arranges the servers: the plan's first entry is `root`, and all of `servers` are below it.
+    ///
+    /// Servers keep their order but under [`Topology::ByHost`], which brings those of a host
+    /// together. The `subtree_count` given in the entries does not matter; it is set here.
+    #[must_use]
+    pub fn plan(self, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
+        let servers = if self == Self::ByHost {
+            by_host(servers)
+        } else {
+            servers
+        };
+        let counts = match self {
+            Self::ByHost => host_counts(&servers),
+            _ => self.subtree_counts(servers.len() + 1),
+        };
+        let mut plan = Vec::with_capacity(servers.len() + 1);
+        plan.push(root);
+        plan.extend(servers);
+        for (entry, count) in plan.iter_mut().zip(counts) {
+            entry.subtree_count = count;
+        }
+        plan
+    }
+
+    /// The subtree sizes, in preorder, of a tree of `count` members.
+    fn subtree_counts(self, count: usize) -> Vec<u32> {
+        let mut counts = Vec::with_capacity(count);
+        let mut todo = vec![count];
+        while let Some(size) = todo.pop() {
+            counts.push(as_count(size));
+            let children = self.child_sizes(size);
+            todo.extend(children.into_iter().rev());
+        }
+        counts
+    }
+
+    /// The subtree sizes of the children of a member whose own subtree has `size` members.
+    fn child_sizes(self, size: usize) -> Vec<usize> {
+        let below = size - 1;
+        match self {
+            Self::Flat => vec![1; below],
+            Self::Kary(arity) => {
+                let arity = (arity.max(1) as usize).min(below);
+                (0..arity)
+                    .map(|k| below / arity + usize::from(k < below % arity))
+                    .collect()
+            }
+            Self::Binomial | Self::ByHost => {
+                let powers = (0..usize::BITS).map(|k| 1usize << k);
+                powers
+                    .take_while(|&at| at < size)
+                    .map(|at| at.min(size - at))
+                    .collect()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Binomial => f.write_str("binomial"),
+            Self::Kary(arity) => write!(f, "kary:{arity}"),
+            Self::Flat => f.write_str("flat"),
+            Self::ByHost => f.write_str("by-host"),
+        }
+    }
+}
+
+impl FromStr for Topology {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || {
+            format!(
+                "topology '{text}': expected binomial, kary:K with K of 1 or more, flat or by-host"
+            )
+        };
+        match text {
+            "binomial" => Ok(Self::Binomial),
+            "flat" => Ok(Self::Flat),
+            "by-host" => Ok(Self::ByHost),
+            _ => {
+                let arity = text.strip_prefix("kary:").ok_or_else(bad)?;
+                match arity.parse() {
+                    Ok(arity) if arity >= 1 => Ok(Self::Kary(arity)),
+                    _ => Err(bad()),
+                }
+            }
+        }
+    }
+}
+
+/// The children of the member that a slice begins with, as runs of the slice.
+///
+/// A slice that is no tree (sizes that do not add up) gives `None`: the peer's error.
+#[must_use]
+pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
+    let first = slice.first()?;
+    if first.subtree_count as usize != slice.len() {
+        return None;
+    }
+    let mut runs = Vec::new();
+    let mut at = 1;
+    while at < slice.len() {
+        let count = slice[at].subtree_count as usize;
+        if count == 0 || count > slice.len() - at {
+            return None;
+        }
+        runs.push(at..at + count);
+        at += count;
+    }
+    Some(runs)
+}
+
+/// The height of the tree in a slice: 0 for a member without children.
+///
+/// Walks the whole slice once; entries whose sizes do not add up are taken as far as they go.
+#[must_use]
+pub fn height(slice: &[PlanEntry]) -> u32 {
+    let mut open: Vec<usize> = Vec::new();
+    let mut deepest = 0;
+    for (at, entry) in slice.iter().enumerate() {
+        while open.last().is_some_and(|&end| end <= at) {
+            open.pop();
+        }
+        deepest = deepest.max(open.len());
+        open.push(at.saturating_add(entry.subtree_count as usize));
+    }
+    as_count(deepest)
+}
+
+/// Brings the servers of each host together, hosts in the order of their first server.
+fn by_host(servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
+    let mut order = std::collections::HashMap::new();
+    let mut keyed: Vec<(usize, PlanEntry)> = Vec::with_capacity(servers.len());
+    for server in servers {
+        let next = order.len();
+        let host = *order.entry(server.host.clone()).or_insert(next);
+        keyed.push((host, server));
+    }
+    keyed.sort_by_key(|(host, _)| *host);
+    keyed.into_iter().map(|(_, server)| server).collect()
+}
+
+/// Subtree sizes for servers grouped by host: hosts form a binomial tree below the master, the
+/// further servers of a host are children of its first.
+fn host_counts(servers: &[PlanEntry]) -> Vec<u32> {
+    let sizes: Vec<usize> = servers
+        .chunk_by(|a, b| a.host == b.host)
+        .map(<[PlanEntry]>::len)
+        .collect();
+    let hosts = Topology::Binomial.subtree_counts(sizes.len() + 1);
+    let mut counts = vec![as_count(servers.len() + 1)];
+    for (host, &size) in sizes.iter().enumerate() {
+        let subtree = &sizes[host..host + hosts[host + 1] as usize];
+        counts.push(as_count(subtree.iter().sum()));
+        counts.extend(std::iter::repeat_n(1, size - 1));
+    }
+    counts
+}
+
+fn as_count(count: usize) -> u32 {
+    u32::try_from(count).expect("a plan has at most SERVERS_MAX entries")
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_idset::{IdSet, TaskId};
+
+    use super::*;
+    use crate::ids::ServerId;
+
+    fn entry(server: u32, host: &str) -> PlanEntry {
+        PlanEntry {
+            server: ServerId(server),
+            subtree_count: 0,
+            tasks: IdSet::single(TaskId(server)),
+            host: host.to_owned(),
+            addresses: Vec::new(),
+        }
+    }
+
+    fn plan(topology: Topology, count: u32) -> Vec<PlanEntry> {
+        let mut root = entry(0, "");
+        root.server = ServerId::MASTER;
+        let servers = (0..count)
+            .map(|id| entry(id, &format!("h{}", id % 5)))
+            .collect();
+        topology.plan(root, servers)
+    }
+
+    /// Walks a slice as members do; gives each server's parent position.
+    fn walk(slice: &[PlanEntry], base: usize, parents: &mut [Option<usize>]) {
+        let runs = child_runs(slice).expect("a plan is a tree");
+        for run in runs {
+            assert_eq!(parents[base + run.start], None, "one parent each");
+            parents[base + run.start] = Some(base);
+            walk(&slice[run.clone()], base + run.start, parents);
+        }
+    }
+
+    #[test]
+    fn every_server_has_one_parent_at_every_size() {
+        let kinds = [
+            Topology::Binomial,
+            Topology::Kary(1),
+            Topology::Kary(2),
+            Topology::Kary(16),
+            Topology::Flat,
+            Topology::ByHost,
+        ];
+        let sizes = (0..=130).chain([255, 256, 257, 1000, 1024, 2048]);
+        for (kind, size) in kinds
+            .iter()
+            .flat_map(|kind| sizes.clone().map(move |s| (*kind, s)))
+        {
+            let plan = plan(kind, size);
+            let mut parents = vec![None; plan.len()];
+            walk(&plan, 0, &mut parents);
+            assert!(parents[1..].iter().all(Option::is_some), "{kind} {size}");
+            let mut servers: Vec<u32> = plan[1..].iter().map(|entry| entry.server.0).collect();
+            servers.sort_unstable();
+            assert_eq!(servers, (0..size).collect::<Vec<_>>(), "{kind} {size}");
+        }
+    }
+
+    #[test]
+    fn binomial_children_are_at_powers_of_two() {
+        let plan = plan(Topology::Binomial, 12);
+        let mut parents = vec![None; plan.len()];
+        walk(&plan, 0, &mut parents);
+        for (position, parent) in parents.iter().enumerate().skip(1) {
+            let highest_removed = position - (1 << lowest_set_bits_parent(position));
+            assert_eq!(*parent, Some(highest_removed), "position {position}");
+        }
+    }
+
+    /// The child p + 2^k covers [p + 2^k, p + 2^(k+1)): its own children are at smaller powers
+    /// than k, so a position's parent is itself without its lowest set bit.
+    fn lowest_set_bits_parent(position: usize) -> u32 {
+        position.trailing_zeros()
+    }
+
+    #[test]
+    fn heights() {
+        for (kind, count, expect) in [
+            (Topology::Binomial, 0, 0),
+            (Topology::Binomial, 1, 1),
+            (Topology::Binomial, 7, 3),
+            (Topology::Binomial, 8, 3),
+            (Topology::Binomial, 1023, 10),
+            (Topology::Kary(1), 5, 5),
+            (Topology::Kary(2), 6, 2),
+            (Topology::Flat, 100, 1),
+        ] {
+            assert_eq!(height(&plan(kind, count)), expect, "{kind} {count}");
+        }
+    }
+
+    #[test]
+    fn hosts_stay_together() {
+        let plan = plan(Topology::ByHost, 23);
+        let hosts: Vec<&str> = plan[1..].iter().map(|entry| entry.host.as_str()).collect();
+        assert_eq!(hosts.chunk_by(|a, b| a == b).count(), 5);
+    }
+
+    #[test]
+    fn text_forms() {
+        for text in ["binomial", "kary:3", "flat", "by-host"] {
+            assert_eq!(
+                text.parse::<Topology>().map(|t| t.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        for text in ["", "kary", "kary:0", "kary:-1", "ring"] {
+            assert!(text.parse::<Topology>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn slices_that_are_no_tree_are_refused() {
+        let mut slice = plan(Topology::Binomial, 6);
+        slice[2].subtree_count = 40;
+        assert_eq!(child_runs(&slice), None);
+        slice[2].subtree_count = 0;
+        assert_eq!(child_runs(&slice), None);
+        assert_eq!(child_runs(&slice[1..1]), None);
+        assert!(height(&slice) > 0);
+    }
+}
