@@ -1,1 +1,3 @@
-//! To come.
+//! The gdb backend: drives tasks through GDB/MI.
+
+pub mod mi;

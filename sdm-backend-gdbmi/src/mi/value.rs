@@ -1,0 +1,93 @@
+//! What MI records carry.
+
+/// A value: a constant, a tuple, or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `"text"`.
+    Text(String),
+    /// `{name=value,...}`.
+    Tuple(Results),
+    /// `[value,...]`.
+    List(Vec<Value>),
+    /// `[name=value,...]`.
+    Named(Results),
+}
+
+/// Named values in the order given; names may repeat.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Results(pub Vec<(String, Value)>);
+
+impl Value {
+    /// The constant, where it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The tuple, where it is one.
+    #[must_use]
+    pub fn as_tuple(&self) -> Option<&Results> {
+        match self {
+            Self::Tuple(results) => Some(results),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list, named or not.
+    pub fn items(&self) -> impl Iterator<Item = &Value> {
+        let (list, named): (&[Value], &[(String, Value)]) = match self {
+            Self::List(list) => (list, &[]),
+            Self::Named(results) => (&[], &results.0),
+            _ => (&[], &[]),
+        };
+        list.iter().chain(named.iter().map(|(_, value)| value))
+    }
+}
+
+impl Results {
+    /// The first value of this name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The first constant of this name.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.value(name)?.as_text()
+    }
+
+    /// The same, as a decimal number.
+    #[must_use]
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The same, as a hexadecimal number (`0x1f`).
+    #[must_use]
+    pub fn address(&self, name: &str) -> Option<u64> {
+        u64::from_str_radix(self.text(name)?.strip_prefix("0x")?, 16).ok()
+    }
+
+    /// The first tuple of this name.
+    #[must_use]
+    pub fn tuple(&self, name: &str) -> Option<&Results> {
+        self.value(name)?.as_tuple()
+    }
+
+    /// The elements of the list of this name; none where there is no such list.
+    pub fn items(&self, name: &str) -> impl Iterator<Item = &Value> {
+        self.value(name).into_iter().flat_map(Value::items)
+    }
+
+    /// The tuples in the list of this name.
+    pub fn tuples(&self, name: &str) -> impl Iterator<Item = &Results> {
+        self.items(name).filter_map(Value::as_tuple)
+    }
+}
