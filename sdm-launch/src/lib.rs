@@ -1,1 +1,51 @@
-//! To come.
+//! Starts the servers of a session and reports what is heard of them.
+//!
+//! A [`Launcher`] starts servers from a [`LaunchSpec`]: [`Local`] does so itself, [`OpenMpi`] and
+//! [`Hydra`] let `mpirun` and `mpiexec` do it, so that the program finds the environment and the
+//! descriptors of its runtime. [`find`] turns the name that a person gave into one of them. What
+//! comes back is a [`Launch`]: descriptors to watch, and a [`LaunchEvent`] for each announcement,
+//! line of text and end.
+//!
+//! It never waits, starts no thread and knows no clock: the owner watches [`Launch::fds`] in a loop
+//! of its own. It needs Linux 5.3 (pidfd).
+//!
+//! **The launching thread must live as long as the session**: everything started here is sent
+//! SIGTERM by the kernel when the *thread* that called [`Launcher::launch`] ends.
+//!
+//! ```no_run
+//! use sdm_launch::{LaunchEvent, LaunchSpec, find};
+//!
+//! let spec = LaunchSpec::new(4, "/usr/bin/sdm-server");
+//! let mut launch = find("local")?.launch(&spec)?;
+//! for fd in launch.fds() {
+//!     while launch.handle_ready(fd) {} // more to read; drain the events in between
+//! }
+//! while let Some(event) = launch.poll_event() {
+//!     if let LaunchEvent::Announced(it) = event {
+//!         println!("server {} is at {}:{}", it.server, it.host, it.port);
+//!     }
+//! }
+//! # Ok::<(), sdm_launch::LaunchError>(())
+//! ```
+
+mod detect;
+mod error;
+mod hydra;
+mod launch;
+mod lines;
+mod local;
+mod member;
+mod openmpi;
+mod spec;
+mod sys;
+
+pub use detect::{Kind, find};
+pub use error::LaunchError;
+pub use hydra::Hydra;
+pub use launch::{Launch, LaunchEvent};
+pub use local::Local;
+pub use openmpi::OpenMpi;
+pub use sdm_core::announce::Announcement;
+pub use spec::{
+    LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
+};

@@ -1,0 +1,309 @@
+//! Which launcher a name means on this machine.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::openmpi::allow_root;
+use crate::{Hydra, LaunchError, Launcher, Local, OpenMpi};
+
+/// How long a program may take to tell its version.
+const VERSION_WAIT: Duration = Duration::from_secs(20);
+/// How much of a version text is read, in bytes.
+const VERSION_BYTES_MAX: usize = 16 << 10;
+
+/// Whose launcher a program is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Open MPI's `mpirun`, whose name is also orterun or prterun.
+    OpenMpi,
+    /// Hydra: the `mpiexec` of MPICH, MVAPICH and Intel MPI.
+    Hydra,
+}
+
+impl Kind {
+    /// Reads the text that `--version` prints: whose program it is, and a short name for it.
+    #[must_use]
+    pub fn from_version(text: &str) -> Option<(Self, String)> {
+        let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+        let last_word = first.split_whitespace().next_back()?;
+        if first.contains("(Open MPI)") || first.contains("(OpenRTE)") {
+            return Some((Self::OpenMpi, format!("Open MPI {last_word}")));
+        }
+        if first.contains("(PRRTE)") {
+            return Some((Self::OpenMpi, format!("PRRTE {last_word}")));
+        }
+        if first.contains("HYDRA") {
+            let version = text.lines().find_map(|line| {
+                let rest = line.trim().strip_prefix("Version:")?;
+                rest.split_whitespace().next()
+            });
+            let version = version.map(|version| format!(" {version}"));
+            return Some((Self::Hydra, format!("Hydra{}", version.unwrap_or_default())));
+        }
+        if first.contains("Intel(R) MPI Library") {
+            return Some((Self::Hydra, "Hydra of Intel MPI".to_owned()));
+        }
+        None
+    }
+}
+
+/// The launcher that `name` means here.
+///
+/// - `local`: [`Local`].
+/// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`; where there is none, whatever `mpirun` is.
+/// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`; where there is none, whatever `mpiexec` is.
+/// - a path: whatever that program is.
+///
+/// Every program found on `PATH` is asked for its version, for at most 20 seconds.
+///
+/// # Errors
+/// Where the name is unknown, or nothing of the kind is on `PATH`; the error says what was found.
+pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_in(name, &path)
+}
+
+fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
+    let (candidates, wanted) = match name {
+        "local" => return Ok(Box::new(Local)),
+        "mpirun" => (["mpirun.openmpi", "mpirun"], Kind::OpenMpi),
+        "mpiexec" => (["mpiexec.hydra", "mpiexec"], Kind::Hydra),
+        _ if name.contains('/') => {
+            let program = PathBuf::from(name);
+            let (kind, version) = identify(&program)?;
+            return Ok(launcher(program, kind, version));
+        }
+        _ => return Err(LaunchError::Unknown { name: name.into() }),
+    };
+    let mut tried = Vec::new();
+    let mut other = None;
+    for candidate in candidates {
+        let Some(program) = search(candidate, path) else {
+            tried.push(format!("no {candidate} on PATH"));
+            continue;
+        };
+        match identify(&program) {
+            Ok((kind, version)) if kind == wanted => return Ok(launcher(program, kind, version)),
+            Ok((kind, version)) => other = Some((program, kind, version)),
+            Err(error) => tried.push(error.to_string()),
+        }
+    }
+    match other {
+        Some((program, kind, version)) => Ok(launcher(program, kind, version)),
+        None => Err(LaunchError::NotFound {
+            name: name.into(),
+            tried: tried.join(", "),
+        }),
+    }
+}
+
+fn launcher(program: PathBuf, kind: Kind, version: String) -> Box<dyn Launcher> {
+    match kind {
+        Kind::OpenMpi => Box::new(OpenMpi::new(program, version)),
+        Kind::Hydra => Box::new(Hydra::new(program, version)),
+    }
+}
+
+fn search(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let executable = |program: &PathBuf| {
+        program.is_file() && nix::unistd::access(program, nix::unistd::AccessFlags::X_OK).is_ok()
+    };
+    std::env::split_paths(path)
+        .map(|directory| directory.join(name))
+        .find(executable)
+}
+
+fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
+    let failed = |what: String| LaunchError::Version {
+        program: program.to_owned(),
+        what,
+    };
+    let text = version_text(program).map_err(|error| failed(format!("--version: {error}")))?;
+    Kind::from_version(&text).ok_or_else(|| {
+        let first: String = text
+            .lines()
+            .next()
+            .unwrap_or("nothing")
+            .chars()
+            .take(80)
+            .collect();
+        failed(format!(
+            "neither Open MPI nor Hydra: --version says {first:?}"
+        ))
+    })
+}
+
+/// What `program --version` prints on stdout. A program that hangs is ended.
+fn version_text(program: &Path) -> io::Result<String> {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    allow_root(&mut command);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let text = read_version(&mut child);
+    // It has said what it had to say, or has had its time; an error means that it has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+    text
+}
+
+fn read_version(child: &mut Child) -> io::Result<String> {
+    let end = Instant::now() + VERSION_WAIT;
+    let stdout = child
+        .stdout
+        .as_mut()
+        .expect("stdout was asked to be a pipe");
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 1024];
+    while bytes.len() < VERSION_BYTES_MAX {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = PollTimeout::try_from(left).map_err(io::Error::other)?;
+        let ready = match poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], left) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            ready => ready.map_err(io::Error::from)?,
+        };
+        if ready == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {} s", VERSION_WAIT.as_secs()),
+            ));
+        }
+        match stdout.read(&mut buffer)? {
+            0 => break,
+            read => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn version_texts() {
+        let check = |text: &str, expect: Option<(Kind, &str)>| {
+            let found = Kind::from_version(text);
+            let found = found.as_ref().map(|(kind, name)| (*kind, name.as_str()));
+            assert_eq!(found, expect, "{text:?}");
+        };
+        let open = |name| Some((Kind::OpenMpi, name));
+        let hydra = |name| Some((Kind::Hydra, name));
+        check(
+            "mpirun (Open MPI) 4.1.4\n\nReport bugs to",
+            open("Open MPI 4.1.4"),
+        );
+        check("mpirun.openmpi (OpenRTE) 4.1.4\n", open("Open MPI 4.1.4"));
+        check("mpirun (Open MPI) 5.0.11\n", open("Open MPI 5.0.11"));
+        check("prterun (PRRTE) 3.0.13\n", open("PRRTE 3.0.13"));
+        check(
+            "HYDRA build details:\n    Version:            4.0.2\n    Release Date: x\n",
+            hydra("Hydra 4.0.2"),
+        );
+        check("HYDRA build details:\n", hydra("Hydra"));
+        check(
+            "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307\n",
+            hydra("Hydra of Intel MPI"),
+        );
+        check("", None);
+        check("bash, version 5\n", None);
+    }
+
+    /// A directory of programs that print a version text, each name with its text.
+    struct Programs(PathBuf);
+
+    impl Programs {
+        fn new(name: &str, programs: &[(&str, &str)]) -> Self {
+            let id = std::process::id();
+            let directory = std::env::temp_dir().join(format!("sdm-detect-{name}-{id}"));
+            std::fs::create_dir_all(&directory).unwrap();
+            for (program, text) in programs {
+                let path = directory.join(program);
+                std::fs::write(&path, format!("#!/bin/sh\necho '{text}'\n")).unwrap();
+                let mode = std::fs::Permissions::from_mode(0o755);
+                std::fs::set_permissions(&path, mode).unwrap();
+            }
+            Self(directory)
+        }
+
+        fn find(&self, name: &str) -> Result<String, String> {
+            match find_in(name, self.0.as_os_str()) {
+                Ok(launcher) => Ok(launcher.describe().replace(self.0.to_str().unwrap(), "")),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    }
+
+    impl Drop for Programs {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// Held while programs are written and run: a fork of another test meanwhile would keep them open
+    /// for writing, and then they cannot be executed.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    const OPEN: &str = "mpirun (Open MPI) 4.1.4";
+    const HYDRA: &str = "HYDRA build details:";
+
+    #[test]
+    fn a_name_finds_its_kind_first_and_any_kind_then() {
+        let _one = ONE_AT_A_TIME.lock();
+        let both = [
+            ("mpirun", HYDRA),
+            ("mpirun.openmpi", OPEN),
+            ("mpiexec", OPEN),
+            ("mpiexec.hydra", HYDRA),
+        ];
+        let programs = Programs::new("both", &both);
+        assert_eq!(
+            programs.find("mpirun").unwrap(),
+            "/mpirun.openmpi (Open MPI 4.1.4)"
+        );
+        assert_eq!(programs.find("mpiexec").unwrap(), "/mpiexec.hydra (Hydra)");
+        let programs = Programs::new("one", &[("mpirun", HYDRA), ("mpiexec", OPEN)]);
+        assert_eq!(programs.find("mpirun").unwrap(), "/mpirun (Hydra)");
+        assert_eq!(
+            programs.find("mpiexec").unwrap(),
+            "/mpiexec (Open MPI 4.1.4)"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let _one = ONE_AT_A_TIME.lock();
+        let programs = Programs::new("none", &[("mpirun", "bash")]);
+        let error = programs.find("mpirun").unwrap_err();
+        assert!(error.contains("no mpirun.openmpi on PATH"), "{error}");
+        assert!(error.contains("says \"bash\""), "{error}");
+        assert!(
+            programs
+                .find("/no/such/program")
+                .unwrap_err()
+                .contains("/no/such/program")
+        );
+        assert!(
+            programs
+                .find("warp")
+                .unwrap_err()
+                .contains("launcher warp: unknown")
+        );
+        assert_eq!(
+            programs.find("local").unwrap(),
+            "local: servers on this machine"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Hydra: the `mpiexec` of MPICH and its kin.
+
+use std::path::PathBuf;
+
+use crate::spec::command_line;
+use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+
+/// Lets Hydra's `mpiexec` start the servers.
+///
+/// It adds nothing to the user's options but the number of processes: Hydra binds nothing, counts no
+/// slots and hands its whole environment on, unless the user says `-genvnone` or `-genvlist`.
+#[derive(Clone, Debug)]
+pub struct Hydra {
+    program: PathBuf,
+    version: String,
+}
+
+impl Hydra {
+    /// An `mpiexec` that says it is `version`.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            version: version.into(),
+        }
+    }
+}
+
+impl Launcher for Hydra {
+    fn name(&self) -> &'static str {
+        "mpiexec"
+    }
+
+    fn describe(&self) -> String {
+        format!("{} ({})", self.program.display(), self.version)
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+        spec.check(self.name())?;
+        spec.check_options(self.name())?;
+        let mut command = spec.command(&self.program);
+        command
+            .args(&spec.launcher_options)
+            .arg("-n")
+            .arg(spec.count.to_string())
+            .arg(&spec.server)
+            .args(&spec.server_args);
+        let mut launch = Launch::new();
+        if spec.verbose {
+            launch.note(command_line(&command));
+        }
+        launch.spawn(command, None, self.name())?;
+        Ok(launch)
+    }
+}

@@ -1,0 +1,96 @@
+//! Bytes in, at any cut; whole lines out.
+
+/// The longest line kept together, in bytes; a longer one comes in pieces of this size.
+pub(crate) const LINE_BYTES_MAX: usize = 4096;
+
+/// Puts lines together from the pieces in which a pipe gives them.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The unfinished line, below `LINE_BYTES_MAX`.
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Takes `bytes` and gives each finished line, without its end, to `line`.
+    pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(String)) {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let (piece, ended) = match piece.strip_suffix(b"\n") {
+                Some(piece) => (piece, true),
+                None => (piece, false),
+            };
+            self.extend(piece, &mut line);
+            if ended {
+                line(text(&self.rest));
+                self.rest.clear();
+            }
+        }
+    }
+
+    /// Gives the unfinished line, if there is one.
+    pub(crate) fn finish(&mut self, mut line: impl FnMut(String)) {
+        if !self.rest.is_empty() {
+            line(text(&self.rest));
+            self.rest = Vec::new();
+        }
+    }
+
+    fn extend(&mut self, mut piece: &[u8], line: &mut impl FnMut(String)) {
+        while self.rest.len() + piece.len() > LINE_BYTES_MAX {
+            let (fits, more) = piece.split_at(LINE_BYTES_MAX - self.rest.len());
+            self.rest.extend_from_slice(fits);
+            line(text(&self.rest));
+            self.rest.clear();
+            piece = more;
+        }
+        self.rest.extend_from_slice(piece);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(pieces: &[&[u8]]) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut lines = Lines::default();
+        for piece in pieces {
+            lines.push(piece, |line| all.push(line));
+        }
+        lines.finish(|line| all.push(line));
+        all
+    }
+
+    #[test]
+    fn table() {
+        let check = |input: &[&[u8]], expect: &[&str]| assert_eq!(lines(input), expect);
+        check(&[], &[]);
+        check(&[b"a\nb\n"], &["a", "b"]);
+        check(&[b"a\r\nb\r\n"], &["a", "b"]);
+        check(&[b"a", b"b\n", b"\n", b"c"], &["ab", "", "c"]);
+        check(&[b"\xff\n"], &["\u{fffd}"]);
+    }
+
+    #[test]
+    fn a_long_line_comes_in_pieces() {
+        let long = vec![b'x'; 2 * LINE_BYTES_MAX + 1];
+        let sizes: Vec<usize> = lines(&[&long]).iter().map(String::len).collect();
+        assert_eq!(sizes, [LINE_BYTES_MAX, LINE_BYTES_MAX, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(text in "[a-z\n]{0,64}", cut in 0usize..64) {
+            let cut = cut.min(text.len());
+            let (a, b) = text.as_bytes().split_at(cut);
+            let expect: Vec<&str> = text.lines().collect();
+            prop_assert_eq!(lines(&[a, b]), expect);
+        }
+    }
+}

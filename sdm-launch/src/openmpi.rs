@@ -1,0 +1,200 @@
+//! Open MPI's `mpirun`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Command;
+
+use nix::unistd::geteuid;
+
+use crate::spec::command_line;
+use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+
+/// Options that say where processes go: the first that is given ends our own choice.
+const PLACE_OPTIONS: &[&str] = &[
+    "H",
+    "N",
+    "bycore",
+    "bynode",
+    "byslot",
+    "default-hostfile",
+    "host",
+    "hostfile",
+    "machinefile",
+    "map-by",
+    "nooversubscribe",
+    "npernode",
+    "npersocket",
+    "oversubscribe",
+    "pernode",
+    "ppr",
+    "rankfile",
+    "rf",
+];
+/// Options that say to which cores processes are bound.
+const BIND_OPTIONS: &[&str] = &[
+    "bind-to",
+    "bind-to-core",
+    "bind-to-socket",
+    "cpu-list",
+    "cpu-set",
+];
+/// Variables of a resource manager that has granted a number of slots.
+const ALLOCATION_VARIABLES: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
+/// Open MPI refuses to run as root unless those of its version are set.
+const ROOT_VARIABLES: &[&str] = &[
+    "OMPI_ALLOW_RUN_AS_ROOT",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    "PRTE_ALLOW_RUN_AS_ROOT",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+];
+
+/// Lets Open MPI's `mpirun` (4 or 5) start the servers.
+///
+/// What it adds to the user's options:
+/// - `--oversubscribe`, where the user says nothing of hosts or placement and no resource manager has
+///   granted slots: a debugger is used with more processes than a workstation has cores;
+/// - `--bind-to none`, where the user says nothing of binding: gdb would share one core with its
+///   program otherwise;
+/// - `-x NAME` for each variable of [`LaunchSpec::environment`], without its value, so that servers on
+///   other hosts find it too;
+/// - for root, the variables without which `mpirun` refuses to run, where they are unset; a note says so.
+#[derive(Clone, Debug)]
+pub struct OpenMpi {
+    program: PathBuf,
+    version: String,
+}
+
+impl OpenMpi {
+    /// An `mpirun` that says it is `version`.
+    #[must_use]
+    pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            version: version.into(),
+        }
+    }
+
+    fn arguments(&self, spec: &LaunchSpec, allocated: bool) -> Vec<OsString> {
+        let gave = |names: &[&str]| spec.launcher_options.iter().any(|it| is_option(it, names));
+        let mut arguments: Vec<OsString> = Vec::new();
+        if !allocated && !gave(PLACE_OPTIONS) {
+            arguments.push("--oversubscribe".into());
+        }
+        if !gave(BIND_OPTIONS) {
+            arguments.extend(["--bind-to".into(), "none".into()]);
+        }
+        for (name, _) in &spec.environment {
+            arguments.extend(["-x".into(), name.clone()]);
+        }
+        arguments.extend(spec.launcher_options.iter().cloned());
+        arguments.extend(["-n".into(), spec.count.to_string().into()]);
+        arguments.push(spec.server.clone().into());
+        arguments.extend(spec.server_args.iter().cloned());
+        arguments
+    }
+}
+
+impl Launcher for OpenMpi {
+    fn name(&self) -> &'static str {
+        "mpirun"
+    }
+
+    fn describe(&self) -> String {
+        format!("{} ({})", self.program.display(), self.version)
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+        spec.check(self.name())?;
+        spec.check_options(self.name())?;
+        let allocated = ALLOCATION_VARIABLES
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        let mut launch = Launch::new();
+        let mut command = spec.command(&self.program);
+        command.args(self.arguments(spec, allocated));
+        if allow_root(&mut command) {
+            launch.note("mpirun: OMPI_ALLOW_RUN_AS_ROOT is set, as this is root".to_owned());
+        }
+        if spec.verbose {
+            launch.note(command_line(&command));
+        }
+        launch.spawn(command, None, self.name())?;
+        Ok(launch)
+    }
+}
+
+/// Sets what root must have set for Open MPI to run, where it is unset; whether anything was.
+pub(crate) fn allow_root(command: &mut Command) -> bool {
+    if !geteuid().is_root() {
+        return false;
+    }
+    let mut any = false;
+    for name in ROOT_VARIABLES {
+        let given = command
+            .get_envs()
+            .any(|(given, _)| given == OsStr::new(name));
+        if !given && std::env::var_os(name).is_none() {
+            command.env(name, "1");
+            any = true;
+        }
+    }
+    any
+}
+
+/// Whether `argument` is one of the options, written `-name`, `--name` or `--name=value`.
+fn is_option(argument: &OsStr, names: &[&str]) -> bool {
+    let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
+        return false;
+    };
+    let name = option.trim_start_matches('-');
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
+    names.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(options: &[&str], allocated: bool) -> String {
+        let mut spec = LaunchSpec::new(4, "/bin/sdm-server");
+        spec.launcher_options = options.iter().map(Into::into).collect();
+        spec.environment = vec![("SDM_KEY".into(), "secret".into())];
+        spec.server_args = vec!["--port".into(), "0".into()];
+        let arguments = OpenMpi::new("mpirun", "Open MPI").arguments(&spec, allocated);
+        let arguments: Vec<&str> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
+        let end = "-n 4 /bin/sdm-server --port 0";
+        let arguments = arguments.join(" ");
+        assert!(!arguments.contains("secret"), "{arguments}");
+        arguments.strip_suffix(end).unwrap().trim_end().to_owned()
+    }
+
+    #[test]
+    fn the_users_options_end_our_own_choices() {
+        let check = |options: &[&str], expect: &str| assert_eq!(arguments(options, false), expect);
+        check(&[], "--oversubscribe --bind-to none -x SDM_KEY");
+        check(
+            &["--mca", "pml", "ob1"],
+            "--oversubscribe --bind-to none -x SDM_KEY --mca pml ob1",
+        );
+        check(
+            &["--map-by", "node"],
+            "--bind-to none -x SDM_KEY --map-by node",
+        );
+        check(
+            &["-host", "a:4", "--bind-to=core"],
+            "-x SDM_KEY -host a:4 --bind-to=core",
+        );
+        assert_eq!(arguments(&[], true), "--bind-to none -x SDM_KEY");
+    }
+
+    #[test]
+    fn options_that_fight_are_refused() {
+        let launcher = OpenMpi::new("/no/such/mpirun", "");
+        for option in ["-n", "-np", "--np", ":"] {
+            let mut spec = LaunchSpec::new(1, "server");
+            spec.launcher_options = vec![option.into()];
+            let error = launcher.launch(&spec).err().unwrap().to_string();
+            assert!(error.contains(&format!("option {option}: ")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The calls that the compiler cannot check: what a child does between fork and exec, and pidfds.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::libc;
+
+/// Makes the command's process the leader of a session of its own, so that a terminal's Ctrl-C does
+/// not reach it, and has the kernel send it SIGTERM when the thread that started it ends.
+pub(crate) fn isolate(command: &mut Command) {
+    let parent = std::process::id();
+    let before_exec = move || {
+        // SAFETY: setsid, prctl with PR_SET_PDEATHSIG and getppid are async-signal-safe system
+        // calls that touch no memory of this process.
+        let (set, signal, now) = unsafe {
+            (
+                libc::setsid(),
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM),
+                libc::getppid(),
+            )
+        };
+        if set == -1 || signal == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // A parent that died before prctl sends no signal any more.
+        if u32::try_from(now) == Ok(parent) {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ESRCH))
+        }
+    };
+    // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(before_exec);
+    }
+}
+
+/// A descriptor that becomes readable when the child ends.
+pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_open,
+            libc::c_long::from(pid),
+            0 as libc::c_long,
+        )
+    };
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned it, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes reads of a descriptor return instead of waiting.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: FIONBIO reads one int through the pointer, which lives across the call.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw const on) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

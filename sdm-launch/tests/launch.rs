@@ -1,0 +1,361 @@
+//! Real launchers start a small script in the place of `sdm-server`.
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_launch::{Announcement, Launch, LaunchEvent, LaunchSpec, find};
+
+/// How long anything may take: far more than it does.
+const BOUND: Duration = Duration::from_secs(60);
+/// How long what is left of a killed session may live.
+const LEFT_BOUND: Duration = Duration::from_secs(10);
+
+/// Announces itself, tells the key it was given and stays.
+const STAYS: &str = r#"rank=${SDM_SERVER_ID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMI_ID}}}
+echo "server $rank: key $SDM_TEST_KEY in $PWD with $*" >&2
+echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=127.0.0.1"
+exec sleep 600
+"#;
+
+/// Says a few words and fails.
+const FAILS: &str = "echo first words\necho last words >&2\nexit 3\n";
+
+/// A script that stands in for a server; removed at the end. It is given to a shell and not executed
+/// itself: a fork of another test may still hold it open for writing.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("sdm-launch-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("server");
+        fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn directory(&self) -> &Path {
+        self.0.parent().unwrap()
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.directory());
+    }
+}
+
+/// Takes events until `enough` says so.
+fn watch(launch: &mut Launch, mut enough: impl FnMut(&[LaunchEvent]) -> bool) -> Vec<LaunchEvent> {
+    let end = Instant::now() + BOUND;
+    let mut events = Vec::new();
+    loop {
+        events.extend(std::iter::from_fn(|| launch.poll_event()));
+        if enough(&events) {
+            return events;
+        }
+        assert!(
+            Instant::now() < end,
+            "not enough after {BOUND:?}: {events:?}"
+        );
+        let fds = launch.fds();
+        let borrowed = launch.borrowed_fds().into_iter();
+        let mut polled: Vec<_> = borrowed
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        poll(&mut polled, PollTimeout::from(1000u16)).unwrap();
+        let ready: Vec<bool> = polled.iter().map(|it| it.any() == Some(true)).collect();
+        for (fd, _) in fds.into_iter().zip(ready).filter(|(_, ready)| *ready) {
+            while launch.handle_ready(fd) {
+                events.extend(std::iter::from_fn(|| launch.poll_event()));
+            }
+        }
+    }
+}
+
+fn announced(events: &[LaunchEvent]) -> Vec<&Announcement> {
+    let only = |event| match event {
+        LaunchEvent::Announced(it) => Some(it),
+        _ => None,
+    };
+    let mut all: Vec<_> = events.iter().filter_map(only).collect();
+    all.sort_by_key(|it| it.server);
+    all
+}
+
+fn texts(events: &[LaunchEvent]) -> Vec<&str> {
+    let only = |event| match event {
+        LaunchEvent::Text { line, .. } => Some(line.as_str()),
+        _ => None,
+    };
+    events.iter().filter_map(only).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    let state = status.rsplit(')').next().unwrap_or_default();
+    !state.trim_start().starts_with(['Z', 'X'])
+}
+
+fn await_gone(pids: &[u32]) {
+    let end = Instant::now() + LEFT_BOUND;
+    while pids.iter().any(|&pid| is_alive(pid)) {
+        assert!(
+            Instant::now() < end,
+            "still there after {LEFT_BOUND:?}: {pids:?}"
+        );
+        std::thread::yield_now();
+    }
+}
+
+/// The runtimes that this machine lacks are said, and counted by scripts/test.
+fn is_here(launcher: &str) -> bool {
+    match find(launcher) {
+        Ok(_) => true,
+        Err(error) => {
+            println!("SKIP: {error}");
+            false
+        }
+    }
+}
+
+/// A value that no other process on this machine has on its command line.
+fn secret() -> String {
+    format!("the-secret-of-{}", std::process::id())
+}
+
+fn spec(script: &Script, count: u32) -> LaunchSpec {
+    let mut spec = LaunchSpec::new(count, "/bin/sh");
+    spec.environment = vec![("SDM_TEST_KEY".into(), secret().into())];
+    spec.server_args = vec![script.0.clone().into(), "one".into(), "two words".into()];
+    spec.directory = Some(script.directory().to_owned());
+    spec
+}
+
+/// Whether any process shows the secret on its command line.
+fn secret_is_shown() -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(&secret()))
+}
+
+fn servers_announce_themselves(launcher: &str, count: u32) {
+    if !is_here(launcher) {
+        return;
+    }
+    let script = Script::new(&format!("announce-{launcher}-{count}"), STAYS);
+    let all = usize::try_from(count).unwrap();
+    let mut launch = find(launcher)
+        .unwrap()
+        .launch(&spec(&script, count))
+        .unwrap();
+    let directory = script.directory().to_str().unwrap();
+    let said = |events: &[LaunchEvent], server| {
+        let line = format!(
+            "server {server}: key {} in {directory} with one two words",
+            secret()
+        );
+        texts(events).contains(&line.as_str())
+    };
+    let events = watch(&mut launch, |events| {
+        announced(events).len() == all && (0..count).all(|server| said(events, server))
+    });
+    for (server, it) in (0..count).zip(announced(&events)) {
+        assert_eq!(it.server, server);
+        assert_eq!(u32::from(it.port), 40000 + server);
+        assert!(is_alive(it.pid), "{it:?}");
+    }
+    assert!(!secret_is_shown());
+    assert!(!launch.is_over());
+
+    let pids: Vec<u32> = announced(&events).iter().map(|it| it.pid).collect();
+    launch.terminate();
+    let events = watch(
+        &mut launch,
+        ended_count_is(if launcher == "local" { all } else { 1 }),
+    );
+    assert!(announced(&events).is_empty());
+    assert!(launch.is_over() && launch.fds().is_empty());
+    await_gone(&pids);
+}
+
+fn ended_count_is(count: usize) -> impl Fn(&[LaunchEvent]) -> bool {
+    let is_end = |event: &&LaunchEvent| matches!(event, LaunchEvent::Ended { .. });
+    move |events| events.iter().filter(is_end).count() == count
+}
+
+#[test]
+fn local_servers_announce_themselves() {
+    servers_announce_themselves("local", 1);
+    servers_announce_themselves("local", 4);
+    servers_announce_themselves("local", 64);
+}
+
+#[test]
+fn open_mpi_servers_announce_themselves() {
+    servers_announce_themselves("mpirun", 1);
+    servers_announce_themselves("mpirun", 4);
+}
+
+#[test]
+fn hydra_servers_announce_themselves() {
+    servers_announce_themselves("mpiexec", 1);
+    servers_announce_themselves("mpiexec", 4);
+}
+
+#[test]
+fn a_failed_local_server_is_named_with_its_last_words() {
+    let script = Script::new("fails", FAILS);
+    let mut launch = find("local").unwrap().launch(&spec(&script, 2)).unwrap();
+    let events = watch(&mut launch, ended_count_is(2));
+    for server in 0..2 {
+        let end = events.iter().find_map(|event| match event {
+            LaunchEvent::Ended {
+                server: Some(it),
+                status,
+                code,
+                last_words,
+            } if *it == server => Some((status.as_str(), *code, last_words.clone())),
+            _ => None,
+        });
+        let (status, code, mut words) = end.unwrap();
+        words.sort();
+        assert_eq!((status, code), ("exited with code 3", Some(3)));
+        assert_eq!(words, ["first words", "last words"]);
+    }
+}
+
+fn a_bad_option_is_said_by_the_launcher(launcher: &str) {
+    if !is_here(launcher) {
+        return;
+    }
+    let script = Script::new(&format!("option-{launcher}"), STAYS);
+    let mut spec = spec(&script, 2);
+    spec.launcher_options = vec![OsString::from("--no-such-option-at-all")];
+    let mut launch = find(launcher).unwrap().launch(&spec).unwrap();
+    let events = watch(&mut launch, ended_count_is(1));
+    let Some(LaunchEvent::Ended {
+        server: None,
+        code: Some(code),
+        last_words,
+        ..
+    }) = events.last()
+    else {
+        panic!("no end: {events:?}");
+    };
+    assert_ne!(*code, 0);
+    assert!(
+        last_words
+            .iter()
+            .any(|line| line.contains("no-such-option-at-all")),
+        "{last_words:?}"
+    );
+}
+
+#[test]
+fn a_bad_option_is_said_by_open_mpi() {
+    a_bad_option_is_said_by_the_launcher("mpirun");
+}
+
+#[test]
+fn a_bad_option_is_said_by_hydra() {
+    a_bad_option_is_said_by_the_launcher("mpiexec");
+}
+
+#[test]
+fn what_cannot_be_started_is_named_and_leaves_nothing() {
+    let local = find("local").unwrap();
+    let check = |spec: &LaunchSpec, expect: &str| {
+        let error = local.launch(spec).err().unwrap().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    check(&LaunchSpec::new(0, "/bin/true"), "0 servers: must be 1 to");
+    check(
+        &LaunchSpec::new(1, "/no/such/server"),
+        "start server 0: /no/such/server: No such file",
+    );
+    let mut spec = LaunchSpec::new(1, "/bin/true");
+    spec.directory = Some("/no/such/directory".into());
+    check(&spec, "directory /no/such/directory: no such directory");
+    spec.directory = None;
+    spec.launcher_options = vec!["--tag-output".into()];
+    check(
+        &spec,
+        "option --tag-output: the local launcher has no options",
+    );
+}
+
+/// Many lines arrive whole and in order, and what an ended process left in its pipe still comes.
+#[test]
+fn no_text_is_lost() {
+    let text = "i=0; while [ $i -lt 20000 ]; do echo \"line $i\"; i=$((i + 1)); done\n";
+    let script = Script::new("lines", text);
+    let mut launch = find("local").unwrap().launch(&spec(&script, 1)).unwrap();
+    let events = watch(&mut launch, ended_count_is(1));
+    let expect: Vec<String> = (0..20000).map(|index| format!("line {index}")).collect();
+    assert_eq!(texts(&events), expect);
+}
+
+/// Tells the helper below what to launch.
+const HELPER_VARIABLE: &str = "SDM_LAUNCH_TEST_HELPER";
+
+/// Not a test by itself: the process that is killed in the tests below.
+#[test]
+fn helper_that_launches_and_waits() {
+    let Ok(launcher) = std::env::var(HELPER_VARIABLE) else {
+        return;
+    };
+    let script = Script::new(&format!("helper-{launcher}"), STAYS);
+    let mut launch = find(&launcher).unwrap().launch(&spec(&script, 4)).unwrap();
+    let events = watch(&mut launch, |events| announced(events).len() == 4);
+    for it in announced(&events) {
+        println!("\nPID {}", it.pid);
+    }
+    watch(&mut launch, ended_count_is(usize::MAX));
+}
+
+fn a_killed_front_end_leaves_nothing(launcher: &str) {
+    if !is_here(launcher) {
+        return;
+    }
+    let mut helper = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "helper_that_launches_and_waits", "--nocapture"])
+        .env(HELPER_VARIABLE, launcher)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(helper.stdout.take().unwrap()).lines();
+    let pids = lines.filter_map(|line| line.unwrap().strip_prefix("PID ")?.parse().ok());
+    let pids: Vec<u32> = pids.take(4).collect();
+    assert_eq!(pids.len(), 4);
+    helper.kill().unwrap();
+    helper.wait().unwrap();
+    await_gone(&pids);
+    let id = helper.id();
+    let left = std::env::temp_dir().join(format!("sdm-launch-helper-{launcher}-{id}"));
+    fs::remove_dir_all(left).unwrap();
+}
+
+#[test]
+fn a_killed_front_end_leaves_no_local_servers() {
+    a_killed_front_end_leaves_nothing("local");
+}
+
+#[test]
+fn a_killed_front_end_leaves_nothing_of_open_mpi() {
+    a_killed_front_end_leaves_nothing("mpirun");
+}
+
+#[test]
+fn a_killed_front_end_leaves_nothing_of_hydra() {
+    a_killed_front_end_leaves_nothing("mpiexec");
+}
