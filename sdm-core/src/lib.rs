@@ -3,7 +3,9 @@
 
 pub mod aggregate;
 pub mod announce;
+pub mod codec;
 pub mod config;
+pub mod frame;
 pub mod ids;
 pub mod limits;
 pub mod message;

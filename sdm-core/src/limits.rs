@@ -34,3 +34,13 @@ pub const BULK_WINDOW_BYTES: u32 = 256 << 10;
 pub const PING_AFTER: Duration = Duration::from_secs(2);
 /// How many unanswered pings make a peer silent.
 pub const PINGS_UNANSWERED_MAX: u32 = 3;
+/// The longest text for a person in one message, in bytes; longer ones are cut.
+pub const TEXT_BYTES_MAX: usize = 4096;
+/// The longest host name or address, in bytes.
+pub const NAME_BYTES_MAX: usize = 512;
+/// The most names in one plan, in bytes once unfolded.
+pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
+/// The longest parameters of a merge rule, in bytes.
+pub const RULE_PARAMS_BYTES_MAX: usize = 64 << 10;
+/// The most that the configuration may hold for the backends, in bytes.
+pub const CONFIG_BACKEND_BYTES_MAX: usize = 1 << 20;

@@ -1,0 +1,332 @@
+//! The bytes of each message. Tags are only appended to; a change of what stands here raises
+//! [`crate::frame::WIRE_VERSION`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::plan::{read_slice, write_slice};
+use super::{DecodeError, EncodeError, Reader, Writer};
+use crate::config::Config;
+use crate::ids::{Attempt, CommandId};
+use crate::limits::{
+    BLOCKS_MAX, CONFIG_BACKEND_BYTES_MAX, OPEN_COMMANDS_MAX, PAYLOAD_BYTES_MAX,
+    RULE_PARAMS_BYTES_MAX, TEXT_BYTES_MAX,
+};
+use crate::message::{
+    Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, ReachChange,
+    Slice, Status, SyncPolicy,
+};
+
+const INIT: u8 = 1;
+const COMMAND: u8 = 2;
+const CANCEL: u8 = 3;
+const END: u8 = 4;
+const ANSWER: u8 = 5;
+const EVENT: u8 = 6;
+const REACH: u8 = 7;
+
+/// Appends a message: its kind in one byte, then its body.
+///
+/// # Errors
+/// A part of the message that is above its bound.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let mut w = Writer::new(out);
+    match message {
+        Message::Init(init) => {
+            w.u8(INIT);
+            write_config(&mut w, &init.config);
+            write_slice(&mut w, &init.slice);
+        }
+        Message::Command(command) => {
+            w.u8(COMMAND);
+            write_command(&mut w, command);
+        }
+        Message::Cancel(id) => {
+            w.u8(CANCEL);
+            w.u64(id.0);
+        }
+        Message::End(policy) => {
+            w.u8(END);
+            write_end_policy(&mut w, *policy);
+        }
+        Message::Answer(answer) => {
+            w.u8(ANSWER);
+            write_answer(&mut w, answer);
+        }
+        Message::Event(event) => {
+            w.u8(EVENT);
+            write_event(&mut w, event);
+        }
+        Message::Reach(change) => {
+            w.u8(REACH);
+            w.set(&change.tasks);
+            w.u8(match change.health {
+                Health::Reachable => 0,
+                Health::Silent => 1,
+                Health::Lost => 2,
+            });
+            w.prose(&change.why, TEXT_BYTES_MAX);
+        }
+    }
+    w.finish()
+}
+
+/// Reads a message, which must use all the bytes; payloads share `bytes`.
+///
+/// # Errors
+/// Bytes that are no message.
+pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
+    let r = &mut Reader::new(bytes);
+    let message = match r.u8("message kind")? {
+        INIT => Message::Init(Box::new(Init {
+            config: read_config(r)?,
+            slice: Slice::new(read_slice(r)?),
+        })),
+        COMMAND => Message::Command(read_command(r)?),
+        CANCEL => Message::Cancel(CommandId(r.u64("command id")?)),
+        END => Message::End(read_end_policy(r)?),
+        ANSWER => Message::Answer(read_answer(r)?),
+        EVENT => Message::Event(read_event(r)?),
+        REACH => Message::Reach(ReachChange {
+            tasks: r.set("tasks")?,
+            health: read_tag(
+                r,
+                "health",
+                &[Health::Reachable, Health::Silent, Health::Lost],
+            )?,
+            why: r.text("reason", TEXT_BYTES_MAX)?.to_owned(),
+        }),
+        _ => return Err(unexpected("message kind", 0)),
+    };
+    r.finish("message")?;
+    Ok(message)
+}
+
+fn write_config(w: &mut Writer<'_>, config: &Config) {
+    for duration in [
+        config.start_wait,
+        config.grace,
+        config.event_window,
+        config.ping_after,
+        config.rejoin_wait,
+        config.orphan_wait,
+    ] {
+        w.u32(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX));
+    }
+    w.u32(config.pings_unanswered_max);
+    w.u32(config.bulk_window_bytes);
+    w.u32(config.classes_max);
+    w.u8(config.partial.into());
+    write_end_policy(w, config.on_lost);
+    w.bytes(
+        "backend configuration",
+        &config.backend,
+        CONFIG_BACKEND_BYTES_MAX,
+    );
+}
+
+fn read_config(r: &mut Reader<'_>) -> Result<Config, DecodeError> {
+    Ok(Config {
+        start_wait: read_duration(r)?,
+        grace: read_duration(r)?,
+        event_window: read_duration(r)?,
+        ping_after: read_duration(r)?,
+        rejoin_wait: read_duration(r)?,
+        orphan_wait: read_duration(r)?,
+        pings_unanswered_max: r.u32("ping count")?,
+        bulk_window_bytes: r.u32("bulk window")?,
+        classes_max: r.u32("class count")?,
+        partial: r.bool("partial start")?,
+        on_lost: read_end_policy(r)?,
+        backend: r.bytes("backend configuration", CONFIG_BACKEND_BYTES_MAX)?,
+    })
+}
+
+fn read_duration(r: &mut Reader<'_>) -> Result<Duration, DecodeError> {
+    Ok(Duration::from_millis(r.u32("duration")?.into()))
+}
+
+fn write_command(w: &mut Writer<'_>, command: &Command) {
+    w.u64(command.id.0);
+    w.u32(command.attempt.0);
+    w.set(&command.destination);
+    write_lane(w, command.lane);
+    match command.sync {
+        SyncPolicy::WaitForAll => w.u8(0),
+        SyncPolicy::TimeOut { ms } => {
+            w.u8(1);
+            w.u32(ms);
+        }
+        SyncPolicy::DontWait => w.u8(2),
+    }
+    w.u32(command.rule.into());
+    w.bytes(
+        "rule parameters",
+        &command.rule_params,
+        RULE_PARAMS_BYTES_MAX,
+    );
+    w.u64(command.settled_below.0);
+    w.count("open commands", command.open.len(), OPEN_COMMANDS_MAX);
+    for id in &command.open {
+        w.u64(id.0);
+    }
+    w.bytes("payload", &command.payload, PAYLOAD_BYTES_MAX);
+}
+
+fn read_command(r: &mut Reader<'_>) -> Result<Command, DecodeError> {
+    Ok(Command {
+        id: CommandId(r.u64("command id")?),
+        attempt: Attempt(r.u32("attempt")?),
+        destination: r.set("destination")?,
+        lane: read_lane(r)?,
+        sync: read_sync(r)?,
+        rule: r.u16("rule")?,
+        rule_params: r.bytes("rule parameters", RULE_PARAMS_BYTES_MAX)?,
+        settled_below: CommandId(r.u64("settled id")?),
+        open: read_list(r, "open commands", OPEN_COMMANDS_MAX, |r| {
+            Ok(CommandId(r.u64("command id")?))
+        })?,
+        payload: r.bytes("payload", PAYLOAD_BYTES_MAX)?,
+    })
+}
+
+fn read_sync(r: &mut Reader<'_>) -> Result<SyncPolicy, DecodeError> {
+    let offset = r.offset();
+    match r.u8("sync policy")? {
+        0 => Ok(SyncPolicy::WaitForAll),
+        1 => Ok(SyncPolicy::TimeOut {
+            ms: r.u32("time-out")?,
+        }),
+        2 => Ok(SyncPolicy::DontWait),
+        _ => Err(unexpected("sync policy", offset)),
+    }
+}
+
+fn write_answer(w: &mut Writer<'_>, answer: &Answer) {
+    w.u64(answer.id.0);
+    w.u32(answer.attempt.0);
+    w.u32(answer.age_us);
+    w.count("blocks", answer.blocks.len(), BLOCKS_MAX);
+    for block in &answer.blocks {
+        w.u8(match block.status {
+            Status::Ok => 0,
+            Status::Failed => 1,
+            Status::Others => 2,
+        });
+        w.set(&block.sources);
+        w.bytes("payload", &block.payload, PAYLOAD_BYTES_MAX);
+    }
+    w.count("missing", answer.missing.len(), BLOCKS_MAX);
+    for (tasks, why) in &answer.missing {
+        w.set(tasks);
+        w.prose(why, TEXT_BYTES_MAX);
+    }
+    w.set(&answer.lost);
+}
+
+fn read_answer(r: &mut Reader<'_>) -> Result<Answer, DecodeError> {
+    Ok(Answer {
+        id: CommandId(r.u64("command id")?),
+        attempt: Attempt(r.u32("attempt")?),
+        age_us: r.u32("age")?,
+        blocks: read_list(r, "blocks", BLOCKS_MAX, read_block)?,
+        missing: read_list(r, "missing", BLOCKS_MAX, read_missing)?,
+        lost: r.set("lost tasks")?,
+    })
+}
+
+fn read_block(r: &mut Reader<'_>) -> Result<Block, DecodeError> {
+    Ok(Block {
+        status: read_tag(r, "status", &[Status::Ok, Status::Failed, Status::Others])?,
+        sources: r.set("sources")?,
+        payload: r.bytes("payload", PAYLOAD_BYTES_MAX)?,
+    })
+}
+
+fn read_missing(r: &mut Reader<'_>) -> Result<(IdSet, String), DecodeError> {
+    let tasks = r.set("missing tasks")?;
+    Ok((tasks, r.text("reason", TEXT_BYTES_MAX)?.to_owned()))
+}
+
+fn write_event(w: &mut Writer<'_>, event: &Event) {
+    write_lane(w, event.lane);
+    w.u32(event.age_us);
+    w.count("blocks", event.blocks.len(), BLOCKS_MAX);
+    for block in &event.blocks {
+        w.set(&block.sources);
+        w.bytes("payload", &block.payload, PAYLOAD_BYTES_MAX);
+    }
+}
+
+fn read_event(r: &mut Reader<'_>) -> Result<Event, DecodeError> {
+    Ok(Event {
+        lane: read_lane(r)?,
+        age_us: r.u32("age")?,
+        blocks: read_list(r, "blocks", BLOCKS_MAX, |r| {
+            Ok(EventBlock {
+                sources: r.set("sources")?,
+                payload: r.bytes("payload", PAYLOAD_BYTES_MAX)?,
+            })
+        })?,
+    })
+}
+
+fn write_lane(w: &mut Writer<'_>, lane: Lane) {
+    w.u8(match lane {
+        Lane::Control => 0,
+        Lane::Bulk => 1,
+    });
+}
+
+fn read_lane(r: &mut Reader<'_>) -> Result<Lane, DecodeError> {
+    read_tag(r, "lane", &[Lane::Control, Lane::Bulk])
+}
+
+fn write_end_policy(w: &mut Writer<'_>, policy: EndPolicy) {
+    w.u8(match policy {
+        EndPolicy::KillStarted => 0,
+        EndPolicy::Detach => 1,
+    });
+}
+
+fn read_end_policy(r: &mut Reader<'_>) -> Result<EndPolicy, DecodeError> {
+    read_tag(
+        r,
+        "end policy",
+        &[EndPolicy::KillStarted, EndPolicy::Detach],
+    )
+}
+
+fn read_tag<T: Copy>(
+    r: &mut Reader<'_>,
+    what: &'static str,
+    values: &[T],
+) -> Result<T, DecodeError> {
+    let offset = r.offset();
+    let tag = r.u8(what)?;
+    values
+        .get(usize::from(tag))
+        .copied()
+        .ok_or(unexpected(what, offset))
+}
+
+pub(super) fn read_list<T>(
+    r: &mut Reader<'_>,
+    what: &'static str,
+    max: usize,
+    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = r.count(what, max)?;
+    // An element takes more memory than wire: grow with what is really there.
+    let mut list = Vec::with_capacity(count.min(64));
+    for _ in 0..count {
+        list.push(read(r)?);
+    }
+    Ok(list)
+}
+
+fn unexpected(what: &'static str, offset: usize) -> DecodeError {
+    DecodeError::Unexpected { what, offset }
+}

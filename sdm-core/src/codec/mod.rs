@@ -1,0 +1,340 @@
+//! How values become bytes: LEB128 varints, length-prefixed bytes, tags that are only appended to.
+//!
+//! [`Writer`] appends, [`Reader`] takes apart. A reader looks at a length before it allocates for
+//! it, accepts one spelling of each number only, and shares the received buffer with the payloads
+//! that it hands out.
+
+mod message;
+mod plan;
+
+use bytes::Bytes;
+use sdm_idset::{IdSet, SET_BYTES_MAX};
+
+pub use message::{decode_message, encode_message};
+
+/// Why received bytes are no value. The peer that sent them is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes end before the value does.
+    #[error("{what} is cut off at byte {offset}")]
+    MissingData {
+        /// Which part of the value.
+        what: &'static str,
+        /// Where it begins, in bytes.
+        offset: usize,
+    },
+    /// The value ends before the bytes do.
+    #[error("bytes left over after {what} at byte {offset}")]
+    TrailingData {
+        /// Which value.
+        what: &'static str,
+        /// Where it ended, in bytes.
+        offset: usize,
+    },
+    /// A length or a count is above its bound.
+    #[error("{what} at byte {offset} is larger than {max}")]
+    TooLarge {
+        /// Which part of the value.
+        what: &'static str,
+        /// Where it begins, in bytes.
+        offset: usize,
+        /// The bound.
+        max: u64,
+    },
+    /// A tag or a number that has no meaning.
+    #[error("{what} at byte {offset} makes no sense")]
+    Unexpected {
+        /// Which part of the value.
+        what: &'static str,
+        /// Where it begins, in bytes.
+        offset: usize,
+    },
+}
+
+/// A value that is above a bound of the wire, and so cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is larger than {max}")]
+pub struct EncodeError {
+    /// Which part of the value.
+    pub what: &'static str,
+    /// The bound.
+    pub max: u64,
+}
+
+/// Appends values to a buffer.
+///
+/// Values above their bound are remembered and reported once, by [`Writer::finish`].
+pub struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    overflow: Option<EncodeError>,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes behind what `out` already holds.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self {
+            out,
+            overflow: None,
+        }
+    }
+
+    /// Ends the value.
+    ///
+    /// # Errors
+    /// The first part that was above its bound; what was written is of no use then.
+    pub fn finish(self) -> Result<(), EncodeError> {
+        self.overflow.map_or(Ok(()), Err)
+    }
+
+    /// Reports `what` as too large where `len` is above `max`; true where it is not.
+    pub fn check(&mut self, what: &'static str, len: usize, max: usize) -> bool {
+        if len > max {
+            self.overflow.get_or_insert(EncodeError {
+                what,
+                max: max as u64,
+            });
+        }
+        len <= max
+    }
+
+    /// One byte.
+    pub fn u8(&mut self, value: u8) {
+        self.out.push(value);
+    }
+
+    /// A number, seven bits a byte, low ones first.
+    pub fn u64(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.out.push(low_byte(value) | 0x80);
+            value >>= 7;
+        }
+        self.out.push(low_byte(value));
+    }
+
+    /// A number, as [`Writer::u64`].
+    pub fn u32(&mut self, value: u32) {
+        self.u64(value.into());
+    }
+
+    /// How many elements follow, at most `max`.
+    pub fn count(&mut self, what: &'static str, count: usize, max: usize) {
+        self.check(what, count, max);
+        self.u64(count as u64);
+    }
+
+    /// A length and as many bytes, at most `max`.
+    pub fn bytes(&mut self, what: &'static str, bytes: &[u8], max: usize) {
+        if self.check(what, bytes.len(), max) {
+            self.u64(bytes.len() as u64);
+            self.out.extend_from_slice(bytes);
+        }
+    }
+
+    /// A text, at most `max` bytes.
+    pub fn text(&mut self, what: &'static str, text: &str, max: usize) {
+        self.bytes(what, text.as_bytes(), max);
+    }
+
+    /// A text for a person: one that is too long is cut, for it decides nothing.
+    pub fn prose(&mut self, text: &str, max: usize) {
+        let mut len = text.len().min(max);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        self.text("text", &text[..len], max);
+    }
+
+    /// A set: its first id (0 of an empty one), then the set coded relative to it.
+    pub fn set(&mut self, set: &IdSet) {
+        let base = set.first().map_or(0, |id| id.0);
+        self.u32(base);
+        let start = self.out.len();
+        set.encode(base, self.out);
+        self.check("set", self.out.len() - start, SET_BYTES_MAX);
+    }
+}
+
+fn low_byte(value: u64) -> u8 {
+    value.to_le_bytes()[0]
+}
+
+/// Takes values off the front of a buffer.
+pub struct Reader<'a> {
+    buf: &'a Bytes,
+    /// 0 <= at <= `buf.len()`.
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the first byte on.
+    #[must_use]
+    pub fn new(buf: &'a Bytes) -> Self {
+        Self { buf, at: 0 }
+    }
+
+    /// Ends the value.
+    ///
+    /// # Errors
+    /// Bytes that are left over.
+    pub fn finish(&self, what: &'static str) -> Result<(), DecodeError> {
+        if self.at < self.buf.len() {
+            let offset = self.at;
+            return Err(DecodeError::TrailingData { what, offset });
+        }
+        Ok(())
+    }
+
+    /// How many bytes were taken.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// No byte is left.
+    pub fn u8(&mut self, what: &'static str) -> Result<u8, DecodeError> {
+        let byte = *self.buf.get(self.at).ok_or(self.missing(what))?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// A number in its shortest spelling.
+    ///
+    /// # Errors
+    /// A number that is cut off, above 64 bits, or spelt longer than need be.
+    pub fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+        let start = self.at;
+        let bad = DecodeError::Unexpected {
+            what,
+            offset: start,
+        };
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.buf.get(self.at).ok_or(DecodeError::MissingData {
+                what,
+                offset: start,
+            })?;
+            self.at += 1;
+            if shift == 63 && byte > 1 {
+                return Err(bad);
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return if byte == 0 && shift > 0 {
+                    Err(bad)
+                } else {
+                    Ok(value)
+                };
+            }
+        }
+        Err(bad)
+    }
+
+    /// A number of at most 32 bits.
+    ///
+    /// # Errors
+    /// As [`Reader::u64`], and a number above 32 bits.
+    pub fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+        let offset = self.at;
+        let value = self.u64(what)?;
+        u32::try_from(value).map_err(|_| DecodeError::Unexpected { what, offset })
+    }
+
+    /// A number of at most 16 bits.
+    ///
+    /// # Errors
+    /// As [`Reader::u64`], and a number above 16 bits.
+    pub fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
+        let offset = self.at;
+        let value = self.u64(what)?;
+        u16::try_from(value).map_err(|_| DecodeError::Unexpected { what, offset })
+    }
+
+    /// Yes or no.
+    ///
+    /// # Errors
+    /// No byte is left, or it is neither 0 nor 1.
+    pub fn bool(&mut self, what: &'static str) -> Result<bool, DecodeError> {
+        let offset = self.at;
+        match self.u8(what)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::Unexpected { what, offset }),
+        }
+    }
+
+    /// How many elements follow, each of one byte or more: at most `max`, and at most as many as
+    /// there are bytes left.
+    ///
+    /// # Errors
+    /// A count that cannot be.
+    pub fn count(&mut self, what: &'static str, max: usize) -> Result<usize, DecodeError> {
+        let offset = self.at;
+        let count = self.u64(what)?;
+        if count > max as u64 {
+            let max = max as u64;
+            return Err(DecodeError::TooLarge { what, offset, max });
+        }
+        usize::try_from(count)
+            .ok()
+            .filter(|&count| count <= self.buf.len() - self.at)
+            .ok_or(DecodeError::MissingData { what, offset })
+    }
+
+    /// A length and as many bytes, at most `max`.
+    ///
+    /// # Errors
+    /// A length above `max`, or bytes that are cut off.
+    pub fn slice(&mut self, what: &'static str, max: usize) -> Result<&'a [u8], DecodeError> {
+        let len = self.count(what, max)?;
+        let start = self.at;
+        self.at += len;
+        Ok(&self.buf[start..self.at])
+    }
+
+    /// As [`Reader::slice`], sharing the buffer instead of copying.
+    ///
+    /// # Errors
+    /// As [`Reader::slice`].
+    pub fn bytes(&mut self, what: &'static str, max: usize) -> Result<Bytes, DecodeError> {
+        let len = self.count(what, max)?;
+        let start = self.at;
+        self.at += len;
+        Ok(self.buf.slice(start..self.at))
+    }
+
+    /// A text, at most `max` bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::slice`], and bytes that are no UTF-8.
+    pub fn text(&mut self, what: &'static str, max: usize) -> Result<&'a str, DecodeError> {
+        let offset = self.at;
+        std::str::from_utf8(self.slice(what, max)?)
+            .map_err(|_| DecodeError::Unexpected { what, offset })
+    }
+
+    /// A set.
+    ///
+    /// # Errors
+    /// Bytes that are no set, or one above its bounds.
+    pub fn set(&mut self, what: &'static str) -> Result<IdSet, DecodeError> {
+        let base = self.u32(what)?;
+        let (set, used) =
+            IdSet::decode(base, &self.buf[self.at..]).map_err(|e| DecodeError::Unexpected {
+                what: e.what,
+                offset: self.at + e.offset,
+            })?;
+        self.at += used;
+        Ok(set)
+    }
+
+    fn missing(&self, what: &'static str) -> DecodeError {
+        let offset = self.at;
+        DecodeError::MissingData { what, offset }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The bytes of a plan: each text says how much of the previous entry's it repeats, so that a
+//! million members on a few thousand hosts fit into one frame.
+
+use super::message::read_list;
+use super::{DecodeError, Reader, Writer};
+use crate::ids::ServerId;
+use crate::limits::{ADDRESSES_MAX, NAME_BYTES_MAX, PLAN_TEXT_BYTES_MAX, SERVERS_MAX};
+use crate::message::PlanEntry;
+
+pub(super) fn write_slice(w: &mut Writer<'_>, slice: &[PlanEntry]) {
+    w.count("plan", slice.len(), SERVERS_MAX as usize + 1);
+    let mut text_bytes = 0;
+    let mut previous: Option<&PlanEntry> = None;
+    for entry in slice {
+        let before = previous.map_or(0, |p| p.server.0);
+        w.u32(zigzag(entry.server.0.wrapping_sub(before)));
+        w.u32(entry.subtree_count);
+        w.set(&entry.tasks);
+        write_text(w, previous.map_or("", |p| &p.host), &entry.host);
+        w.count("addresses", entry.addresses.len(), ADDRESSES_MAX);
+        for (index, address) in entry.addresses.iter().enumerate() {
+            let model = previous.and_then(|p| p.addresses.get(index));
+            write_text(w, model.map_or("", String::as_str), address);
+            text_bytes += address.len();
+        }
+        text_bytes += entry.host.len();
+        previous = Some(entry);
+    }
+    w.check("text of the plan", text_bytes, PLAN_TEXT_BYTES_MAX);
+}
+
+pub(super) fn read_slice(r: &mut Reader<'_>) -> Result<Vec<PlanEntry>, DecodeError> {
+    let count = r.count("plan", SERVERS_MAX as usize + 1)?;
+    let mut slice: Vec<PlanEntry> = Vec::with_capacity(count.min(64));
+    let mut text_bytes = 0;
+    for _ in 0..count {
+        let entry = read_entry(r, slice.last())?;
+        text_bytes += entry.host.len() + entry.addresses.iter().map(String::len).sum::<usize>();
+        if text_bytes > PLAN_TEXT_BYTES_MAX {
+            return Err(DecodeError::TooLarge {
+                what: "text of the plan",
+                offset: r.offset(),
+                max: PLAN_TEXT_BYTES_MAX as u64,
+            });
+        }
+        slice.push(entry);
+    }
+    Ok(slice)
+}
+
+fn read_entry(r: &mut Reader<'_>, previous: Option<&PlanEntry>) -> Result<PlanEntry, DecodeError> {
+    let before = previous.map_or(0, |p| p.server.0);
+    let server = ServerId(before.wrapping_add(unzigzag(r.u32("server id")?)));
+    let offset = r.offset();
+    let subtree_count = r.u32("subtree count")?;
+    if subtree_count == 0 {
+        let what = "subtree count";
+        return Err(DecodeError::Unexpected { what, offset });
+    }
+    let tasks = r.set("tasks")?;
+    let host = read_text(r, "host", previous.map_or("", |p| &p.host))?;
+    let mut index = 0;
+    let addresses = read_list(r, "addresses", ADDRESSES_MAX, |r| {
+        let model = previous.and_then(|p| p.addresses.get(index));
+        index += 1;
+        read_text(r, "address", model.map_or("", String::as_str))
+    })?;
+    Ok(PlanEntry {
+        server,
+        subtree_count,
+        tasks,
+        host,
+        addresses,
+    })
+}
+
+fn write_text(w: &mut Writer<'_>, model: &str, text: &str) {
+    w.check("name", text.len(), NAME_BYTES_MAX);
+    let mut shared = model
+        .bytes()
+        .zip(text.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    while !text.is_char_boundary(shared) {
+        shared -= 1;
+    }
+    w.u64(shared as u64);
+    w.text("name", &text[shared..], NAME_BYTES_MAX);
+}
+
+fn read_text(r: &mut Reader<'_>, what: &'static str, model: &str) -> Result<String, DecodeError> {
+    let offset = r.offset();
+    let shared = r.u64(what)?;
+    let shared = usize::try_from(shared)
+        .ok()
+        .and_then(|shared| model.get(..shared))
+        .ok_or(DecodeError::Unexpected { what, offset })?;
+    let rest = r.text(what, NAME_BYTES_MAX - shared.len())?;
+    Ok([shared, rest].concat())
+}
+
+/// Small steps either way become small numbers.
+fn zigzag(step: u32) -> u32 {
+    (step << 1) ^ 0_u32.wrapping_sub(step >> 31)
+}
+
+fn unzigzag(code: u32) -> u32 {
+    (code >> 1) ^ 0_u32.wrapping_sub(code & 1)
+}

@@ -1,0 +1,87 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn varint(value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    Writer::new(&mut out).u64(value);
+    out
+}
+
+#[test]
+fn numbers_have_one_spelling() {
+    #[track_caller]
+    fn check(bytes: &[u8], expect: Result<u64, &str>) {
+        let buf = Bytes::copy_from_slice(bytes);
+        let got = Reader::new(&buf).u64("n").map_err(|e| e.to_string());
+        assert_eq!(got, expect.map_err(str::to_owned));
+    }
+    check(&[0], Ok(0));
+    check(&[0x7f], Ok(127));
+    check(&[0x80, 1], Ok(128));
+    check(&varint(u64::MAX), Ok(u64::MAX));
+    check(&[], Err("n is cut off at byte 0"));
+    check(&[0x80], Err("n is cut off at byte 0"));
+    check(&[0x80, 0], Err("n at byte 0 makes no sense"));
+    check(&[0xff; 10], Err("n at byte 0 makes no sense"));
+    check(&[0xff; 11], Err("n at byte 0 makes no sense"));
+}
+
+#[test]
+fn lengths_are_looked_at_before_anything_is_taken() {
+    let mut bytes = varint(5);
+    bytes.extend_from_slice(b"abcd");
+    let buf = Bytes::from(bytes);
+    let missing = DecodeError::MissingData {
+        what: "x",
+        offset: 0,
+    };
+    assert_eq!(Reader::new(&buf).slice("x", 9), Err(missing));
+    let large = DecodeError::TooLarge {
+        what: "x",
+        offset: 0,
+        max: 4,
+    };
+    assert_eq!(Reader::new(&buf).bytes("x", 4), Err(large));
+}
+
+#[test]
+fn a_value_above_its_bound_is_not_written() {
+    let mut out = Vec::new();
+    let mut w = Writer::new(&mut out);
+    w.bytes("name", b"12345", 4);
+    w.bytes("other", b"123456", 4);
+    let error = w.finish().unwrap_err();
+    assert_eq!(error.to_string(), "name is larger than 4");
+}
+
+#[test]
+fn prose_is_cut_between_characters() {
+    let mut out = Vec::new();
+    Writer::new(&mut out).prose("aäb", 2);
+    assert_eq!(out, b"\x01a");
+}
+
+proptest! {
+    #[test]
+    fn numbers_survive(value: u64) {
+        let buf = Bytes::from(varint(value));
+        let mut r = Reader::new(&buf);
+        prop_assert_eq!(r.u64("n"), Ok(value));
+        prop_assert_eq!(r.finish("n"), Ok(()));
+    }
+
+    #[test]
+    fn payloads_share_the_buffer(prefix in 0..40_usize, payload: Vec<u8>) {
+        let mut out = vec![0; prefix];
+        Writer::new(&mut out).bytes("p", &payload, 1 << 20);
+        let buf = Bytes::from(out);
+        let mut r = Reader::new(&buf);
+        for _ in 0..prefix {
+            r.u8("pad")?;
+        }
+        let got = r.bytes("p", 1 << 20)?;
+        prop_assert_eq!(&got[..], &payload[..]);
+        prop_assert!(payload.is_empty() || buf.as_ptr_range().contains(&got.as_ptr()));
+    }
+}
