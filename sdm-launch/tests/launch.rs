@@ -79,8 +79,8 @@ fn watch(launch: &mut Launch, mut enough: impl FnMut(&[LaunchEvent]) -> bool) ->
     }
 }
 
-fn announced(events: &[LaunchEvent]) -> Vec<&Announcement> {
-    let only = |event| match event {
+fn announced<'a>(events: &'a [LaunchEvent]) -> Vec<&'a Announcement> {
+    let only = |event: &'a LaunchEvent| match event {
         LaunchEvent::Announced(it) => Some(it),
         _ => None,
     };
@@ -89,8 +89,8 @@ fn announced(events: &[LaunchEvent]) -> Vec<&Announcement> {
     all
 }
 
-fn texts(events: &[LaunchEvent]) -> Vec<&str> {
-    let only = |event| match event {
+fn texts<'a>(events: &'a [LaunchEvent]) -> Vec<&'a str> {
+    let only = |event: &'a LaunchEvent| match event {
         LaunchEvent::Text { line, .. } => Some(line.as_str()),
         _ => None,
     };
