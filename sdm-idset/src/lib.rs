@@ -1,11 +1,73 @@
 //! Sets of task ids, made for a million tasks.
 //!
-//! This crate holds [`TaskId`] and [`IdSet`] and nothing else: no I/O, nothing of ours below it.
+//! [`TaskId`] names one debugged process; [`IdSet`] is a set of them, kept as compressed bitmaps (`roaring`), with
+//! a text form for people and a wire form for links. A set of a million neighbours takes some hundred bytes in memory, six
+//! characters more than nothing as text, and four bytes on the wire.
+//!
+//! The crate does no I/O, imports nothing else of ours, and never panics on what comes from outside: the decoders ([`IdSet::decode`],
+//! [`FromStr`](std::str::FromStr)) check everything and bound what they allocate ([`ID_MAX`], [`SET_BYTES_MAX`],
+//! [`TEXT_BYTES_MAX`]).
+//!
+//! Three types matter: [`IdSet`]; [`TaskId`], its element; [`Stride`], a run of evenly spaced ids, in which both forms are
+//! written and in which large sets are best walked.
+//!
+//! ```
+//! use sdm_idset::{IdSet, TaskId};
+//!
+//! let all = IdSet::all_below(1_000_000);
+//! let mut waiting = all.clone();
+//! waiting.remove(TaskId(63));
+//! assert_eq!(waiting.to_string(), "0-62,64-999999");
+//! assert_eq!((&all - &waiting).to_string(), "63");
+//!
+//! let odd: IdSet = "1-999999/2".parse()?;
+//! assert_eq!(odd.len(), 500_000);
+//!
+//! let mut wire = Vec::new();
+//! odd.encode(0, &mut wire);
+//! assert!(wire.len() < 10);
+//! let (back, used) = IdSet::decode(0, &wire)?;
+//! assert_eq!((back, used), (odd, wire.len()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The seed's names
+//!
+//! "PTP new SDM, Set Operations" and what stands for each here:
+//!
+//! | seed | here |
+//! |---|---|
+//! | `sdm_set_new` | [`IdSet::new`], [`IdSet::single`], [`IdSet::from_range`] |
+//! | `sdm_set_free` | dropping the set |
+//! | `sdm_set_clear` | [`IdSet::clear`] |
+//! | `sdm_set_size` | [`IdSet::len`] |
+//! | `sdm_set_add_element` | [`IdSet::insert`] |
+//! | `sdm_set_remove_element` | [`IdSet::remove`] |
+//! | `sdm_set_add_all` | [`IdSet::insert_range`] with `0..=id`; [`IdSet::all_below`] |
+//! | `sdm_set_is_subset` | [`IdSet::is_subset`] |
+//! | `sdm_set_is_empty` | [`IdSet::is_empty`] |
+//! | `sdm_set_compare` | `!=` |
+//! | `sdm_set_union` | [`IdSet::union_with`], `\|=`, `\|`, [`IdSet::union_all`] |
+//! | `sdm_set_intersect` | [`IdSet::intersect_with`], `&=`, `&` |
+//! | `sdm_set_diff` | [`IdSet::subtract`], `-=`, `-` |
+//! | `sdm_set_contains` | [`IdSet::contains`] |
+//! | `sdm_set_max` | [`TaskId::MAX`], [`ID_MAX`] |
+//! | `sdm_set_first`, `sdm_set_next`, `sdm_set_done` | [`IdSet::iter`], [`IdSet::first`] |
+//! | `sdm_set_serialize` | [`IdSet::encode`]; as text [`Display`](std::fmt::Display) |
+//! | `sdm_set_serialized_length` | [`IdSet::encoded_len`]; [`SET_BYTES_MAX`] bounds it |
+//! | `sdm_set_deserialize` | [`IdSet::decode`]; from text [`FromStr`](std::str::FromStr) |
 
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod fuzz;
+mod iter;
+mod ops;
 mod set;
 mod text;
 mod wire;
 
-pub use set::{IdSet, Iter, TaskId};
+pub use iter::{Iter, Ranges, Stride, Strides};
+pub use set::{ID_MAX, IdSet, TaskId};
 pub use text::{ParseError, TEXT_BYTES_MAX};
 pub use wire::{DecodeError, SET_BYTES_MAX};

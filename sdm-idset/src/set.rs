@@ -3,13 +3,39 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use roaring::{MultiOps, RoaringBitmap};
+use roaring::RoaringBitmap;
+
+use crate::Stride;
+
+/// The largest id that the text form and the wire form carry.
+///
+/// A dozen bytes can name every other id up to here, so this bounds what one decoded set costs: 2 MiB.
+/// Sets in memory take any `u32`; a session never gives a larger id than this one.
+pub const ID_MAX: u32 = (1 << 24) - 1;
+
+/// The fewest single changes between two looks at the layout.
+const CHANGES_MIN: usize = 1024;
+/// What one set operation counts for, in single changes, beside the size of the other set.
+const SET_OPERATION_CHANGES: usize = 64;
+/// So many bytes of a set are looked at again for each change since the last look.
+const BYTES_PER_CHANGE: usize = 16;
+/// Strides of more ids than this are built apart and joined, shorter ones are inserted id by id.
+const STRIDE_INSERTS_MAX: u64 = 32;
+/// Ids no farther apart than this are dense: a bitmap of theirs holds them as bits.
+const DENSE_STEP_MAX: u32 = 16;
+/// How many strides `Debug` prints.
+const DEBUG_STRIDES_MAX: usize = 64;
 
 /// Names one debugged process for the whole session; given by the session and never reused.
 ///
 /// The first job's tasks get their MPI rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TaskId(pub u32);
+
+impl TaskId {
+    /// The largest id that a session gives (`sdm_set_max`).
+    pub const MAX: TaskId = TaskId(ID_MAX);
+}
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,10 +45,20 @@ impl fmt::Display for TaskId {
 
 /// A set of tasks ("PTP new SDM, Set Operations").
 ///
-/// Empty sets allocate nothing.
-#[derive(Clone, PartialEq, Default)]
+/// Empty sets own no memory. Runs of neighbours cost next to nothing however the set came about: the layout is looked at
+/// again after a number of changes that grows with the set, so that single inserts and removes stay cheap. Sets are
+/// equal when they hold the same ids, whatever their layout; that is why their bytes are never compared or hashed.
+#[derive(Clone, Default)]
 pub struct IdSet {
     pub(crate) bits: RoaringBitmap,
+    /// So many more changes may come before the layout is looked at again.
+    changes_left: u32,
+}
+
+impl PartialEq for IdSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.bits == other.bits
+    }
 }
 
 impl Eq for IdSet {}
@@ -37,9 +73,10 @@ impl IdSet {
     /// The set of all ids below `count`: `0..count`.
     #[must_use]
     pub fn all_below(count: u32) -> Self {
-        let mut bits = RoaringBitmap::new();
-        bits.insert_range(0..count);
-        Self { bits }
+        match count.checked_sub(1) {
+            Some(last) => Self::from_range(0..=last),
+            None => Self::new(),
+        }
     }
 
     /// The set that holds just `id`.
@@ -53,27 +90,56 @@ impl IdSet {
     pub fn from_range(range: RangeInclusive<u32>) -> Self {
         let mut bits = RoaringBitmap::new();
         bits.insert_range(range);
-        Self { bits }
+        Self::from_bits(bits)
+    }
+
+    /// Takes over a bitmap and gives it its smallest layout.
+    pub(crate) fn from_bits(bits: RoaringBitmap) -> Self {
+        let mut set = Self {
+            bits,
+            changes_left: 0,
+        };
+        set.compact();
+        set
     }
 
     /// Adds `id`; true where it was not there before (`sdm_set_add_element`).
     pub fn insert(&mut self, id: TaskId) -> bool {
-        self.bits.insert(id.0)
+        let new = self.bits.insert(id.0);
+        self.changed(1);
+        new
     }
 
-    /// Adds every id of an inclusive range (`sdm_set_add_all` with `0..=id`).
+    /// Adds every id of an inclusive range (`sdm_set_add_all` with `0..=id`); nothing where start > end.
     pub fn insert_range(&mut self, range: RangeInclusive<u32>) {
         self.bits.insert_range(range);
+        self.changed(SET_OPERATION_CHANGES);
+    }
+
+    /// Adds every id of a stride.
+    pub fn insert_stride(&mut self, stride: Stride) {
+        if stride.step() == 1 {
+            self.insert_range(stride.first().0..=stride.last().0);
+        } else if stride.count() <= STRIDE_INSERTS_MAX {
+            self.extend(stride.ids());
+        } else {
+            let piece = bits_of(stride);
+            let weight = weight_of(&piece);
+            self.bits |= piece;
+            self.changed(weight);
+        }
     }
 
     /// Removes `id`; true where it was there (`sdm_set_remove_element`).
     pub fn remove(&mut self, id: TaskId) -> bool {
-        self.bits.remove(id.0)
+        let was_there = self.bits.remove(id.0);
+        self.changed(1);
+        was_there
     }
 
-    /// Removes every element (`sdm_set_clear`).
+    /// Removes every element (`sdm_set_clear`) and gives the memory back.
     pub fn clear(&mut self) {
-        self.bits = RoaringBitmap::new();
+        *self = Self::new();
     }
 
     /// How many elements there are (`sdm_set_size`).
@@ -94,65 +160,6 @@ impl IdSet {
         self.bits.contains(id.0)
     }
 
-    /// True where every element of `self` is one of `other` (`sdm_set_is_subset`).
-    #[must_use]
-    pub fn is_subset(&self, other: &IdSet) -> bool {
-        self.bits.is_subset(&other.bits)
-    }
-
-    /// True where the two share no element.
-    #[must_use]
-    pub fn is_disjoint(&self, other: &IdSet) -> bool {
-        self.bits.is_disjoint(&other.bits)
-    }
-
-    /// Adds the elements of `other` (`sdm_set_union`).
-    pub fn union_with(&mut self, other: &IdSet) {
-        self.bits |= &other.bits;
-    }
-
-    /// Keeps only elements that `other` has too (`sdm_set_intersect`).
-    pub fn intersect_with(&mut self, other: &IdSet) {
-        self.bits &= &other.bits;
-    }
-
-    /// Removes the elements of `other` (`sdm_set_diff`).
-    pub fn subtract(&mut self, other: &IdSet) {
-        self.bits -= &other.bits;
-    }
-
-    /// The union of the two.
-    #[must_use]
-    pub fn union(&self, other: &IdSet) -> IdSet {
-        IdSet {
-            bits: &self.bits | &other.bits,
-        }
-    }
-
-    /// What both have.
-    #[must_use]
-    pub fn intersection(&self, other: &IdSet) -> IdSet {
-        IdSet {
-            bits: &self.bits & &other.bits,
-        }
-    }
-
-    /// What `self` has and `other` has not.
-    #[must_use]
-    pub fn difference(&self, other: &IdSet) -> IdSet {
-        IdSet {
-            bits: &self.bits - &other.bits,
-        }
-    }
-
-    /// The union of many sets at once.
-    #[must_use]
-    pub fn union_all<'a>(sets: impl IntoIterator<Item = &'a IdSet>) -> IdSet {
-        IdSet {
-            bits: sets.into_iter().map(|set| &set.bits).union(),
-        }
-    }
-
     /// The smallest element (`sdm_set_first`).
     #[must_use]
     pub fn first(&self) -> Option<TaskId> {
@@ -165,63 +172,219 @@ impl IdSet {
         self.bits.max().map(TaskId)
     }
 
-    /// The elements, rising (`sdm_set_first`, `sdm_set_next`, `sdm_set_done`).
+    /// The element that has `index` smaller ones; none where `index >= len()`.
     #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter {
-            inner: self.bits.iter(),
+    pub fn nth(&self, index: u64) -> Option<TaskId> {
+        self.bits.select(u32::try_from(index).ok()?).map(TaskId)
+    }
+
+    /// How many elements are smaller than `id`; none where `id` is no element. The inverse of [`IdSet::nth`].
+    #[must_use]
+    pub fn index_of(&self, id: TaskId) -> Option<u64> {
+        self.contains(id).then(|| self.bits.rank(id.0) - 1)
+    }
+
+    /// About how many bytes the set owns beside itself; quick, for bounds and benches.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        // One block's header is a key, a tag and a vector.
+        const BLOCK_BYTES: u64 = 40;
+        let of = self.bits.statistics();
+        // The statistics reckon four bytes for an array's element, which is a `u16`.
+        u64::from(of.n_containers) * BLOCK_BYTES
+            + of.n_bytes_array_containers / 2
+            + of.n_bytes_run_containers
+            + u64::from(of.n_bitset_containers) * (1 << 13)
+    }
+
+    /// Gives the set its smallest layout now; worth it before one that was built in many steps is kept for long.
+    pub fn compact(&mut self) {
+        self.bits.optimize();
+        let changes = (self.bits.serialized_size() / BYTES_PER_CHANGE).max(CHANGES_MIN);
+        self.changes_left = u32::try_from(changes).unwrap_or(u32::MAX);
+    }
+
+    /// Counts changes, and compacts when there were enough to pay for it.
+    fn changed(&mut self, weight: usize) {
+        if self.bits.is_empty() {
+            self.clear();
+            return;
+        }
+        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+        match self.changes_left.checked_sub(weight) {
+            Some(left) => self.changes_left = left,
+            None => self.compact(),
         }
     }
 
-    /// The maximal runs of neighbouring elements, rising; walk these, not the elements.
-    pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u32>> + '_ {
-        let mut iter = self.bits.iter();
-        std::iter::from_fn(move || iter.next_range())
+    /// Counts a set operation with `other`.
+    pub(crate) fn changed_by(&mut self, other: &RoaringBitmap) {
+        self.changed(weight_of(other));
     }
+}
+
+/// How many single changes an operation with `other` counts for.
+fn weight_of(other: &RoaringBitmap) -> usize {
+    SET_OPERATION_CHANGES + other.serialized_size() / BYTES_PER_CHANGE
+}
+
+/// The ids of a long stride; where they are dense, by way of bytes, which is an order of magnitude faster.
+fn bits_of(stride: Stride) -> RoaringBitmap {
+    let (first, last) = (stride.first().0, stride.last().0);
+    // The bits of the last byte, moved by an odd start, must not reach beyond the last u32.
+    if stride.step() > DENSE_STEP_MAX || last > u32::MAX - 16 {
+        return stride.ids().map(|id| id.0).collect();
+    }
+    let mut bytes = vec![0_u8; (last - first) as usize / 8 + 1];
+    for bit in (0..=last - first).step_by(stride.step() as usize) {
+        bytes[bit as usize / 8] |= 1 << (bit % 8);
+    }
+    RoaringBitmap::from_lsb0_bytes(first, &bytes)
 }
 
 impl fmt::Debug for IdSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{self}}}")
+        f.write_str("{")?;
+        for (index, stride) in self.strides().enumerate() {
+            if index == DEBUG_STRIDES_MAX {
+                write!(f, ",... {} ids", self.len())?;
+                break;
+            }
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{stride}")?;
+        }
+        f.write_str("}")
     }
 }
 
 impl FromIterator<TaskId> for IdSet {
     fn from_iter<I: IntoIterator<Item = TaskId>>(ids: I) -> Self {
-        Self {
-            bits: ids.into_iter().map(|id| id.0).collect(),
-        }
+        Self::from_bits(ids.into_iter().map(|id| id.0).collect())
     }
 }
 
 impl Extend<TaskId> for IdSet {
     fn extend<I: IntoIterator<Item = TaskId>>(&mut self, ids: I) {
-        self.bits.extend(ids.into_iter().map(|id| id.0));
+        for id in ids {
+            self.insert(id);
+        }
     }
 }
 
-impl<'a> IntoIterator for &'a IdSet {
-    type Item = TaskId;
-    type IntoIter = Iter<'a>;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
-/// Walks the elements of a set, rising.
-pub struct Iter<'a> {
-    inner: roaring::bitmap::Iter<'a>,
-}
-
-impl Iterator for Iter<'_> {
-    type Item = TaskId;
-
-    fn next(&mut self) -> Option<TaskId> {
-        self.inner.next().map(TaskId)
+    #[test]
+    fn empty_sets_own_nothing() {
+        let mut set = IdSet::all_below(1_000_000);
+        assert_eq!(IdSet::new().memory_bytes(), 0);
+        set.clear();
+        assert_eq!(set.memory_bytes(), 0);
+        let mut set = IdSet::single(TaskId(7));
+        assert!(set.remove(TaskId(7)));
+        assert_eq!(set, IdSet::new());
+        assert_eq!(set.memory_bytes(), 0);
     }
 
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint()
+    #[test]
+    fn a_million_neighbours_are_small_however_they_came() {
+        let small = 2048;
+        assert!(IdSet::all_below(1_000_000).memory_bytes() < small);
+
+        let collected: IdSet = (0..1_000_000).map(TaskId).collect();
+        assert!(collected.memory_bytes() < small);
+
+        let mut blocks = IdSet::new();
+        for start in (0..1_000_000).step_by(1000) {
+            blocks.insert_range(start..=start + 999);
+        }
+        assert!(blocks.memory_bytes() < small);
+
+        // Shuffled by a multiplier prime to a million: every id once.
+        let mut singles = IdSet::new();
+        for index in 0..1_000_000_u64 {
+            let id = u32::try_from(index * 7_919 % 1_000_000).unwrap();
+            assert!(singles.insert(TaskId(id)));
+        }
+        singles.compact();
+        assert!(singles.memory_bytes() < small);
+        assert_eq!(singles, collected);
+
+        let mut joined = IdSet::new();
+        for start in (0..1_000_000).step_by(1000).rev() {
+            joined.union_with(&IdSet::from_range(start..=start + 999));
+        }
+        joined.compact();
+        assert!(joined.memory_bytes() < small);
+        assert_eq!(joined, collected);
+    }
+
+    #[test]
+    fn a_set_emptied_one_by_one_never_costs_more_than_bits() {
+        let mut set = IdSet::all_below(1_000_000);
+        let mut most = 0;
+        for index in 0..1_000_000_u64 {
+            let id = u32::try_from(index * 7_919 % 1_000_000).unwrap();
+            assert!(set.remove(TaskId(id)));
+            if index % 4096 == 0 {
+                most = most.max(set.memory_bytes());
+            }
+        }
+        assert!(set.is_empty());
+        assert!(most < 300_000, "{most} bytes at the most");
+    }
+
+    #[test]
+    fn nth_and_index_of_are_inverse() {
+        let set: IdSet = "3,10-12,65535-65537,200000-200100/50".parse().unwrap();
+        for (index, id) in (0..).zip(&set) {
+            assert_eq!(set.nth(index), Some(id));
+            assert_eq!(set.index_of(id), Some(index));
+        }
+        assert_eq!(set.nth(set.len()), None);
+        assert_eq!(set.nth(u64::MAX), None);
+        assert_eq!(set.index_of(TaskId(4)), None);
+    }
+
+    #[test]
+    fn the_ends_of_u32_are_ids() {
+        let mut set = IdSet::from_range(u32::MAX - 1..=u32::MAX);
+        assert!(set.insert(TaskId(0)));
+        assert!(!set.insert(TaskId(u32::MAX)));
+        assert_eq!(set.len(), 3);
+        assert_eq!(set.last(), Some(TaskId(u32::MAX)));
+        assert_eq!(set.to_string(), "0,4294967294-4294967295");
+        let whole = IdSet::from_range(0..=u32::MAX);
+        assert_eq!(whole.len(), 1 << 32);
+        assert!(whole.memory_bytes() < 8 << 20);
+    }
+
+    #[test]
+    fn reversed_ranges_are_empty() {
+        #[expect(clippy::reversed_empty_ranges)]
+        let range = 5..=4;
+        assert!(IdSet::from_range(range.clone()).is_empty());
+        let mut set = IdSet::new();
+        set.insert_range(range);
+        assert!(set.is_empty());
+        assert!(IdSet::all_below(0).is_empty());
+    }
+
+    #[test]
+    fn debug_is_short() {
+        assert_eq!(format!("{:?}", IdSet::new()), "{}");
+        let few: IdSet = "0-3,7".parse().unwrap();
+        assert_eq!(format!("{few:?}"), "{0-3,7}");
+        let many: IdSet = (0..100_000)
+            .filter(|id| id % 7 == 0 || id % 5 == 0)
+            .map(TaskId)
+            .collect();
+        let text = format!("{many:?}");
+        assert!(
+            text.ends_with(&format!(",... {} ids}}", many.len())),
+            "{text}"
+        );
+        assert!(text.len() < 2000, "{text}");
     }
 }

@@ -1,11 +1,43 @@
 //! The wire form: a tag byte and the smallest of several codings.
+//!
+//! ```text
+//! byte 0   rest
+//! 0        nothing                       the empty set
+//! 1        n                             the ids base .. base + n, n >= 1
+//! 2        pieces, then for each piece   pieces of evenly spaced ids, rising, none overlapping another
+//!            gap                         ids left out since the last id of the piece before; for the first one see below
+//!            (count - 1) * 2 + stepped   count ids; stepped is 0 or 1
+//!            [ step ]                    only where stepped: how far the ids are apart, >= 1
+//! 3        first, bytes, then the bits   bit b (least significant first) of byte i stands for the id first + 8 i + b
+//! 4        bytes, then the bitmap        the portable Roaring format, absolute ids
+//!
+//! Numbers are LEB128, 7 bits in a byte, the lowest first, at most 5 bytes. The gap of the first piece in coding 2 and the first
+//! id in coding 3 are relative to base and may be below it: they stand as zigzag (2 d, or -2 d - 1 where d < 0).
+//! ```
+//!
+//! The end is where the coding says; what follows belongs to the caller. Equal sets may have different forms: a
+//! form is never compared or hashed. Every set of ids up to [`ID_MAX`] fits into [`SET_BYTES_MAX`].
 
+mod number;
+mod portable;
+
+use bitvec::prelude::{BitSlice, Lsb0};
 use roaring::RoaringBitmap;
 
-use crate::IdSet;
+use crate::{ID_MAX, IdSet, Stride, TaskId};
+use number::{Reader, number_len, unzigzag, write_number, zigzag};
 
-/// The longest wire form of a set that is taken, in bytes.
-pub const SET_BYTES_MAX: usize = 1 << 20;
+/// The longest wire form of a set that is taken, in bytes: all ids as bits, and the head.
+pub const SET_BYTES_MAX: usize = (ID_MAX as usize + 1) / 8 + 16;
+
+/// A list of pieces this short is taken without trying the bitmaps.
+const PIECES_BYTES_SMALL: u64 = 32;
+
+const EMPTY: u8 = 0;
+const BELOW: u8 = 1;
+const PIECES: u8 = 2;
+const DENSE: u8 = 3;
+const PORTABLE: u8 = 4;
 
 /// Why bytes are no set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,30 +49,221 @@ pub struct DecodeError {
     pub offset: usize,
 }
 
+/// A coding that was chosen, with what is needed to write it.
+enum Coding {
+    Empty,
+    Below { count: u64 },
+    Pieces { count: u64 },
+    Dense { first: u32, bytes: u64 },
+    Portable { bits: RoaringBitmap },
+}
+
 impl IdSet {
     /// Appends the wire form, coded relative to `base` (the link's first id).
-    pub fn encode(&self, _base: u32, out: &mut Vec<u8>) {
-        let mut bytes = Vec::new();
-        self.bits
-            .serialize_into(&mut bytes)
-            .expect("writing to a Vec cannot fail");
-        out.extend_from_slice(&u32::try_from(bytes.len()).expect("bounded").to_le_bytes());
-        out.extend_from_slice(&bytes);
+    ///
+    /// A set with ids above [`ID_MAX`] is written too, but no decoder takes it.
+    pub fn encode(&self, base: u32, out: &mut Vec<u8>) {
+        match self.smallest_coding(base).0 {
+            Coding::Empty => out.push(EMPTY),
+            Coding::Below { count } => {
+                out.push(BELOW);
+                write_number(count, out);
+            }
+            Coding::Pieces { count } => self.encode_pieces(base, count, out),
+            Coding::Dense { first, bytes } => self.encode_dense(base, first, bytes, out),
+            Coding::Portable { bits } => encode_portable(&bits, out),
+        }
+    }
+
+    /// How many bytes [`IdSet::encode`] appends (`sdm_set_serialized_length`, but exact).
+    #[must_use]
+    pub fn encoded_len(&self, base: u32) -> u64 {
+        self.smallest_coding(base).1
+    }
+
+    /// The smallest coding and its length in bytes.
+    fn smallest_coding(&self, base: u32) -> (Coding, u64) {
+        let (Some(TaskId(first)), Some(TaskId(last))) = (self.first(), self.last()) else {
+            return (Coding::Empty, 1);
+        };
+        let span = u64::from(last - first) + 1;
+        if first == base && self.len() == span {
+            return (Coding::Below { count: span }, 1 + number_len(span));
+        }
+        let bytes = span.div_ceil(8);
+        let head = 1 + number_len(zigzag(base, first)) + number_len(bytes);
+        let mut best = (Coding::Dense { first, bytes }, head + bytes);
+        if let Some((count, len)) = self.pieces_len(base, best.1) {
+            best = (Coding::Pieces { count }, len);
+            if len <= PIECES_BYTES_SMALL {
+                return best;
+            }
+        }
+        let mut bits = self.bits.clone();
+        bits.optimize();
+        let body = bits.serialized_size() as u64;
+        let len = 1 + number_len(body) + body;
+        if len < best.1 {
+            best = (Coding::Portable { bits }, len);
+        }
+        best
+    }
+
+    /// The number of pieces and the length of their coding, where that is at most `len_max`.
+    fn pieces_len(&self, base: u32, len_max: u64) -> Option<(u64, u64)> {
+        let (mut count, mut len) = (0, 0);
+        let mut before = None;
+        for piece in self.strides() {
+            let (gap, shape) = piece_numbers(base, before, piece);
+            count += 1;
+            len += number_len(gap) + number_len(shape);
+            if piece.step() > 1 {
+                len += number_len(u64::from(piece.step()));
+            }
+            if len > len_max {
+                return None;
+            }
+            before = Some(piece.last().0);
+        }
+        len += 1 + number_len(count);
+        (len <= len_max).then_some((count, len))
+    }
+
+    fn encode_pieces(&self, base: u32, count: u64, out: &mut Vec<u8>) {
+        out.push(PIECES);
+        write_number(count, out);
+        let mut before = None;
+        for piece in self.strides() {
+            let (gap, shape) = piece_numbers(base, before, piece);
+            write_number(gap, out);
+            write_number(shape, out);
+            if piece.step() > 1 {
+                write_number(u64::from(piece.step()), out);
+            }
+            before = Some(piece.last().0);
+        }
+    }
+
+    fn encode_dense(&self, base: u32, first: u32, bytes: u64, out: &mut Vec<u8>) {
+        out.push(DENSE);
+        write_number(zigzag(base, first), out);
+        write_number(bytes, out);
+        let start = out.len();
+        let bytes = usize::try_from(bytes).expect("a usize holds a u32");
+        out.resize(start + bytes, 0);
+        let bits = BitSlice::<u8, Lsb0>::from_slice_mut(&mut out[start..]);
+        for range in self.ranges() {
+            let (from, to) = (range.start() - first, range.end() - first);
+            bits[from as usize..=to as usize].fill(true);
+        }
     }
 
     /// Reads one wire form off the front of `input`; gives the set and the bytes used.
     ///
     /// # Errors
-    /// Bytes that are no set; nothing is allocated beyond a small multiple of the input's length.
-    pub fn decode(_base: u32, input: &[u8]) -> Result<(IdSet, usize), DecodeError> {
-        let bad = |what| DecodeError { what, offset: 0 };
-        let head: [u8; 4] = input
-            .get(..4)
-            .and_then(|b| b.try_into().ok())
-            .ok_or(bad("cut"))?;
-        let len = u32::from_le_bytes(head) as usize;
-        let body = input.get(4..4 + len).ok_or(bad("cut"))?;
-        let bits = RoaringBitmap::deserialize_from(body).map_err(|_| bad("not a set"))?;
-        Ok((IdSet { bits }, 4 + len))
+    /// Bytes that are no set, or one with ids above [`ID_MAX`]. Nothing is allocated beyond a small multiple of the input's
+    /// length and the 2 MiB that the largest set of evenly spaced ids takes.
+    pub fn decode(base: u32, input: &[u8]) -> Result<(IdSet, usize), DecodeError> {
+        let mut reader = Reader::new(input);
+        let set = match reader.byte()? {
+            EMPTY => IdSet::new(),
+            BELOW => decode_below(base, &mut reader)?,
+            PIECES => decode_pieces(base, &mut reader)?,
+            DENSE => decode_dense(base, &mut reader)?,
+            PORTABLE => decode_portable(&mut reader)?,
+            _ => return Err(reader.error_before("expected a tag of at most 4")),
+        };
+        Ok((set, reader.used()))
     }
 }
+
+/// The gap and the shape of a piece, as the coding has them.
+fn piece_numbers(base: u32, before: Option<u32>, piece: Stride) -> (u64, u64) {
+    let first = piece.first().0;
+    let gap = match before {
+        None => zigzag(base, first),
+        Some(last) => u64::from(first - last - 1),
+    };
+    let stepped = u64::from(piece.step() > 1);
+    (gap, ((piece.count() - 1) << 1) | stepped)
+}
+
+fn encode_portable(bits: &RoaringBitmap, out: &mut Vec<u8>) {
+    out.push(PORTABLE);
+    let bytes = bits.serialized_size();
+    write_number(bytes as u64, out);
+    out.reserve(bytes);
+    bits.serialize_into(out)
+        .expect("writing to a Vec cannot fail");
+}
+
+fn decode_below(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
+    let count = reader.number()?;
+    let Some(more) = count.checked_sub(1) else {
+        return Err(reader.error_before("expected a count of at least 1"));
+    };
+    let last = reader.id(u64::from(base) + more)?;
+    Ok(IdSet::from_range(base..=last))
+}
+
+fn decode_pieces(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
+    let count = reader.number()?;
+    // Each piece takes two bytes at least.
+    if count > (reader.left() / 2) as u64 {
+        return Err(reader.error_before("more pieces than there are bytes for"));
+    }
+    let mut set = IdSet::new();
+    // The smallest id that the next piece may begin with.
+    let mut next = 0;
+    for index in 0..count {
+        let gap = reader.number()?;
+        let first = if index == 0 {
+            unzigzag(base, gap).ok_or_else(|| reader.error_before("expected an id"))?
+        } else {
+            next + gap
+        };
+        let first = reader.id(first)?;
+        let shape = reader.number()?;
+        let step = if shape & 1 == 1 { reader.number()? } else { 1 };
+        if step == 0 {
+            return Err(reader.error_before("expected a step of at least 1"));
+        }
+        // Both are below 2^35: the product fits.
+        let last = reader.id(u64::from(first).saturating_add((shape >> 1).saturating_mul(step)))?;
+        next = u64::from(last) + 1;
+        // A piece of one id may carry any step.
+        let step = u32::try_from(step).unwrap_or(u32::MAX);
+        let piece = Stride::new(TaskId(first), TaskId(last), step);
+        set.insert_stride(piece.expect("first <= last and step >= 1"));
+    }
+    set.compact();
+    Ok(set)
+}
+
+fn decode_dense(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
+    let gap = reader.number()?;
+    let first = unzigzag(base, gap).ok_or_else(|| reader.error_before("expected an id"))?;
+    let first = reader.id(first)?;
+    let bytes = reader.bytes()?;
+    let bits = BitSlice::<u8, Lsb0>::from_slice(bytes);
+    let Some(last) = bits.last_one() else {
+        return Ok(IdSet::new());
+    };
+    reader.id(u64::from(first) + last as u64)?;
+    // Zero bytes at the end stand for no id, and must not reach beyond the last u32.
+    let bytes = &bytes[..=last / 8];
+    Ok(IdSet::from_bits(RoaringBitmap::from_lsb0_bytes(
+        first, bytes,
+    )))
+}
+
+fn decode_portable(reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
+    let bytes = reader.bytes()?;
+    portable::check(bytes).map_err(|what| reader.error_before(what))?;
+    let bits = RoaringBitmap::deserialize_from(bytes)
+        .map_err(|_| reader.error_before("the bitmap's contents are out of order"))?;
+    Ok(IdSet::from_bits(bits))
+}
+
+#[cfg(test)]
+mod tests;

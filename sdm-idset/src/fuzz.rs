@@ -1,0 +1,63 @@
+//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
+
+use crate::{IdSet, SET_BYTES_MAX};
+
+/// What one decoded set may own: all ids as bits, and some bytes for each byte of input.
+fn memory_bytes_max(input: &[u8]) -> u64 {
+    (1 << 22) + 64 * input.len() as u64
+}
+
+/// Decodes a base (4 bytes, little-endian) and a set; what is taken must come back the same from every base.
+pub fn fuzz_set(input: &[u8]) {
+    let Some((base, form)) = input.split_first_chunk() else {
+        return;
+    };
+    let base = u32::from_le_bytes(*base);
+    let Ok((set, used)) = IdSet::decode(base, form) else {
+        return;
+    };
+    assert!(used <= form.len(), "more bytes used than given");
+    assert!(
+        set.memory_bytes() <= memory_bytes_max(form),
+        "a small form took {} bytes of memory",
+        set.memory_bytes()
+    );
+    for base in [0, base, set.first().map_or(7, |id| id.0)] {
+        let mut wire = Vec::new();
+        set.encode(base, &mut wire);
+        assert!(
+            wire.len() <= SET_BYTES_MAX,
+            "a form longer than is ever taken"
+        );
+        assert_eq!(
+            wire.len() as u64,
+            set.encoded_len(base),
+            "a length foretold wrongly"
+        );
+        let back = IdSet::decode(base, &wire).expect("what was encoded is a set");
+        assert_eq!(
+            back,
+            (set.clone(), wire.len()),
+            "another set came back, base {base}"
+        );
+    }
+}
+
+/// Parses a text; what is taken must come back the same from its own text, which has one form.
+pub fn fuzz_set_text(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    let Ok(set) = text.parse::<IdSet>() else {
+        return;
+    };
+    assert!(
+        set.memory_bytes() <= memory_bytes_max(input),
+        "a small text took {} bytes of memory",
+        set.memory_bytes()
+    );
+    let canonical = set.to_string();
+    let back: IdSet = canonical.parse().expect("what was written is a set");
+    assert_eq!(back, set, "another set came back from {canonical}");
+    assert_eq!(back.to_string(), canonical, "one set, two texts");
+}
