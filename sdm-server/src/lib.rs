@@ -1,0 +1,3 @@
+//! What `sdm-server` is made of, apart from its arguments and its wiring.
+
+pub mod identity;
