@@ -1,5 +1,6 @@
 //! The states of a task and the moves between them.
 
+use sdm_core::outcome::{Failure, FailureCode};
 use serde::{Deserialize, Serialize};
 
 /// What a task is doing. What it was stopped by is in the answer that said so.
@@ -62,6 +63,95 @@ impl TaskState {
             // `run` again.
             (S::Exited(_) | S::Signalled(_) | S::Detached | S::GdbDead, S::Starting) => true,
             _ => false,
+        }
+    }
+}
+
+impl TaskState {
+    /// What a command that needs the task to stand still is answered where it does not.
+    ///
+    /// # Errors
+    /// `running`, `not_running` or `gdb_dead`; the text is the same for all tasks in that state,
+    /// so that the failures merge.
+    pub fn need_stopped(&self) -> Result<(), Failure> {
+        match self {
+            Self::Stopped => Ok(()),
+            Self::Starting => Err(Failure::new(FailureCode::Running, "still starting")),
+            Self::Running => {
+                Err(Failure::new(FailureCode::Running, "running").with_hint("interrupt first"))
+            }
+            _ => self.need_live(),
+        }
+    }
+
+    /// What a command that needs a process is answered where there is none.
+    ///
+    /// # Errors
+    /// `not_running` or `gdb_dead`, as [`TaskState::need_stopped`].
+    pub fn need_live(&self) -> Result<(), Failure> {
+        let why = match self {
+            Self::Starting | Self::Stopped | Self::Running => return Ok(()),
+            Self::GdbDead => return Err(Failure::new(FailureCode::GdbDead, "its gdb is gone")),
+            Self::Absent => "not started".to_owned(),
+            Self::Exited(code) => format!("exited {code}"),
+            Self::Signalled(signal) => format!("ended by {signal}"),
+            Self::Detached => "detached".to_owned(),
+        };
+        let text = format!("not running ({why})");
+        Err(Failure::new(FailureCode::NotRunning, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> [TaskState; 8] {
+        [
+            TaskState::Absent,
+            TaskState::Starting,
+            TaskState::Stopped,
+            TaskState::Running,
+            TaskState::Exited(3),
+            TaskState::Signalled("SIGSEGV".to_owned()),
+            TaskState::Detached,
+            TaskState::GdbDead,
+        ]
+    }
+
+    #[test]
+    fn the_table_of_moves() {
+        // A row per state in the order above: 1 where it may become the column's state.
+        let table = [
+            "01000001", "10111111", "10111111", "10111111", "01000001", "01000001", "01000001",
+            "01000001",
+        ];
+        for (from, row) in all().iter().zip(table) {
+            for (to, cell) in all().iter().zip(row.chars()) {
+                assert_eq!(from.may_become(to), cell == '1', "{from:?} -> {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_may_be_asked_and_what_the_others_are_told() {
+        let told = all().map(|state| match state.need_stopped() {
+            Ok(()) => "ok".to_owned(),
+            Err(failure) => format!("{}: {failure}", failure.code.name()),
+        });
+        let expect = [
+            "not_running: not running (not started)",
+            "running: still starting",
+            "ok",
+            "running: running (interrupt first)",
+            "not_running: not running (exited 3)",
+            "not_running: not running (ended by SIGSEGV)",
+            "not_running: not running (detached)",
+            "gdb_dead: its gdb is gone",
+        ];
+        assert_eq!(told, expect);
+        for state in all() {
+            assert_eq!(state.need_live().is_ok(), state.is_live(), "{state:?}");
         }
     }
 }

@@ -1,0 +1,342 @@
+//! A backend without gdb: tasks that follow a script, under whatever clock the caller has.
+//!
+//! It is deterministic: the same scenario, calls and times give the same output. Tests, the
+//! simulator and `sdm emulate` drive the tree with it.
+
+mod eval;
+mod parse;
+mod run;
+mod scenario;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_idset::{IdSet, TaskId};
+
+pub use scenario::{SCENARIO_BYTES_MAX, Scenario, ScenarioError};
+
+use crate::event::Stream;
+use crate::reply::{Reply, StopReason};
+use crate::{Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, TaskState};
+use run::RunKind;
+use scenario::{DelayKey, fill};
+use task::Task;
+
+/// Tasks that follow a [`Scenario`].
+pub struct FakeBackend {
+    scenario: Arc<Scenario>,
+    tasks: BTreeMap<TaskId, Task>,
+    timers: BinaryHeap<Reverse<(Instant, u64, TaskId, Timer)>>,
+    timer_count: u64,
+    outputs: VecDeque<BackendOutput>,
+    paused: bool,
+    /// What waits for the output to be read again.
+    held: VecDeque<(TaskId, Event)>,
+    end: Option<EndPolicy>,
+}
+
+/// What a task waits for. The number tells a timer of a past run or life from a present one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Timer {
+    /// The current command's answer is due.
+    Answer(CommandId),
+    /// The run of this number ends.
+    RunEnd(u32),
+    /// The run of this number prints on a stream.
+    Print(u32, Stream),
+    /// An interrupt takes effect.
+    Interrupt(CommandId),
+    /// The gdb of this life dies.
+    GdbDies(u32),
+    /// The task ends with the backend.
+    ShutDown,
+}
+
+impl FakeBackend {
+    /// The backend of these tasks, all of them absent.
+    #[must_use]
+    pub fn new(scenario: Arc<Scenario>, tasks: &IdSet) -> Self {
+        Self {
+            scenario,
+            tasks: tasks.iter().map(|task| (task, Task::default())).collect(),
+            timers: BinaryHeap::new(),
+            timer_count: 0,
+            outputs: VecDeque::new(),
+            paused: false,
+            held: VecDeque::new(),
+            end: None,
+        }
+    }
+
+    /// What a task is doing; absent for a task of another server.
+    #[must_use]
+    pub fn state(&self, task: TaskId) -> Option<&TaskState> {
+        self.tasks.get(&task).map(|task| &task.state)
+    }
+
+    fn task(&mut self, id: TaskId) -> &mut Task {
+        self.tasks
+            .get_mut(&id)
+            .expect("only tasks of ours get here")
+    }
+
+    fn arm(&mut self, at: Instant, task: TaskId, timer: Timer) {
+        self.timer_count += 1;
+        self.timers
+            .push(Reverse((at, self.timer_count, task, timer)));
+    }
+
+    fn answer(&mut self, id: CommandId, task: TaskId, result: Result<Reply, Failure>) {
+        self.outputs
+            .push_back(BackendOutput::Answer { id, task, result });
+    }
+
+    fn event(&mut self, task: TaskId, event: Event) {
+        if self.paused && event.is_bulk() {
+            self.held.push_back((task, event));
+        } else {
+            self.outputs.push_back(BackendOutput::Event { task, event });
+        }
+    }
+
+    /// Begins the next commands of the task, in order, until one takes its time.
+    fn advance(&mut self, now: Instant, id: TaskId) {
+        while self.task(id).current.is_none() {
+            let Some((command_id, command)) = self.task(id).queue.pop_front() else {
+                return;
+            };
+            let delay = match command {
+                Command::Start(_) | Command::Attach(_) => match self.begin_start(id, &command) {
+                    Ok(delay) => delay,
+                    Err(failure) => {
+                        self.answer(command_id, id, Err(failure));
+                        continue;
+                    }
+                },
+                _ if command.is_run_control() => Duration::ZERO,
+                _ => {
+                    let name = command.name();
+                    self.scenario.answer_delay(id, name, command_id.0)
+                }
+            };
+            if delay.is_zero() {
+                self.perform(now, id, command_id, command);
+            } else {
+                self.task(id).current = Some((command_id, command));
+                self.arm(now + delay, id, Timer::Answer(command_id));
+            }
+        }
+    }
+
+    /// Does what a command says and answers it, or opens a run.
+    fn perform(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: Command) {
+        let failure = self.scenario.failure(id, command.name());
+        match command {
+            Command::Start(_) | Command::Attach(_) => {
+                self.started(now, id, command_id, &command, failure);
+            }
+            _ if failure.is_some() => {
+                self.answer(command_id, id, failure.map_or(Ok(Reply::Done), Err));
+            }
+            Command::Continue => self.run(now, id, command_id, RunKind::Free),
+            Command::Step { count, .. } => self.run(now, id, command_id, RunKind::Step(count)),
+            Command::Finish => self.run(now, id, command_id, RunKind::Finish),
+            query => {
+                let scenario = Arc::clone(&self.scenario);
+                let result = self.task(id).query(&scenario, id, &query);
+                self.answer(command_id, id, result);
+            }
+        }
+    }
+
+    fn take_stdin(&mut self, id: TaskId) {
+        let scenario = Arc::clone(&self.scenario);
+        let echo = scenario.pick(id, |s| s.stdin_echo).unwrap_or(true);
+        while !self.paused {
+            let Some((command_id, offset, bytes)) = self.task(id).stdin.pop_front() else {
+                return;
+            };
+            let result = self.task(id).take_stdin(offset, &bytes);
+            match result {
+                Ok(new) => {
+                    if echo && !new.is_empty() {
+                        let (stream, bytes) = (Stream::Stdout, new.to_vec());
+                        self.event(id, Event::Output { stream, bytes });
+                    }
+                    self.answer(command_id, id, Ok(Reply::Done));
+                }
+                Err(failure) => self.answer(command_id, id, Err(failure)),
+            }
+        }
+    }
+
+    fn arm_print(&mut self, now: Instant, id: TaskId, generation: u32, stream: Stream) {
+        let scenario = Arc::clone(&self.scenario);
+        if let Some((delay, _)) = scenario.pick(id, |s| s.outputs[stream as usize].as_ref()) {
+            let salt = self.task(id).printed;
+            let delay = scenario.choose(id, delay, salt);
+            self.arm(now + delay, id, Timer::Print(generation, stream));
+        }
+    }
+
+    fn print(&mut self, now: Instant, id: TaskId, generation: u32, stream: Stream) {
+        let scenario = Arc::clone(&self.scenario);
+        if let Some((_, text)) = scenario.pick(id, |s| s.outputs[stream as usize].as_ref())
+            // Nobody reads: the program stands in its write.
+            && !self.paused
+        {
+            let lines = scenario.pick(id, |s| s.output_lines).unwrap_or(1);
+            let mut bytes = Vec::new();
+            for _ in 0..lines {
+                let n = self.task(id).printed;
+                bytes.extend_from_slice(fill(text, id, n).as_bytes());
+                bytes.push(b'\n');
+                self.task(id).printed += 1;
+            }
+            self.event(id, Event::Output { stream, bytes });
+        }
+        self.arm_print(now, id, generation, stream);
+    }
+
+    fn fire(&mut self, now: Instant, id: TaskId, timer: Timer) {
+        let task = self.task(id);
+        let running = task.state == TaskState::Running;
+        match timer {
+            Timer::Answer(command_id) => {
+                if let Some((_, command)) = task.current.take_if(|(id, _)| *id == command_id) {
+                    self.perform(now, id, command_id, command);
+                }
+            }
+            Timer::RunEnd(generation) if running && generation == task.generation => {
+                self.run_ends(now, id);
+            }
+            Timer::Print(generation, stream) if running && generation == task.generation => {
+                self.print(now, id, generation, stream);
+            }
+            Timer::Interrupt(command) if running && task.interrupts.contains(&command) => {
+                self.stop(id, StopReason::Interrupted);
+            }
+            Timer::GdbDies(life) if task.state.is_live() && life == task.life => {
+                self.ended(id, TaskState::GdbDead);
+            }
+            Timer::ShutDown => self.leave(id),
+            _ => {}
+        }
+        self.advance(now, id);
+    }
+
+    fn begin(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: Command) {
+        if !self.tasks.contains_key(&id) {
+            let failure = Failure::new(FailureCode::BadCommand, "no task of this server");
+            return self.answer(command_id, id, Err(failure));
+        }
+        if self.end.is_some() {
+            let failure = Failure::new(FailureCode::Cancelled, "the session ends");
+            return self.answer(command_id, id, Err(failure));
+        }
+        if self.scenario.is_mute(id, command.name()) {
+            return self.task(id).silent.push(command_id);
+        }
+        match command {
+            Command::Interrupt => self.interrupt(now, id, command_id),
+            Command::Kill | Command::Detach => {
+                let state = match command {
+                    Command::Kill => TaskState::Signalled("SIGKILL".to_owned()),
+                    _ => TaskState::Detached,
+                };
+                let result = self.task(id).state.need_live().map(|()| Reply::Done);
+                if result.is_ok() {
+                    self.ended(id, state);
+                }
+                self.answer(command_id, id, result);
+            }
+            Command::Stdin { offset, bytes, .. } => {
+                let stdin = &mut self.task(id).stdin;
+                stdin.push_back((command_id, offset, bytes));
+                return self.take_stdin(id);
+            }
+            command => self.task(id).queue.push_back((command_id, command)),
+        }
+        self.advance(now, id);
+    }
+}
+
+impl Backend for FakeBackend {
+    fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
+        for task in tasks {
+            self.begin(now, task, id, command.clone());
+        }
+    }
+
+    fn cancel(&mut self, now: Instant, id: CommandId) {
+        let cancelled = || Failure::new(FailureCode::Cancelled, "cancelled");
+        let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for task in ids {
+            if self.task(task).forget(id) {
+                self.answer(id, task, Err(cancelled()));
+                self.advance(now, task);
+            }
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<BackendOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(Reverse((at, ..))) = self.timers.peek()
+            && *at <= now
+        {
+            let Some(Reverse((_, _, task, timer))) = self.timers.pop() else {
+                return;
+            };
+            self.fire(now, task, timer);
+        }
+    }
+
+    fn set_output_paused(&mut self, _now: Instant, paused: bool) {
+        self.paused = paused;
+        if paused {
+            return;
+        }
+        for (task, event) in std::mem::take(&mut self.held) {
+            self.event(task, event);
+        }
+        let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for task in ids {
+            self.take_stdin(task);
+        }
+    }
+
+    fn shut_down(&mut self, now: Instant, policy: EndPolicy) {
+        if self.end.replace(policy).is_some() {
+            return;
+        }
+        let ids: Vec<TaskId> = self.tasks.keys().copied().collect();
+        for id in ids {
+            for command in self.task(id).drain_waiting() {
+                let failure = Failure::new(FailureCode::Cancelled, "the session ends");
+                self.answer(command, id, Err(failure));
+            }
+            let delay = self.scenario.delay(id, &DelayKey::ShutDown, 0);
+            match delay.unwrap_or_default() {
+                Duration::ZERO => self.leave(id),
+                delay => self.arm(now + delay, id, Timer::ShutDown),
+            }
+        }
+    }
+
+    fn is_down(&self) -> bool {
+        self.end.is_some() && self.tasks.values().all(|task| task.left)
+    }
+}

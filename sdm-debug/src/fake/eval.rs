@@ -1,0 +1,165 @@
+//! The expressions that the fake understands: integers, names, `+ - * / %` and parentheses.
+
+use crate::{Failure, FailureCode};
+
+/// The longest expression, in bytes: deeper nesting than this cannot be written.
+const EXPRESSION_BYTES_MAX: usize = 1024;
+
+/// The value of `expression` as gdb would print it; `lookup` gives the text of a name.
+pub(super) fn evaluate(
+    expression: &str,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, Failure> {
+    let expression = expression.trim();
+    // A name may stand for what is no number.
+    if let Some(text) = lookup(expression) {
+        return Ok(text);
+    }
+    if expression.len() > EXPRESSION_BYTES_MAX {
+        let text = format!("expression longer than {EXPRESSION_BYTES_MAX} bytes");
+        return Err(Failure::new(FailureCode::Limit, text));
+    }
+    let mut parser = Parser {
+        rest: expression,
+        lookup,
+    };
+    let value = parser.sum()?;
+    match parser.skip() {
+        "" => Ok(value.to_string()),
+        rest => Err(syntax(rest)),
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    lookup: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Parser<'_> {
+    fn skip(&mut self) -> &str {
+        self.rest = self.rest.trim_start();
+        self.rest
+    }
+
+    /// Takes the next operator if it is one of `operators`.
+    fn operator(&mut self, operators: &str) -> Option<char> {
+        let next = self.skip().chars().next()?;
+        operators.contains(next).then(|| {
+            self.rest = &self.rest[1..];
+            next
+        })
+    }
+
+    fn sum(&mut self) -> Result<i128, Failure> {
+        let mut value = self.product()?;
+        while let Some(operator) = self.operator("+-") {
+            let right = self.product()?;
+            value = match operator {
+                '+' => value.checked_add(right),
+                _ => value.checked_sub(right),
+            }
+            .ok_or_else(overflow)?;
+        }
+        Ok(value)
+    }
+
+    fn product(&mut self) -> Result<i128, Failure> {
+        let mut value = self.factor()?;
+        while let Some(operator) = self.operator("*/%") {
+            let right = self.factor()?;
+            if right == 0 && operator != '*' {
+                return Err(gdb("Division by zero"));
+            }
+            value = match operator {
+                '*' => value.checked_mul(right),
+                '/' => value.checked_div(right),
+                _ => value.checked_rem(right),
+            }
+            .ok_or_else(overflow)?;
+        }
+        Ok(value)
+    }
+
+    fn factor(&mut self) -> Result<i128, Failure> {
+        match self.operator("-(") {
+            Some('-') => return self.factor()?.checked_neg().ok_or_else(overflow),
+            Some(_) => {
+                let value = self.sum()?;
+                return match self.operator(")") {
+                    Some(_) => Ok(value),
+                    None => Err(syntax(self.rest)),
+                };
+            }
+            None => {}
+        }
+        let rest = self.rest;
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.rest = rest;
+        match word.bytes().next() {
+            None => Err(syntax(rest)),
+            Some(b'0'..=b'9') => word
+                .parse()
+                .map_err(|_| gdb(&format!("Invalid number \"{word}\"."))),
+            Some(_) => {
+                let text = (self.lookup)(word)
+                    .ok_or_else(|| gdb(&format!("No symbol \"{word}\" in current context.")))?;
+                text.parse()
+                    .map_err(|_| gdb("Argument to arithmetic operation not a number or boolean."))
+            }
+        }
+    }
+}
+
+fn gdb(text: &str) -> Failure {
+    Failure::new(FailureCode::Gdb, text)
+}
+
+fn overflow() -> Failure {
+    gdb("Numeric constant too large.")
+}
+
+fn syntax(rest: &str) -> Failure {
+    gdb(&format!("A syntax error in expression, near `{rest}'."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(expression: &str) -> String {
+        let lookup = |name: &str| match name {
+            "rank" => Some("7".to_owned()),
+            "name" => Some("\"halo\"".to_owned()),
+            _ => None,
+        };
+        match evaluate(expression, &lookup) {
+            Ok(text) => text,
+            Err(failure) => failure.text,
+        }
+    }
+
+    #[test]
+    fn expressions() {
+        let check =
+            |expression: &str, expect| assert_eq!(value(expression), expect, "{expression}");
+        check("rank", "7");
+        check(" rank % 4", "3");
+        check("1 + 2 * (3 - rank)", "-7");
+        check("-rank + 100 / 7", "7");
+        check("name", "\"halo\"");
+        check("nmae", "No symbol \"nmae\" in current context.");
+        check("rank +", "A syntax error in expression, near `'.");
+        check("(1", "A syntax error in expression, near `'.");
+        check("1 2", "A syntax error in expression, near `2'.");
+        check("", "A syntax error in expression, near `'.");
+        check("rank / 0", "Division by zero");
+        check("rank % 0", "Division by zero");
+        check("12x", "Invalid number \"12x\".");
+        check("é", "A syntax error in expression, near `é'.");
+        let check_nested = "(".repeat(2000);
+        check(&check_nested, "expression longer than 1024 bytes");
+    }
+}

@@ -1,0 +1,330 @@
+//! Reads scenarios.
+
+use std::time::Duration;
+
+use super::scenario::{
+    Delay, DelayKey, End, Place, RunEnd, SCENARIO_BYTES_MAX, Scenario, ScenarioError, Section,
+};
+use crate::{Failure, FailureCode};
+
+/// The most lines printed at once.
+const OUTPUT_LINES_MAX: u32 = 10_000;
+
+pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    if text.len() > SCENARIO_BYTES_MAX {
+        return Err(ScenarioError {
+            line: 1,
+            what: format!("longer than {SCENARIO_BYTES_MAX} bytes"),
+        });
+    }
+    let mut scenario = Scenario {
+        seed: 0,
+        sections: vec![Section::default()],
+    };
+    for (index, line) in text.lines().enumerate() {
+        read_line(&mut scenario, line.trim()).map_err(|what| ScenarioError {
+            line: index + 1,
+            what,
+        })?;
+    }
+    Ok(scenario)
+}
+
+fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(());
+    }
+    if let Some(head) = line.strip_prefix('[') {
+        let head = head.strip_suffix(']').ok_or("expected ]")?;
+        scenario.sections.push(Section {
+            tasks: read_tasks(head)?,
+            ..Section::default()
+        });
+        return Ok(());
+    }
+    let (key, value) = line
+        .split_once('=')
+        .ok_or("expected `key = value` or `[section]`")?;
+    let (key, value) = (key.trim(), value.trim());
+    if key == "seed" {
+        if scenario.sections.len() > 1 {
+            return Err("seed stands before the first section".to_owned());
+        }
+        scenario.seed = number(value)?;
+        return Ok(());
+    }
+    let section = scenario.sections.last_mut().expect("one from the start");
+    match key.split_once(char::is_whitespace) {
+        Some((key, name)) => read_named(section, key, name.trim(), value),
+        None => read_plain(section, key, value),
+    }
+}
+
+fn read_tasks(head: &str) -> Result<Option<sdm_idset::IdSet>, String> {
+    if head == "all" {
+        return Ok(None);
+    }
+    let set = head
+        .strip_prefix("tasks ")
+        .ok_or("expected [all] or [tasks SET]")?;
+    let set = set.trim();
+    set.parse()
+        .map(Some)
+        .map_err(|error| format!("'{set}' is no set: {error}"))
+}
+
+fn read_plain(section: &mut Section, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "start" => section.delays.push((DelayKey::Start, delay(value)?)),
+        "answer" => section.delays.push((DelayKey::Answer, delay(value)?)),
+        "step" => section.delays.push((DelayKey::Step, delay(value)?)),
+        "shut_down" => section.delays.push((DelayKey::ShutDown, delay(value)?)),
+        "gdb_dies" => section.delays.push((DelayKey::GdbDies, delay(value)?)),
+        "interrupt" => {
+            section.refuses_interrupt = Some(value == "never");
+            if value != "never" {
+                section.delays.push((DelayKey::Interrupt, delay(value)?));
+            }
+        }
+        "continue" => section.runs.push(run_end(value)?),
+        "stack" => section.stacks.push(stack(value)?),
+        "thread" => section.threads.push(stack(value)?),
+        "helpers" => section.helpers = Some(number(value)?),
+        "mute" => {
+            let names = value.split(',').map(|name| command_name(name.trim()));
+            section.mute = Some(names.collect::<Result<_, _>>()?);
+        }
+        "output" => section.outputs[0] = Some(output(value)?),
+        "stderr" => section.outputs[1] = Some(output(value)?),
+        "output_lines" => {
+            let lines = number(value)?;
+            if !(1..=OUTPUT_LINES_MAX).contains(&lines) {
+                return Err(format!("output_lines is 1 to {OUTPUT_LINES_MAX}"));
+            }
+            section.output_lines = Some(lines);
+        }
+        "stdin" => {
+            section.stdin_echo = Some(match value {
+                "echo" => true,
+                "ignore" => false,
+                _ => return Err(format!("expected echo or ignore, not '{value}'")),
+            });
+        }
+        "value" | "local" | "arg" | "fail" => return Err(format!("expected `{key} NAME = ...`")),
+        _ => return Err(format!("unknown key '{key}'")),
+    }
+    Ok(())
+}
+
+fn read_named(section: &mut Section, key: &str, name: &str, value: &str) -> Result<(), String> {
+    let pair = || (name.to_owned(), value.to_owned());
+    match key {
+        "value" => section.values.push(pair()),
+        "local" => section.locals.push(pair()),
+        "arg" => section.args.push(pair()),
+        "answer" => {
+            let key = DelayKey::AnswerTo(command_name(name)?);
+            section.delays.push((key, delay(value)?));
+        }
+        "fail" => {
+            let failure = Failure::new(FailureCode::Gdb, value);
+            section.fails.push((command_name(name)?, failure));
+        }
+        _ => return Err(format!("unknown key '{key} {name}'")),
+    }
+    Ok(())
+}
+
+/// The names of all commands, and `all`.
+const COMMAND_NAMES: &[&str] = &[
+    "all",
+    "start",
+    "attach",
+    "detach",
+    "kill",
+    "break_insert",
+    "break_delete",
+    "break_enable",
+    "continue",
+    "step",
+    "finish",
+    "interrupt",
+    "backtrace",
+    "stacks",
+    "select_frame",
+    "locals",
+    "arguments",
+    "threads",
+    "select_thread",
+    "evaluate",
+    "set_variable",
+    "stdin",
+    "status",
+    "console",
+];
+
+fn command_name(name: &str) -> Result<String, String> {
+    if COMMAND_NAMES.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!("no command is called '{name}'"))
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("'{text}' is no number"))
+}
+
+/// `10ms`, `2s`, `250us`, `0`, or a range `1ms..5ms`.
+fn delay(text: &str) -> Result<Delay, String> {
+    let (low, high) = text.split_once("..").unwrap_or((text, text));
+    let (low, high) = (duration(low)?, duration(high)?);
+    if low > high {
+        return Err(format!("'{text}' ends before it begins"));
+    }
+    Ok(low..=high)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let bad = || format!("'{text}' is no time: expected 250us, 10ms, 2s or 0");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
+    let (count, unit) = text.split_at(unit);
+    let count: u32 = count.parse().map_err(|_| bad())?;
+    let unit = match unit {
+        "us" => Duration::from_micros(1),
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        _ => return Err(bad()),
+    };
+    Ok(unit * count)
+}
+
+fn run_end(text: &str) -> Result<RunEnd, String> {
+    if text == "never" {
+        return Ok(RunEnd::Never);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (&time, words) = words.split_first().ok_or("expected a time and an end")?;
+    let end = match words {
+        ["breakpoint"] => End::Breakpoint,
+        ["exit", code] => {
+            let code: u8 = number(code)?;
+            End::Exit(code.into())
+        }
+        ["signal", name] => End::Signal((*name).to_owned()),
+        ["stop", name] => End::Stop((*name).to_owned()),
+        _ => {
+            return Err(
+                "expected breakpoint, exit N, signal NAME or stop NAME after the time".to_owned(),
+            );
+        }
+    };
+    Ok(RunEnd::After(delay(time)?, end))
+}
+
+fn stack(text: &str) -> Result<Vec<Place>, String> {
+    text.split('>').map(|part| place(part.trim())).collect()
+}
+
+fn place(text: &str) -> Result<Place, String> {
+    let bad = || format!("'{text}' is no frame: expected FUNCTION or FUNCTION FILE:LINE");
+    let (function, at) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let (file, line) = match at.trim() {
+        "" => ("", 0),
+        at => {
+            let (file, line) = at.rsplit_once(':').ok_or_else(bad)?;
+            (file, line.parse().map_err(|_| bad())?)
+        }
+    };
+    if function.is_empty() {
+        return Err(bad());
+    }
+    Ok(Place {
+        function: function.to_owned(),
+        file: file.to_owned(),
+        line,
+    })
+}
+
+fn output(text: &str) -> Result<(Delay, String), String> {
+    let (time, line) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let delay = delay(time)?;
+    if delay.start().is_zero() {
+        return Err("a program cannot print all the time: expected a time above 0".to_owned());
+    }
+    Ok((delay, line.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_line_and_what_is_wrong() {
+        let check = |text: &str, expect: &str| {
+            assert_eq!(Scenario::parse(text).unwrap_err().to_string(), expect);
+        };
+        check("\n# x\nfoo = 1", "scenario, line 3: unknown key 'foo'");
+        check(
+            "foo",
+            "scenario, line 1: expected `key = value` or `[section]`",
+        );
+        check("[tasks 0-", "scenario, line 1: expected ]");
+        check(
+            "[task 3]",
+            "scenario, line 1: expected [all] or [tasks SET]",
+        );
+        check(
+            "[all]\nseed = 1",
+            "scenario, line 2: seed stands before the first section",
+        );
+        check("seed = x", "scenario, line 1: 'x' is no number");
+        check(
+            "answer = 5",
+            "scenario, line 1: '5' is no time: expected 250us, 10ms, 2s or 0",
+        );
+        check(
+            "answer = 5ms..1ms",
+            "scenario, line 1: '5ms..1ms' ends before it begins",
+        );
+        check(
+            "answer foo = 5ms",
+            "scenario, line 1: no command is called 'foo'",
+        );
+        check(
+            "mute = evaluate,foo",
+            "scenario, line 1: no command is called 'foo'",
+        );
+        check(
+            "continue = 1ms exit 256",
+            "scenario, line 1: '256' is no number",
+        );
+        check(
+            "continue = 1ms explode",
+            "scenario, line 1: expected breakpoint, exit N, signal NAME or stop NAME after the time",
+        );
+        check(
+            "stack = main m.c",
+            "scenario, line 1: 'main m.c' is no frame: expected FUNCTION or FUNCTION FILE:LINE",
+        );
+        check(
+            "stack = main m.c:3 >",
+            "scenario, line 1: '' is no frame: expected FUNCTION or FUNCTION FILE:LINE",
+        );
+        check("value = 3", "scenario, line 1: expected `value NAME = ...`");
+        check(
+            "output = 0 x",
+            "scenario, line 1: a program cannot print all the time: expected a time above 0",
+        );
+        check(
+            "output_lines = 0",
+            "scenario, line 1: output_lines is 1 to 10000",
+        );
+        check(
+            "stdin = maybe",
+            "scenario, line 1: expected echo or ignore, not 'maybe'",
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! What the fake's tasks do: a small text.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use sdm_idset::{IdSet, TaskId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::parse;
+use crate::Failure;
+
+/// The longest scenario text, in bytes.
+pub const SCENARIO_BYTES_MAX: usize = 1 << 20;
+
+/// What the tasks of a [`super::FakeBackend`] do.
+///
+/// The text form is lines `key = value` under sections `[all]` and `[tasks SET]`; lines before the
+/// first section are for all, empty lines and those that begin with `#` say nothing. Where several
+/// sections hold a task, the last one that has the key counts.
+///
+/// ```text
+/// seed = 7                          chooses within ranges of delays; the same seed, the same run
+/// [all]
+/// start = 5ms..20ms                 how long a start or an attach takes
+/// answer = 0                        how long every query takes; also NAME as `answer evaluate`
+/// step = 1ms                        how long a step or a finish takes
+/// interrupt = 2ms                   how long an interrupt takes; `never` refuses
+/// shut_down = 0                     how long the end takes
+/// continue = 10ms breakpoint        what ends a run: breakpoint | exit N | signal NAME (ends by
+/// continue = 5ms exit 0               it) | stop NAME (stopped by it) | never; the first
+///                                     run takes the first line, the last line repeats
+/// stack = main m.c:9 > solve s.c:3  the main thread, outermost first; several lines are classes:
+///                                     task t takes line t % lines
+/// thread = worker w.c:7             a thread more
+/// helpers = 2                       threads without a user frame
+/// value n = {rank%4}                evaluates to; {rank} is the task, {n} counts printed lines
+/// local i = 3                       a local variable
+/// arg level = 2                     an argument of the innermost function
+/// fail locals = no frame            the command's name, and gdb's words
+/// mute = evaluate,stacks            never answered; `all` for everything
+/// output = 10ms it {n} of {rank}    a line on stdout while it runs; `stderr` likewise
+/// output_lines = 1                  how many of them at once
+/// stdin = echo                      or `ignore`
+/// gdb_dies = 50ms                   after the start
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Scenario {
+    pub(super) seed: u64,
+    pub(super) sections: Vec<Section>,
+}
+
+/// Why a text is no scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("scenario, line {line}: {what}")]
+pub struct ScenarioError {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+/// A time, or a range to choose one from.
+pub(super) type Delay = RangeInclusive<Duration>;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Section {
+    /// `None` for all.
+    pub(super) tasks: Option<IdSet>,
+    pub(super) delays: Vec<(DelayKey, Delay)>,
+    pub(super) refuses_interrupt: Option<bool>,
+    pub(super) runs: Vec<RunEnd>,
+    pub(super) stacks: Vec<Vec<Place>>,
+    pub(super) threads: Vec<Vec<Place>>,
+    pub(super) helpers: Option<u32>,
+    pub(super) values: Vec<(String, String)>,
+    pub(super) locals: Vec<(String, String)>,
+    pub(super) args: Vec<(String, String)>,
+    pub(super) fails: Vec<(String, Failure)>,
+    pub(super) mute: Option<Vec<String>>,
+    pub(super) outputs: [Option<(Delay, String)>; 2],
+    pub(super) output_lines: Option<u32>,
+    pub(super) stdin_echo: Option<bool>,
+}
+
+/// Which delay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DelayKey {
+    Start,
+    Answer,
+    /// The answer to the command of this name.
+    AnswerTo(String),
+    Step,
+    Interrupt,
+    ShutDown,
+    GdbDies,
+}
+
+/// What ends a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RunEnd {
+    Never,
+    After(Delay, End),
+}
+
+/// How a run ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Breakpoint,
+    Exit(i32),
+    Signal(String),
+    Stop(String),
+}
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) function: String,
+    pub(super) file: String,
+    pub(super) line: u32,
+}
+
+impl Scenario {
+    /// Reads a scenario; see [`Scenario`] for the text.
+    ///
+    /// # Errors
+    /// The first line that is none, and why.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        parse::parse(text)
+    }
+
+    /// What the last section that holds the task and has something says.
+    pub(super) fn pick<'a, T: 'a>(
+        &'a self,
+        task: TaskId,
+        get: impl Fn(&'a Section) -> Option<T>,
+    ) -> Option<T> {
+        self.of(task).rev().find_map(get)
+    }
+
+    /// The sections that hold the task.
+    fn of(&self, task: TaskId) -> impl DoubleEndedIterator<Item = &Section> {
+        self.sections
+            .iter()
+            .filter(move |s| s.tasks.as_ref().is_none_or(|tasks| tasks.contains(task)))
+    }
+
+    /// The delay of `key`, chosen by the seed, the task and `salt`; absent where it is not given.
+    pub(super) fn delay(&self, task: TaskId, key: &DelayKey, salt: u64) -> Option<Duration> {
+        let delay = self.pick(task, |s| {
+            let mut delays = s.delays.iter().rev();
+            delays.find(|(k, _)| k == key).map(|(_, delay)| delay)
+        })?;
+        Some(self.choose(task, delay, salt))
+    }
+
+    /// How long the answer to the command of this name takes.
+    pub(super) fn answer_delay(&self, task: TaskId, name: &str, salt: u64) -> Duration {
+        self.delay(task, &DelayKey::AnswerTo(name.to_owned()), salt)
+            .or_else(|| self.delay(task, &DelayKey::Answer, salt))
+            .unwrap_or_default()
+    }
+
+    /// A time within a delay.
+    pub(super) fn choose(&self, task: TaskId, delay: &Delay, salt: u64) -> Duration {
+        let width = delay.end().saturating_sub(*delay.start());
+        let width = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
+        let mut key = [0; 12];
+        key[..4].copy_from_slice(&task.0.to_le_bytes());
+        key[4..].copy_from_slice(&salt.to_le_bytes());
+        let hash = xxh3_64_with_seed(&key, self.seed);
+        *delay.start() + Duration::from_micros(hash % width.saturating_add(1).max(1))
+    }
+
+    /// What ends the task's `index`th run.
+    pub(super) fn run_end(&self, task: TaskId, index: usize) -> RunEnd {
+        let runs = self.pick(task, |s| (!s.runs.is_empty()).then_some(&s.runs));
+        match runs {
+            Some(runs) => runs[index.min(runs.len() - 1)].clone(),
+            None => RunEnd::After(Duration::ZERO..=Duration::ZERO, End::Exit(0)),
+        }
+    }
+
+    /// True where the task's `index`th run, and all after it, end alike.
+    pub(super) fn is_last_run(&self, task: TaskId, index: usize) -> bool {
+        let runs = self.pick(task, |s| (!s.runs.is_empty()).then_some(&s.runs));
+        runs.is_none_or(|runs| index + 1 >= runs.len())
+    }
+
+    /// The main thread's frames, outermost first; never empty.
+    pub(super) fn stack(&self, task: TaskId) -> Vec<Place> {
+        let stacks = self.pick(task, |s| (!s.stacks.is_empty()).then_some(&s.stacks));
+        match stacks {
+            Some(stacks) => {
+                let classes = u32::try_from(stacks.len()).expect("bounded by the text");
+                stacks[(task.0 % classes) as usize].clone()
+            }
+            None => vec![Place {
+                function: "main".to_owned(),
+                file: "main.c".to_owned(),
+                line: 10,
+            }],
+        }
+    }
+
+    /// The other threads with a user frame.
+    pub(super) fn threads(&self, task: TaskId) -> &[Vec<Place>] {
+        self.pick(task, |s| (!s.threads.is_empty()).then_some(&s.threads[..]))
+            .unwrap_or_default()
+    }
+
+    /// What a name of a list has last, filled in.
+    pub(super) fn named(
+        &self,
+        task: TaskId,
+        list: impl Fn(&Section) -> &[(String, String)],
+    ) -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = Vec::new();
+        for (name, text) in self.of(task).flat_map(list) {
+            let text = fill(text, task, 0);
+            match all.iter_mut().find(|(known, _)| known == name) {
+                Some(known) => known.1 = text,
+                None => all.push((name.clone(), text)),
+            }
+        }
+        all
+    }
+
+    /// How the command of this name fails, where it does.
+    pub(super) fn failure(&self, task: TaskId, name: &str) -> Option<Failure> {
+        self.pick(task, |s| {
+            let mut fails = s.fails.iter().rev();
+            fails.find(|(n, _)| n == name).map(|(_, f)| f.clone())
+        })
+    }
+
+    /// True where the command of this name is never answered.
+    pub(super) fn is_mute(&self, task: TaskId, name: &str) -> bool {
+        self.pick(task, |s| s.mute.as_ref())
+            .is_some_and(|names| names.iter().any(|n| n == "all" || n == name))
+    }
+}
+
+/// `text` with `{rank}`, `{rank%K}` and `{n}` filled in.
+pub(super) fn fill(text: &str, task: TaskId, n: u64) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        out.push_str(before);
+        let Some((hole, after)) = after.split_once('}') else {
+            out.push('{');
+            rest = after;
+            continue;
+        };
+        match hole.strip_prefix("rank%").map(str::parse::<u32>) {
+            _ if hole == "rank" => out.push_str(&task.0.to_string()),
+            _ if hole == "n" => out.push_str(&n.to_string()),
+            Some(Ok(classes)) if classes > 0 => out.push_str(&(task.0 % classes).to_string()),
+            _ => {
+                out.push('{');
+                out.push_str(hole);
+                out.push('}');
+            }
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
