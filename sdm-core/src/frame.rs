@@ -5,7 +5,7 @@
 //!   +------+-----+------------------+
 //!   | len  | kind| body             |     len: u32 little endian, kind and body together,
 //!   +------+-----+------------------+          1 <= len <= FRAME_BYTES_MAX
-//!   kind 1..=7   a message, as in `codec`
+//!   kind 1..=8   a message, as in `codec`
 //!   kind 128     ping    nonce (varint)
 //!   kind 129     pong    nonce of the ping (varint)
 //!   kind 130     credit  bytes of bulk frames that may be sent in addition (varint)

@@ -9,6 +9,7 @@ pub mod frame;
 pub mod ids;
 pub mod limits;
 pub mod message;
+pub mod node;
 pub mod outcome;
 pub mod topology;
 

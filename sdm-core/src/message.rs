@@ -34,6 +34,8 @@ pub enum Message {
     Event(Event),
     /// Up: tasks that came into reach, or fell out of it.
     Reach(ReachChange),
+    /// Up: a parent of a higher epoch has taken me over; do not come after me.
+    Leave,
 }
 
 impl Message {

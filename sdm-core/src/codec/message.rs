@@ -26,6 +26,7 @@ const END: u8 = 4;
 const ANSWER: u8 = 5;
 const EVENT: u8 = 6;
 const REACH: u8 = 7;
+const LEAVE: u8 = 8;
 
 /// Appends a message: its kind in one byte, then its body.
 ///
@@ -69,6 +70,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
             });
             w.prose(&change.why, TEXT_BYTES_MAX);
         }
+        Message::Leave => w.u8(LEAVE),
     }
     w.finish()
 }
@@ -98,6 +100,7 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
             )?,
             why: r.text("reason", TEXT_BYTES_MAX)?.to_owned(),
         }),
+        LEAVE => Message::Leave,
         _ => return Err(unexpected("message kind", 0)),
     };
     r.finish("message")?;

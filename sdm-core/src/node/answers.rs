@@ -1,0 +1,257 @@
+//! Answers on their way up: counted once, merged, told in time.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Node, ProtocolError};
+use crate::ids::CommandId;
+use crate::limits;
+use crate::message::{Answer, Block, Message, Status, SyncPolicy};
+use crate::outcome::{Failure, FailureCode};
+
+impl Node {
+    pub(super) fn handle_answer(
+        &mut self,
+        now: Instant,
+        child: usize,
+        answer: Answer,
+    ) -> Result<(), ProtocolError> {
+        let Ok(at) = self.open_position(answer.id) else {
+            return Ok(());
+        };
+        let server = self.children[child].server;
+        if self.open[at].attempt_of(server) != answer.attempt {
+            return Ok(());
+        }
+        let born = now
+            .checked_sub(Duration::from_micros(answer.age_us.into()))
+            .unwrap_or(now);
+        let reach = self.children[child].reach().clone();
+        let mut ask_again = false;
+        for block in answer.blocks {
+            ask_again |= !self.count(now, at, &reach, block, born);
+        }
+        let open = &mut self.open[at];
+        for (tasks, why) in answer.missing {
+            let missing = tasks.intersection(&open.open).intersection(&reach);
+            if !missing.is_empty() {
+                open.open.subtract(&missing);
+                open.missing.union_with(&missing);
+                open.untold_missing.push((missing, why));
+                open.oldest.get_or_insert(born);
+            }
+        }
+        let lost = IdSet::union_all([&open.open, &open.missing]);
+        let lost = lost.intersection(&answer.lost).intersection(&reach);
+        if !lost.is_empty() {
+            open.open.subtract(&lost);
+            open.missing.subtract(&lost);
+            open.lost.union_with(&lost);
+            open.untold_lost.union_with(&lost);
+            open.oldest.get_or_insert(born);
+        }
+        if ask_again {
+            self.send_open_to(at, child, true);
+        }
+        self.tell(now, answer.id);
+        Ok(())
+    }
+
+    /// Counts one block of answers from `reach`; false where it held some that had been counted
+    /// before and could not be divided, so that the rest must be asked for again.
+    fn count(
+        &mut self,
+        now: Instant,
+        at: usize,
+        reach: &IdSet,
+        mut block: Block,
+        born: Instant,
+    ) -> bool {
+        let open = &mut self.open[at];
+        let expected = open.uncounted().intersection(reach);
+        if !block.sources.is_subset(&expected) {
+            let divisible = open.rule.is_none() || block.status != Status::Ok;
+            if !divisible {
+                return block.sources.is_disjoint(&expected);
+            }
+            block.sources.intersect_with(&expected);
+        }
+        if block.sources.is_empty() {
+            return true;
+        }
+        let told = IdSet::union_all([&open.missing, &open.lost]).intersection(&block.sources);
+        open.late.union_with(&told);
+        for set in [
+            &mut open.open,
+            &mut open.missing,
+            &mut open.lost,
+            &mut open.untold_lost,
+        ] {
+            set.subtract(&block.sources);
+        }
+        open.untold_missing
+            .iter_mut()
+            .for_each(|(set, _)| set.subtract(&block.sources));
+        open.untold_missing.retain(|(set, _)| !set.is_empty());
+        open.oldest.get_or_insert(born);
+        let sources = block.sources.clone();
+        let classes_max = self.config.as_ref().map_or(1, |config| config.classes_max) as usize;
+        let open = &mut self.open[at];
+        open.gathered.add(
+            open.rule.as_deref(),
+            classes_max.min(limits::CLASSES_MAX),
+            block,
+        );
+        self.flush_events_of(now, &sources);
+        true
+    }
+
+    /// An answer of own tasks, in reply to [`super::Action::Execute`]; `payload` of a failed one
+    /// is an encoded [`Failure`].
+    pub fn handle_local(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        status: Status,
+        payload: Bytes,
+    ) {
+        let sources = tasks.intersection(&self.local);
+        let block = Block {
+            status,
+            sources,
+            payload,
+        };
+        self.remember(id, &block);
+        self.count_local(now, id, block);
+    }
+
+    pub(super) fn count_local(&mut self, now: Instant, id: CommandId, block: Block) {
+        if let Ok(at) = self.open_position(id) {
+            let local = self.local.clone();
+            self.count(now, at, &local, block, now);
+            self.tell(now, id);
+        }
+    }
+
+    /// Members that could not be reached at the start answer for it with who and why.
+    pub(super) fn fail_init(&mut self, now: Instant, tasks: &IdSet, why: &str) {
+        if let Ok(at) = self.open_position(CommandId::INIT) {
+            let payload = Failure::new(FailureCode::Unreachable, why).encode();
+            let block = Block {
+                status: Status::Failed,
+                sources: tasks.clone(),
+                payload,
+            };
+            self.count(now, at, tasks, block, now);
+            self.tell(now, CommandId::INIT);
+        }
+    }
+
+    /// Decides when what is known of a command goes up, and lets it go if that is now.
+    pub(super) fn tell(&mut self, now: Instant, id: CommandId) {
+        let Ok(at) = self.open_position(id) else {
+            return;
+        };
+        let is_root = self.root.is_some();
+        let window = self.config().event_window;
+        let open = &mut self.open[at];
+        if open.has_something_to_tell() && !open.open.is_empty() && !is_root {
+            let waits = open.command.sync != SyncPolicy::DontWait;
+            if waits && open.untold_missing.is_empty() && open.late.is_empty() {
+                // It goes up whole, or when the time is over.
+                return;
+            }
+            let due = open.oldest.unwrap_or(now) + window;
+            if due > now {
+                open.flush_at = Some(open.flush_at.map_or(due, |at| at.min(due)));
+                return;
+            }
+        }
+        self.flush(now, at);
+    }
+
+    /// Tells what there is to tell of a command, and forgets it when it is over.
+    pub(super) fn flush(&mut self, now: Instant, at: usize) {
+        if self.root.is_some() {
+            self.deliver_answer(at);
+            return;
+        }
+        self.open[at].flush_at = None;
+        // Without a parent it waits for the next one to ask.
+        let Some(link) = self.parent_link() else {
+            return;
+        };
+        let open = &mut self.open[at];
+        // Only the parent that asked can count the answer; another one will ask itself.
+        if open.has_something_to_tell() && open.asked_by == Some(link) {
+            let blocks = open
+                .gathered
+                .take(open.rule.as_deref(), limits::PAYLOAD_BYTES_MAX);
+            let oldest = open.oldest.take().unwrap_or(now);
+            let age = now.saturating_duration_since(oldest).as_micros();
+            let mut missing = std::mem::take(&mut open.untold_missing);
+            missing.truncate(limits::BLOCKS_MAX);
+            open.late.clear();
+            let head = Answer {
+                id: open.id(),
+                attempt: open.command.attempt,
+                age_us: u32::try_from(age).unwrap_or(u32::MAX),
+                blocks: Vec::new(),
+                missing,
+                lost: std::mem::take(&mut open.untold_lost),
+            };
+            self.send_answer(head, blocks);
+        }
+        let open = &self.open[at];
+        let over = open.open.is_empty() && open.missing.is_empty() && open.lost.is_empty();
+        if over && !open.has_something_to_tell() {
+            self.open.remove(at);
+        }
+    }
+
+    /// Sends an answer in as many messages as its size needs.
+    fn send_answer(&mut self, head: Answer, blocks: Vec<Block>) {
+        const MESSAGE_BYTES: usize = limits::FRAME_BYTES_MAX / 4;
+        let (id, attempt, age_us) = (head.id, head.attempt, head.age_us);
+        let mut message = head;
+        let mut bytes = 0;
+        for block in blocks {
+            let size = block.payload.len() + 64;
+            if !message.blocks.is_empty() && bytes + size > MESSAGE_BYTES {
+                let lost = IdSet::new();
+                let next = Answer {
+                    id,
+                    attempt,
+                    age_us,
+                    blocks: Vec::new(),
+                    missing: Vec::new(),
+                    lost,
+                };
+                self.send_up(Message::Answer(std::mem::replace(&mut message, next)));
+                bytes = 0;
+            }
+            bytes += size;
+            message.blocks.push(block);
+        }
+        self.send_up(Message::Answer(message));
+    }
+
+    /// Lets gathered run-control answers of some tasks go before something newer of theirs does.
+    pub(super) fn flush_for(&mut self, now: Instant, tasks: &IdSet) {
+        let mut at = 0;
+        while at < self.open.len() {
+            let open = &self.open[at];
+            let older = open.command.sync == SyncPolicy::DontWait
+                && !open.gathered.sources().is_disjoint(tasks);
+            let before = self.open.len();
+            if older {
+                self.flush(now, at);
+            }
+            at += usize::from(self.open.len() == before);
+        }
+        self.flush_events_of(now, tasks);
+    }
+}

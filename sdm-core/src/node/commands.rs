@@ -1,0 +1,400 @@
+//! Commands on their way down, and what is kept of each until all have answered.
+//!
+//! At every member each destination of an open command is in exactly one of: counted (gathered
+//! or gone up), open, missing, lost. Only open ones are waited for.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Action, LinkId, Node, ProtocolError};
+use crate::aggregate::{Aggregate, Merge};
+use crate::ids::{Attempt, CommandId, ServerId};
+use crate::limits;
+use crate::message::{Command, Lane, Message, SyncPolicy};
+
+/// A command that is not over, or whose late answers are still welcome.
+pub(super) struct Open {
+    /// As it came, for sending it on; the destination is what was asked of this member.
+    pub(super) command: Command,
+    /// The parent's link that asked; absent at the root.
+    pub(super) asked_by: Option<LinkId>,
+    pub(super) rule: Option<Box<dyn Merge>>,
+    /// Destinations that are waited for.
+    pub(super) open: IdSet,
+    /// Destinations named missing; an answer can still come.
+    pub(super) missing: IdSet,
+    /// Destinations whose server is gone; an answer can still come if it is back.
+    pub(super) lost: IdSet,
+    /// Answers that have not gone up yet.
+    pub(super) gathered: Aggregate,
+    /// Sources among `gathered` that had been named missing or lost.
+    pub(super) late: IdSet,
+    pub(super) untold_missing: Vec<(IdSet, String)>,
+    pub(super) untold_lost: IdSet,
+    /// When the oldest thing to tell came into being, anywhere below.
+    pub(super) oldest: Option<Instant>,
+    /// When `missing` is named.
+    pub(super) deadline: Option<Instant>,
+    /// When what there is to tell is told.
+    pub(super) flush_at: Option<Instant>,
+    /// The attempt last sent to a child, where it is not the first.
+    attempts: Vec<(ServerId, Attempt)>,
+    /// At the root: true once it was reported complete.
+    pub(super) completed: bool,
+}
+
+impl Open {
+    pub(super) fn id(&self) -> CommandId {
+        self.command.id
+    }
+
+    /// Destinations that have not been counted here.
+    pub(super) fn uncounted(&self) -> IdSet {
+        IdSet::union_all([&self.open, &self.missing, &self.lost])
+    }
+
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        [self.deadline, self.flush_at].into_iter().flatten().min()
+    }
+
+    pub(super) fn attempt_of(&self, child: ServerId) -> Attempt {
+        let sent = self.attempts.iter().find(|(server, _)| *server == child);
+        sent.map_or(Attempt(0), |(_, attempt)| *attempt)
+    }
+
+    fn set_attempt(&mut self, child: ServerId, attempt: Attempt) {
+        self.attempts.retain(|(server, _)| *server != child);
+        if attempt != Attempt(0) {
+            self.attempts.push((child, attempt));
+        }
+    }
+
+    pub(super) fn has_something_to_tell(&self) -> bool {
+        !self.gathered.is_empty() || !self.untold_missing.is_empty() || !self.untold_lost.is_empty()
+    }
+}
+
+impl Node {
+    pub(super) fn handle_command(
+        &mut self,
+        now: Instant,
+        command: Command,
+    ) -> Result<(), ProtocolError> {
+        if self.config.is_none() {
+            return Err(ProtocolError(format!(
+                "{}: a command before the plan",
+                self.me
+            )));
+        }
+        self.settle(command.settled_below, &command.open);
+        let known = self.open_position(command.id);
+        match known {
+            Ok(at) => {
+                let fresh_link = self.open[at].asked_by != self.parent_link();
+                if fresh_link || command.attempt > self.open[at].command.attempt {
+                    self.ask_again(now, at, command);
+                }
+                Ok(())
+            }
+            Err(at) => self.begin(now, at, command),
+        }
+    }
+
+    /// Where a command stands among the open ones, or where it would.
+    pub(super) fn open_position(&self, id: CommandId) -> Result<usize, usize> {
+        self.open.binary_search_by_key(&id, Open::id)
+    }
+
+    /// Takes up a command that is not open here.
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        at: usize,
+        command: Command,
+    ) -> Result<(), ProtocolError> {
+        if self.open.len() >= limits::OPEN_COMMANDS_MAX {
+            let (me, max) = (self.me, limits::OPEN_COMMANDS_MAX);
+            return Err(ProtocolError(format!(
+                "{me}: more than {max} open commands"
+            )));
+        }
+        let destination = command.destination.clone();
+        let deadline = self.deadline_of(now, command.sync);
+        self.open.insert(
+            at,
+            Open {
+                rule: self.rule_of(&command),
+                asked_by: self.parent_link(),
+                open: destination.clone(),
+                missing: IdSet::new(),
+                lost: IdSet::new(),
+                gathered: Aggregate::default(),
+                late: IdSet::new(),
+                untold_missing: Vec::new(),
+                untold_lost: IdSet::new(),
+                oldest: None,
+                deadline,
+                flush_at: None,
+                attempts: Vec::new(),
+                completed: false,
+                command,
+            },
+        );
+        for child in 0..self.children.len() {
+            self.send_open_to(at, child, false);
+        }
+        let nowhere = destination.difference(&self.reach());
+        if !nowhere.is_empty() {
+            let open = &mut self.open[at];
+            open.open.subtract(&nowhere);
+            open.lost.union_with(&nowhere);
+            open.untold_lost.union_with(&nowhere);
+        }
+        let id = self.open[at].id();
+        let mine = destination.intersection(&self.local);
+        if !mine.is_empty() {
+            self.execute(now, id, &mine);
+        }
+        self.tell(now, id);
+        Ok(())
+    }
+
+    fn rule_of(&self, command: &Command) -> Option<Box<dyn Merge>> {
+        if command.rule == 0 {
+            None
+        } else {
+            (self.rules)(command.rule, &command.rule_params)
+        }
+    }
+
+    fn deadline_of(&self, now: Instant, sync: SyncPolicy) -> Option<Instant> {
+        match sync {
+            SyncPolicy::TimeOut { ms } => {
+                let grace = self.config().grace * self.height;
+                Some(now + Duration::from_millis(u64::from(ms)) + grace)
+            }
+            SyncPolicy::WaitForAll | SyncPolicy::DontWait => None,
+        }
+    }
+
+    /// The parent asks (anew) for some destinations of a command that is open here: what was
+    /// counted and went up has been lost on the way and is asked for again.
+    pub(super) fn ask_again(&mut self, now: Instant, at: usize, command: Command) {
+        let reach = self.reach();
+        let parent = self.parent_link();
+        let deadline = self.deadline_of(now, command.sync);
+        let open = &mut self.open[at];
+        let wanted = &command.destination;
+        if !open.gathered.sources().is_subset(wanted) {
+            // A merged payload cannot be divided: all of it is asked for again.
+            open.gathered = Aggregate::default();
+        }
+        let uncounted = wanted.difference(open.gathered.sources());
+        let again = uncounted.difference(&open.uncounted());
+        open.missing.intersect_with(&uncounted);
+        open.open = uncounted.intersection(&reach);
+        open.open.subtract(&open.missing);
+        open.lost = uncounted.difference(&reach);
+        open.lost.subtract(&open.missing);
+        open.untold_lost = open.lost.clone();
+        open.untold_missing = Vec::new();
+        if !open.missing.is_empty() {
+            open.untold_missing
+                .push((open.missing.clone(), "no answer in time".to_owned()));
+        }
+        open.asked_by = parent;
+        open.deadline = open.deadline.or(deadline);
+        open.late.intersect_with(wanted);
+        open.command = command;
+        let id = open.id();
+        for child in 0..self.children.len() {
+            if !self.children[child].reach().is_disjoint(&again) {
+                self.send_open_to(at, child, true);
+            }
+        }
+        let mine = again.intersection(&self.local);
+        if !mine.is_empty() {
+            self.execute(now, id, &mine);
+        }
+        self.tell(now, id);
+    }
+
+    /// Begins the initialisation, which every task answers as it gets ready.
+    pub(super) fn ask_init(&mut self, now: Instant, all: &IdSet) {
+        let command = Command {
+            id: CommandId::INIT,
+            attempt: Attempt(0),
+            destination: all.clone(),
+            lane: Lane::Control,
+            sync: SyncPolicy::DontWait,
+            rule: 0,
+            rule_params: Bytes::new(),
+            settled_below: CommandId::INIT,
+            open: Vec::new(),
+            payload: Bytes::new(),
+        };
+        match self.open_position(CommandId::INIT) {
+            Ok(at) => self.ask_again(now, at, command),
+            Err(at) => {
+                self.begin(now, at, command)
+                    .expect("the first command is below the bound");
+            }
+        }
+    }
+
+    /// Sends a child what is uncounted behind it of an open command. The initialisation goes as a
+    /// plan when the child's link comes up, and as a command only when it is asked for again.
+    pub(super) fn send_open_to(&mut self, at: usize, child: usize, again: bool) {
+        let (open, child) = (&mut self.open[at], &self.children[child]);
+        if !again {
+            open.set_attempt(child.server, Attempt(0));
+        }
+        if open.id() == CommandId::INIT && !again {
+            return;
+        }
+        let mut destination = open.uncounted();
+        destination.intersect_with(child.reach());
+        let Some(link) = child.link_up() else { return };
+        if destination.is_empty() {
+            return;
+        }
+        if again {
+            let next = Attempt(open.attempt_of(child.server).0 + 1);
+            open.set_attempt(child.server, next);
+        }
+        let attempt = open.attempt_of(child.server);
+        let command = Command {
+            attempt,
+            destination,
+            ..open.command.clone()
+        };
+        self.actions.push_back(Action::Send {
+            link,
+            message: Message::Command(command),
+        });
+    }
+
+    pub(super) fn handle_cancel(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+    ) -> Result<(), ProtocolError> {
+        if let Ok(at) = self.open_position(id) {
+            let mut asked = self.local.clone();
+            for child in &self.children {
+                if let Some(link) = child.link_up()
+                    && !child.reach().is_disjoint(&self.open[at].open)
+                {
+                    asked.union_with(child.reach());
+                    self.actions.push_back(Action::Send {
+                        link,
+                        message: Message::Cancel(id),
+                    });
+                }
+            }
+            // Who cannot be told now is not waited for.
+            let unasked = self.open[at].open.difference(&asked);
+            self.name_missing(now, at, &unasked);
+            if !self.open[at].open.is_disjoint(&self.local) {
+                self.actions.push_back(Action::CancelLocal(id));
+            }
+            self.tell(now, id);
+        }
+        Ok(())
+    }
+
+    /// Forgets what will not be repeated.
+    fn settle(&mut self, below: CommandId, still_open: &[CommandId]) {
+        let settled = |id: CommandId| id < below && !still_open.contains(&id);
+        self.forget_executed(settled);
+        let stale = self
+            .open
+            .iter()
+            .any(|open| settled(open.id()) && open.id() != CommandId::INIT);
+        if stale {
+            self.open
+                .retain(|open| open.id() == CommandId::INIT || !settled(open.id()));
+        }
+    }
+
+    /// Tasks are gone: no command waits for them any more.
+    pub(super) fn lose_in_commands(&mut self, now: Instant, gone: &IdSet) {
+        let ids: Vec<CommandId> = self.open.iter().map(Open::id).collect();
+        for id in ids {
+            let Ok(at) = self.open_position(id) else {
+                continue;
+            };
+            let open = &mut self.open[at];
+            let mut lost = IdSet::union_all([&open.open, &open.missing]);
+            lost.intersect_with(gone);
+            if lost.is_empty() {
+                continue;
+            }
+            open.open.subtract(&lost);
+            open.missing.subtract(&lost);
+            open.lost.union_with(&lost);
+            open.untold_lost.union_with(&lost);
+            open.untold_missing
+                .iter_mut()
+                .for_each(|(set, _)| set.subtract(&lost));
+            open.untold_missing.retain(|(set, _)| !set.is_empty());
+            open.oldest.get_or_insert(now);
+            self.tell(now, id);
+        }
+    }
+
+    /// Names who has not answered in time, each with what is known of why.
+    pub(super) fn name_missing(&mut self, now: Instant, at: usize, tasks: &IdSet) {
+        let open = &mut self.open[at];
+        let mut late = open.open.intersection(tasks);
+        if late.is_empty() {
+            return;
+        }
+        open.open.subtract(&late);
+        open.missing.union_with(&late);
+        open.oldest.get_or_insert(now);
+        for child in &self.children {
+            let behind = late.intersection(child.reach());
+            if !behind.is_empty() {
+                late.subtract(&behind);
+                open.untold_missing.push((behind, child.why_no_answer()));
+            }
+        }
+        if !late.is_empty() {
+            open.untold_missing
+                .push((late, "no answer in time".to_owned()));
+        }
+    }
+
+    pub(super) fn commands_timeout(&mut self, now: Instant) {
+        let due: Vec<CommandId> = self
+            .open
+            .iter()
+            .filter(|open| open.timeout().is_some_and(|at| at <= now))
+            .map(Open::id)
+            .collect();
+        for id in due {
+            let Ok(at) = self.open_position(id) else {
+                continue;
+            };
+            if self.open[at]
+                .deadline
+                .is_some_and(|deadline| deadline <= now)
+            {
+                self.open[at].deadline = None;
+                let waited_for = self.open[at].open.clone();
+                self.name_missing(now, at, &waited_for);
+            }
+            if self.open[at]
+                .flush_at
+                .is_some_and(|flush_at| flush_at <= now)
+            {
+                self.flush(now, at);
+            } else {
+                self.tell(now, id);
+            }
+        }
+    }
+}

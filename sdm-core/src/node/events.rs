@@ -1,0 +1,198 @@
+//! Events on their way up: gathered for a budget of time that is theirs for the whole way.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Action, Delivery, Node, ProtocolError};
+use crate::limits;
+use crate::message::{Event, EventBlock, Lane, Message};
+
+/// Events of one lane that wait to go up.
+#[derive(Default)]
+pub(super) struct Window {
+    blocks: Vec<EventBlock>,
+    bytes: usize,
+    /// When the oldest came into being, anywhere below.
+    oldest: Option<Instant>,
+    due: Option<Instant>,
+}
+
+/// What one bulk message gathers at most.
+const BULK_BYTES: usize = limits::BULK_CHUNK_BYTES_MAX;
+
+impl Window {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    fn holds(&self, tasks: &IdSet) -> bool {
+        self.blocks
+            .iter()
+            .any(|block| !block.sources.is_disjoint(tasks))
+    }
+
+    /// Adds an event: to an equal one, unless one behind that holds one of its sources.
+    fn add(&mut self, block: EventBlock, born: Instant, window: Duration) {
+        self.oldest = Some(self.oldest.map_or(born, |oldest| oldest.min(born)));
+        self.due = self.oldest.map(|oldest| oldest + window);
+        for other in self.blocks.iter_mut().rev() {
+            let disjoint = other.sources.is_disjoint(&block.sources);
+            if disjoint && other.payload == block.payload {
+                other.sources.union_with(&block.sources);
+                return;
+            }
+            if !disjoint {
+                break;
+            }
+        }
+        self.bytes += block.payload.len() + 32;
+        self.blocks.push(block);
+    }
+
+    fn take(&mut self, lane: Lane, now: Instant) -> Event {
+        let gathered = std::mem::take(self);
+        let age = gathered
+            .oldest
+            .map_or(Duration::ZERO, |o| now.saturating_duration_since(o));
+        let age_us = u32::try_from(age.as_micros()).unwrap_or(u32::MAX);
+        Event {
+            lane,
+            age_us,
+            blocks: gathered.blocks,
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn handle_event(
+        &mut self,
+        now: Instant,
+        child: usize,
+        event: Event,
+    ) -> Result<(), ProtocolError> {
+        let born = now
+            .checked_sub(Duration::from_micros(event.age_us.into()))
+            .unwrap_or(now);
+        let reach = self.children[child].reach().clone();
+        for mut block in event.blocks {
+            // Nobody speaks for tasks that are not behind him, or not any more.
+            block.sources.intersect_with(&reach);
+            if !block.sources.is_empty() {
+                self.add_event(now, event.lane, block, born);
+            }
+        }
+        Ok(())
+    }
+
+    /// Something that own tasks say unasked.
+    pub fn handle_local_event(&mut self, now: Instant, lane: Lane, tasks: &IdSet, payload: Bytes) {
+        let sources = tasks.intersection(&self.local);
+        self.add_event(now, lane, EventBlock { sources, payload }, now);
+    }
+
+    fn add_event(&mut self, now: Instant, lane: Lane, block: EventBlock, born: Instant) {
+        if lane == Lane::Control {
+            self.flush_answers_of(now, &block.sources);
+        }
+        if self.root.is_some() {
+            self.actions
+                .push_back(Action::Deliver(Delivery::Events(vec![block])));
+            return;
+        }
+        let window = self
+            .config
+            .as_ref()
+            .map_or(Duration::ZERO, |config| config.event_window);
+        let (waiting, bytes_max) = match lane {
+            Lane::Control => (&mut self.control, limits::PAYLOAD_BYTES_MAX),
+            Lane::Bulk => (&mut self.bulk, BULK_BYTES),
+        };
+        waiting.add(block, born, window);
+        let full = waiting.bytes >= bytes_max;
+        if full || self.everyone_said(lane) {
+            self.flush_events(lane, now);
+        }
+    }
+
+    /// True where the one waiting event has come from everyone: there is nobody to wait for.
+    fn everyone_said(&self, lane: Lane) -> bool {
+        let waiting = match lane {
+            Lane::Control => &self.control,
+            Lane::Bulk => &self.bulk,
+        };
+        waiting.blocks.len() == 1 && waiting.blocks[0].sources == self.reach()
+    }
+
+    fn flush_answers_of(&mut self, now: Instant, tasks: &IdSet) {
+        let holds = |open: &super::Open| !open.gathered.sources().is_disjoint(tasks);
+        if self.open.iter().any(holds) {
+            self.flush_for(now, tasks);
+        }
+    }
+
+    /// Lets waiting control events of some tasks go before something newer of theirs does.
+    pub(super) fn flush_events_of(&mut self, now: Instant, tasks: &IdSet) {
+        if self.control.holds(tasks) {
+            self.flush_events(Lane::Control, now);
+        }
+    }
+
+    pub(super) fn flush_events(&mut self, lane: Lane, now: Instant) {
+        if self.parent_link().is_none() || (lane == Lane::Bulk && self.bulk_paused) {
+            return;
+        }
+        let waiting = match lane {
+            Lane::Control => &mut self.control,
+            Lane::Bulk => &mut self.bulk,
+        };
+        if !waiting.is_empty() {
+            let event = waiting.take(lane, now);
+            self.send_up(Message::Event(event));
+        }
+    }
+
+    pub(super) fn events_timeout(&mut self, now: Instant) {
+        for lane in [Lane::Control, Lane::Bulk] {
+            let due = match lane {
+                Lane::Control => self.control.due,
+                Lane::Bulk => self.bulk_deadline(),
+            };
+            if due.is_some_and(|due| due <= now) {
+                self.flush_events(lane, now);
+                if self.parent_link().is_none() {
+                    // It waits for a parent, not for the time.
+                    self.control.due = None;
+                    self.bulk.due = None;
+                }
+            }
+        }
+    }
+
+    pub(super) fn bulk_deadline(&self) -> Option<Instant> {
+        if self.bulk_paused {
+            None
+        } else {
+            self.bulk.due
+        }
+    }
+
+    /// The parent has no room for bulk data (true), or has room again.
+    pub fn set_bulk_paused(&mut self, now: Instant, paused: bool) {
+        self.bulk_paused = paused;
+        if !paused && self.bulk.bytes >= BULK_BYTES {
+            self.flush_events(Lane::Bulk, now);
+        }
+    }
+
+    /// Bytes of bulk data that wait here for the parent's room.
+    #[must_use]
+    pub fn bulk_bytes(&self) -> usize {
+        self.bulk.bytes
+    }
+}

@@ -1,0 +1,118 @@
+//! Own tasks: a command is executed at most once, a repeat is answered from what is remembered.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Action, Node};
+use crate::ids::CommandId;
+use crate::limits;
+use crate::message::{Block, Status};
+use crate::outcome::{Failure, FailureCode};
+
+/// A command that own tasks were given, until it is settled.
+pub(super) struct Executed {
+    id: CommandId,
+    /// The tasks that were given it.
+    tasks: IdSet,
+    /// Their answers, one block per distinct one; absent where the payload went for its size.
+    answers: Vec<(IdSet, Option<Block>)>,
+}
+
+impl Executed {
+    fn bytes(&self) -> usize {
+        let blocks = self.answers.iter().filter_map(|(_, block)| block.as_ref());
+        blocks.map(|block| block.payload.len()).sum()
+    }
+}
+
+impl Node {
+    /// Has own tasks do a command, or answers from memory for those that did it before.
+    pub(super) fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet) {
+        if id == CommandId::INIT {
+            let ready = Block {
+                status: Status::Ok,
+                sources: tasks.clone(),
+                payload: Bytes::new(),
+            };
+            self.count_local(now, id, ready);
+            return;
+        }
+        let known = self.executed.iter().position(|executed| executed.id == id);
+        let at = known.unwrap_or_else(|| {
+            self.executed.push(Executed {
+                id,
+                tasks: IdSet::new(),
+                answers: Vec::new(),
+            });
+            self.executed.len() - 1
+        });
+        let executed = &mut self.executed[at];
+        let fresh = tasks.difference(&executed.tasks);
+        executed.tasks.union_with(&fresh);
+        let mut again = Vec::new();
+        for (sources, block) in &executed.answers {
+            let sources = sources.intersection(tasks);
+            if !sources.is_empty() {
+                again.push(match block {
+                    Some(block) => Block {
+                        sources,
+                        ..block.clone()
+                    },
+                    None => answer_lost(sources),
+                });
+            }
+        }
+        if !fresh.is_empty() {
+            let at = self.open_position(id).expect("what is executed is open");
+            let payload = self.open[at].command.payload.clone();
+            self.actions.push_back(Action::Execute {
+                id,
+                tasks: fresh,
+                payload,
+            });
+        }
+        for block in again {
+            self.count_local(now, id, block);
+        }
+    }
+
+    /// Remembers an answer until it is settled, or its payload until the bound.
+    pub(super) fn remember(&mut self, id: CommandId, block: &Block) {
+        let Some(at) = self.executed.iter().position(|executed| executed.id == id) else {
+            return;
+        };
+        self.executed[at]
+            .answers
+            .push((block.sources.clone(), Some(block.clone())));
+        let mut bytes: usize = self.executed.iter().map(Executed::bytes).sum();
+        // The oldest payloads go first; that the command was done is never forgotten.
+        for executed in &mut self.executed {
+            if bytes <= limits::REPLY_CACHE_BYTES_MAX {
+                break;
+            }
+            bytes -= executed.bytes();
+            executed
+                .answers
+                .iter_mut()
+                .for_each(|(_, block)| *block = None);
+        }
+    }
+
+    pub(super) fn forget_executed(&mut self, settled: impl Fn(CommandId) -> bool) {
+        self.executed.retain(|executed| !settled(executed.id));
+    }
+}
+
+fn answer_lost(sources: IdSet) -> Block {
+    let failure = Failure::new(
+        FailureCode::AnswerLost,
+        "the command was done, but its answer was too large to be kept for a repeat",
+    );
+    Block {
+        status: Status::Failed,
+        sources,
+        payload: failure.encode(),
+    }
+}

@@ -1,0 +1,303 @@
+//! One member of the tree, without I/O: what it does with messages, links, answers and time.
+//!
+//! The owner calls one `handle_*` (or [`Node::submit`]), then drains [`Node::poll_action`] to
+//! `None`, then waits until something arrives or [`Node::poll_timeout`] has passed. Time must not
+//! go backward. The same code is the front-end's root, the master and every server: the root has
+//! no parent, the master no tasks.
+
+mod answers;
+mod commands;
+mod ending;
+mod events;
+mod family;
+mod local;
+mod root;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use crate::aggregate::Rules;
+use crate::config::Config;
+use crate::ids::{CommandId, Epoch, ServerId};
+use crate::message::{Block, EndPolicy, EventBlock, Message, ReachChange};
+
+use commands::Open;
+use ending::Ending;
+use events::Window;
+use family::{Child, Parent};
+use local::Executed;
+use root::Root;
+pub use root::Submission;
+
+/// Names a link to the node's owner, who chooses it; never reused while the node lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u64);
+
+/// What the owner is to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Send a message.
+    Send {
+        /// Over which link.
+        link: LinkId,
+        /// What.
+        message: Message,
+    },
+    /// Reach a member and become its parent; answered by [`Node::handle_child_up`] or
+    /// [`Node::handle_unreachable`].
+    Connect(ConnectRequest),
+    /// Give up a [`Action::Connect`].
+    StopConnecting(ServerId),
+    /// Close a link, sending first what was given to it; the node has forgotten it.
+    Close(LinkId),
+    /// The session's configuration has come; first of all, and only once.
+    Configure(Config),
+    /// Execute a command; answered by [`Node::handle_local`], once per task.
+    Execute {
+        /// Which.
+        id: CommandId,
+        /// For which of the own tasks.
+        tasks: IdSet,
+        /// What.
+        payload: Bytes,
+    },
+    /// Give up a command on the own tasks; what is unanswered is still to be answered.
+    CancelLocal(CommandId),
+    /// Something for the user of the tree; at the root only.
+    Deliver(Delivery),
+    /// Shut the own tasks down; answered by [`Node::handle_local_down`].
+    End(EndPolicy),
+    /// Everything below is gone: flush the links and leave.
+    Ended,
+}
+
+/// A member to reach.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ConnectRequest {
+    /// Who must answer there.
+    pub server: ServerId,
+    /// The epoch to say in the handshake.
+    pub epoch: Epoch,
+    /// On which host it is, for messages.
+    pub host: String,
+    /// Where it listens, best first.
+    pub addresses: Vec<String>,
+    /// How long to try.
+    pub wait: Duration,
+    /// True where the member has listened there before: a refusal means that it is gone.
+    pub refusal_is_final: bool,
+}
+
+/// What the root tells its user.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Delivery {
+    /// Answers to a command, each source once over the whole command.
+    Answer {
+        /// To which.
+        id: CommandId,
+        /// The answers.
+        blocks: Vec<Block>,
+        /// Who is missing now, and why.
+        missing: Vec<(IdSet, String)>,
+        /// Whose server is gone.
+        lost: IdSet,
+        /// Those of the sources that had been named missing or lost before.
+        late: IdSet,
+    },
+    /// The command has been handed to every child that it goes to (`sdm_send_callback`).
+    Sent(CommandId),
+    /// No destination of the command is open any more.
+    Complete(CommandId),
+    /// Things that nobody asked for, in order.
+    Events(Vec<EventBlock>),
+    /// Tasks whose reachability changed.
+    Reach(ReachChange),
+}
+
+/// A message that this member cannot follow: the peer is at fault, its link is to be closed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ProtocolError(pub String);
+
+/// One member of the tree.
+pub struct Node {
+    me: ServerId,
+    rules: Rules,
+    config: Option<Config>,
+    /// The tasks that this member owns.
+    local: IdSet,
+    /// Links below, 0 for a member without children.
+    height: u32,
+    parent: Option<Parent>,
+    /// The highest epoch that any parent had.
+    epoch: Epoch,
+    /// The tasks that the parent believes to be behind this member.
+    known_above: IdSet,
+    children: Vec<Child>,
+    /// Children whose link came up before the plan did (at the root).
+    early: Vec<(ServerId, LinkId)>,
+    /// Open commands, by id.
+    open: Vec<Open>,
+    executed: Vec<Executed>,
+    control: Window,
+    bulk: Window,
+    /// True while the parent has no room for bulk data.
+    bulk_paused: bool,
+    orphan_deadline: Option<Instant>,
+    ending: Option<Ending>,
+    root: Option<Root>,
+    actions: VecDeque<Action>,
+}
+
+impl Node {
+    /// A master or a server that waits for its parent and its initialisation until `deadline`,
+    /// and ends if nobody comes.
+    #[must_use]
+    pub fn new(me: ServerId, rules: Rules, deadline: Instant) -> Self {
+        Self {
+            me,
+            rules,
+            config: None,
+            local: IdSet::new(),
+            height: 0,
+            parent: None,
+            epoch: Epoch::default(),
+            known_above: IdSet::new(),
+            children: Vec::new(),
+            early: Vec::new(),
+            open: Vec::new(),
+            executed: Vec::new(),
+            control: Window::default(),
+            bulk: Window::default(),
+            bulk_paused: false,
+            orphan_deadline: Some(deadline),
+            ending: None,
+            root: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub fn id(&self) -> ServerId {
+        self.me
+    }
+
+    /// The highest epoch that a parent of this member had; a new parent must have a higher one.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The link to the parent, while there is one.
+    #[must_use]
+    pub fn parent_link(&self) -> Option<LinkId> {
+        self.parent.as_ref().map(|parent| parent.link)
+    }
+
+    /// The tasks behind this member that can be reached now, its own included.
+    #[must_use]
+    pub fn reach(&self) -> IdSet {
+        let below = self.children.iter().map(|child| child.reach());
+        IdSet::union_all(below.chain([&self.local]))
+    }
+
+    /// What is to be done next.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Node::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let commands = self.open.iter().filter_map(Open::timeout);
+        let events = [
+            self.control.deadline(),
+            self.bulk_deadline(),
+            self.orphan_deadline,
+        ];
+        let ending = self.ending.as_ref().and_then(Ending::deadline);
+        commands
+            .chain(events.into_iter().flatten())
+            .chain(ending)
+            .min()
+    }
+
+    /// The time of [`Node::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.commands_timeout(now);
+        self.events_timeout(now);
+        if self.orphan_deadline.is_some_and(|at| at <= now) {
+            self.orphan_deadline = None;
+            let policy = self
+                .config
+                .as_ref()
+                .map_or(EndPolicy::KillStarted, |c| c.on_lost);
+            let _ = self.end(now, policy);
+        }
+        self.ending_timeout(now);
+    }
+
+    /// A message has come over a link.
+    ///
+    /// # Errors
+    /// One that makes no sense from there: the link should be closed.
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        message: Message,
+    ) -> Result<(), ProtocolError> {
+        let from_parent = self.parent_link() == Some(link);
+        let child = self.child_of(link);
+        match (message, child) {
+            (Message::Init(init), _) if from_parent => self.handle_init(now, *init),
+            (Message::Command(command), _) if from_parent => self.handle_command(now, command),
+            (Message::Cancel(id), _) if from_parent => self.handle_cancel(now, id),
+            (Message::End(policy), _) if from_parent => self.end(now, policy),
+            (Message::Answer(answer), Some(child)) => self.handle_answer(now, child, answer),
+            (Message::Event(event), Some(child)) => self.handle_event(now, child, event),
+            (Message::Reach(change), Some(child)) => self.handle_reach(now, child, change),
+            (Message::Leave, Some(child)) => self.handle_leave(now, child),
+            // A link that was given up on either side can still deliver what was under way.
+            (_, None) if !from_parent => return Ok(()),
+            (message, _) => {
+                let (kind, me) = (kind(&message), self.me);
+                return Err(ProtocolError(format!(
+                    "{me}: a {kind} message from the wrong side"
+                )));
+            }
+        }?;
+        Ok(())
+    }
+
+    fn config(&self) -> &Config {
+        self.config
+            .as_ref()
+            .expect("there are no children and no commands before the configuration")
+    }
+
+    fn send_up(&mut self, message: Message) {
+        if let Some(link) = self.parent_link() {
+            self.actions.push_back(Action::Send { link, message });
+        }
+    }
+}
+
+fn kind(message: &Message) -> &'static str {
+    match message {
+        Message::Init(_) => "init",
+        Message::Command(_) => "command",
+        Message::Cancel(_) => "cancel",
+        Message::End(_) => "end",
+        Message::Answer(_) => "answer",
+        Message::Event(_) => "event",
+        Message::Reach(_) => "reach",
+        Message::Leave => "leave",
+    }
+}

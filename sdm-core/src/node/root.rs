@@ -1,0 +1,177 @@
+//! The root: the front-end's end of the tree, where commands begin and answers are delivered.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Action, Delivery, Node, ProtocolError};
+use crate::aggregate::Rules;
+use crate::config::Config;
+use crate::ids::{Attempt, CommandId, Epoch, ServerId};
+use crate::limits;
+use crate::message::{Command, EndPolicy, Lane, ReachChange, Slice, SyncPolicy};
+
+/// What only the root keeps.
+pub(super) struct Root {
+    next_id: CommandId,
+}
+
+/// Commands that are over but whose missing or lost tasks may still answer; the oldest go first.
+const LINGERING_MAX: usize = 64;
+
+/// A command as the root's user gives it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Submission {
+    /// For whom.
+    pub destination: IdSet,
+    /// Which lane it takes.
+    pub lane: Lane,
+    /// When answers go up.
+    pub sync: SyncPolicy,
+    /// How answers merge: the number of a rule, 0 by equality.
+    pub rule: u16,
+    /// The rule's parameters.
+    pub rule_params: Bytes,
+    /// What to do, opaque to the tree.
+    pub payload: Bytes,
+}
+
+impl Node {
+    /// The front-end's end of the tree. Give it the master's link by [`Node::handle_child_up`]
+    /// and the plan by [`Node::start`], in either order.
+    #[must_use]
+    pub fn root(now: Instant, rules: Rules) -> Self {
+        let mut node = Self::new(ServerId::FRONT_END, rules, now);
+        node.orphan_deadline = None;
+        node.root = Some(Root {
+            next_id: CommandId(1),
+        });
+        node
+    }
+
+    /// Begins the session: `plan` is the master with all servers below it. Answers to
+    /// [`CommandId::INIT`] tell who is ready.
+    ///
+    /// # Errors
+    /// A plan that is no tree.
+    pub fn start(
+        &mut self,
+        now: Instant,
+        config: Config,
+        plan: Slice,
+    ) -> Result<(), ProtocolError> {
+        if crate::topology::child_runs(&plan).is_none() {
+            return Err(ProtocolError("the plan is no tree".to_owned()));
+        }
+        self.height = crate::topology::height(&plan) + 1;
+        self.config = Some(config);
+        let all = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
+        self.known_above = all.clone();
+        self.add_child(plan, None, Epoch(1));
+        self.ask_init(now, &all);
+        for (server, link) in std::mem::take(&mut self.early) {
+            self.handle_child_up(now, link, server, Epoch(0));
+        }
+        Ok(())
+    }
+
+    /// Sends a command; what comes of it is delivered under the id given back.
+    ///
+    /// # Panics
+    /// Before [`Node::start`], or at a node that is no root: the caller's error.
+    pub fn submit(&mut self, now: Instant, submission: Submission) -> CommandId {
+        let root = self.root.as_mut().expect("only the root submits");
+        let id = root.next_id;
+        root.next_id.0 += 1;
+        self.forget_lingering();
+        let command = Command {
+            id,
+            attempt: Attempt(0),
+            destination: submission.destination,
+            lane: submission.lane,
+            sync: submission.sync,
+            rule: submission.rule,
+            rule_params: submission.rule_params,
+            settled_below: id,
+            open: self.open.iter().map(super::Open::id).collect(),
+            payload: submission.payload,
+        };
+        let at = self.open_position(id).expect_err("ids are never reused");
+        if let Err(ProtocolError(why)) = self.begin(now, at, command.clone()) {
+            // The bound on open commands: nobody is asked, everybody is missing.
+            let answer = Delivery::Answer {
+                id,
+                blocks: Vec::new(),
+                missing: vec![(command.destination, why)],
+                lost: IdSet::new(),
+                late: IdSet::new(),
+            };
+            self.actions.push_back(Action::Deliver(answer));
+            self.actions
+                .push_back(Action::Deliver(Delivery::Complete(id)));
+        } else {
+            self.actions.push_back(Action::Deliver(Delivery::Sent(id)));
+        }
+        id
+    }
+
+    /// Gives up a command: what is still unanswered fails with `cancelled`.
+    pub fn cancel(&mut self, now: Instant, id: CommandId) {
+        // The root has no link above: only its own bookkeeping could refuse, and it does not.
+        let _ = self.handle_cancel(now, id);
+    }
+
+    /// Ends the session; [`Action::Ended`] follows when everything below is gone.
+    pub fn finish(&mut self, now: Instant, policy: EndPolicy) {
+        let _ = self.end(now, policy);
+    }
+
+    fn forget_lingering(&mut self) {
+        let lingering = self.open.iter().filter(|open| open.completed).count();
+        if lingering > LINGERING_MAX
+            && let Some(at) = self.open.iter().position(|open| open.completed)
+        {
+            self.open.remove(at);
+        }
+    }
+
+    pub(super) fn deliver_answer(&mut self, at: usize) {
+        let open = &mut self.open[at];
+        let id = open.id();
+        open.flush_at = None;
+        open.oldest = None;
+        if open.has_something_to_tell() {
+            let delivery = Delivery::Answer {
+                id,
+                blocks: open
+                    .gathered
+                    .take(open.rule.as_deref(), limits::PAYLOAD_BYTES_MAX),
+                missing: std::mem::take(&mut open.untold_missing),
+                lost: std::mem::take(&mut open.untold_lost),
+                late: std::mem::take(&mut open.late),
+            };
+            self.actions.push_back(Action::Deliver(delivery));
+        }
+        if open.open.is_empty() && !open.completed {
+            open.completed = true;
+            self.actions
+                .push_back(Action::Deliver(Delivery::Complete(id)));
+        }
+        if open.open.is_empty() && open.missing.is_empty() && open.lost.is_empty() {
+            self.open.remove(at);
+        }
+    }
+
+    pub(super) fn deliver_reach(&mut self, change: ReachChange) {
+        self.actions
+            .push_back(Action::Deliver(Delivery::Reach(change)));
+    }
+
+    /// The tasks of a command that are waited for; absent where it is not open.
+    #[must_use]
+    pub fn waited_for(&self, id: CommandId) -> Option<&IdSet> {
+        let at = self.open_position(id).ok()?;
+        Some(&self.open[at].open)
+    }
+}
