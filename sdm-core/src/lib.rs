@@ -8,9 +8,11 @@ pub mod config;
 pub mod frame;
 pub mod ids;
 pub mod limits;
+pub mod link;
 pub mod message;
 pub mod node;
 pub mod outcome;
+pub mod secure;
 pub mod topology;
 
 pub use aggregate::Merge;

@@ -44,3 +44,11 @@ pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
 pub const RULE_PARAMS_BYTES_MAX: usize = 64 << 10;
 /// The most that the configuration may hold for the backends, in bytes.
 pub const CONFIG_BACKEND_BYTES_MAX: usize = 1 << 20;
+/// The longest frame of bulk data, in bytes.
+pub const BULK_FRAME_BYTES_MAX: usize = 1 << 20;
+/// The most that waits in the control lane of one link, in bytes; a peer that does not read that
+/// much is given up.
+pub const LINK_CONTROL_BYTES_MAX: usize = 64 << 20;
+/// The most that waits in the bulk lane of one link, in bytes. The owner stays far below by looking
+/// at the backlog.
+pub const LINK_BULK_BYTES_MAX: usize = 64 << 20;

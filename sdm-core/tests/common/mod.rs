@@ -190,8 +190,8 @@ pub(crate) fn output(task: u32, payload: impl Into<Bytes>) -> Message {
 }
 
 /// A plan whose hosts hold 128 servers each.
-pub(crate) fn plan(count: u32, host: &str) -> Message {
-    let slice = (0..count)
+pub(crate) fn plan(servers: std::ops::Range<u32>, host: &str) -> Message {
+    let slice = servers
         .map(|server| PlanEntry {
             server: ServerId(server),
             subtree_count: 1,

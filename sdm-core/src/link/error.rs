@@ -1,0 +1,107 @@
+//! What can be wrong with a link.
+
+use std::time::Duration;
+
+use crate::codec::{DecodeError, EncodeError};
+use crate::ids::ServerId;
+use crate::secure::Role;
+
+/// Why a link cannot be used, or not for this. All but [`LinkError::Encode`] end the link.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Whoever is there speaks something else.
+    #[error("not an SDM peer")]
+    NotSdm,
+    /// The other end was built for another wire.
+    #[error("wire version {theirs} there, {ours} here")]
+    WireVersion {
+        /// This end's.
+        ours: u8,
+        /// The other end's.
+        theirs: u8,
+    },
+    /// The other end wants something before the handshake that this one does not know.
+    #[error("unknown preface flags {flags:#04x}")]
+    UnknownFlags {
+        /// All of them.
+        flags: u8,
+    },
+    /// An SDM peer, of another session.
+    #[error("the peer belongs to another session")]
+    WrongSession,
+    /// The other end holds another key, or the handshake was tampered with.
+    #[error("the peer does not hold the same session key")]
+    WrongKey,
+    /// Someone of this session, but not the one whom this end expected.
+    #[error("expected {expected}, reached {reached}")]
+    WrongPeer {
+        /// Whom this end expected.
+        expected: ServerId,
+        /// Who is there.
+        reached: ServerId,
+    },
+    /// Someone of this session called, but meant another member.
+    #[error("{caller} wanted {wanted}, this is {own}")]
+    Misdirected {
+        /// Who called.
+        caller: ServerId,
+        /// Whom it wanted.
+        wanted: ServerId,
+        /// Who this is.
+        own: ServerId,
+    },
+    /// Both ends are parents, or both are children.
+    #[error("both ends claim to be the {role}")]
+    RoleClash {
+        /// What both said.
+        role: Role,
+    },
+    /// The other end sent this one away.
+    #[error("the peer refused the link: {0}")]
+    Refused(&'static str),
+    /// The handshake breaks its format.
+    #[error("a handshake message of an impossible length")]
+    BadHandshake,
+    /// The other end did not finish the handshake in time.
+    #[error("no handshake within {} s", .0.as_secs_f32())]
+    HandshakeTimeout(Duration),
+    /// A record was changed on the way, or repeated, or left out.
+    #[error("a record does not open")]
+    BadRecord,
+    /// What the other end sent is no message.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A message above a bound; the link is as it was before.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The other end sent more bulk data than it was granted.
+    #[error("the peer sent bulk data without credit")]
+    CreditExceeded,
+    /// A bound was reached.
+    #[error("{name} reached its bound of {max}")]
+    Limit {
+        /// Which.
+        name: &'static str,
+        /// The bound, in bytes.
+        max: u64,
+    },
+}
+
+impl LinkError {
+    /// True where somebody is there, but not the one who was wanted: try elsewhere.
+    #[must_use]
+    pub fn is_someone_else(&self) -> bool {
+        matches!(
+            self,
+            Self::NotSdm
+                | Self::WireVersion { .. }
+                | Self::UnknownFlags { .. }
+                | Self::WrongSession
+                | Self::WrongKey
+                | Self::WrongPeer { .. }
+                | Self::Refused(_)
+                | Self::BadHandshake
+        )
+    }
+}

@@ -1,0 +1,447 @@
+//! One link between two members: bytes on one side, messages on the other, nothing in between but
+//! memory.
+//!
+//! [`Link`] does no I/O and knows no clock. Give it what came (`handle_bytes`, `handle_timeout`,
+//! `send`, `release`), then drain what it has to say: [`Link::poll_event`] until `None`,
+//! [`Link::poll_transmit`] into the socket, [`Link::poll_timeout`] for when to come back. `now`
+//! never goes backward. After an error drain `poll_transmit` once more, for it may hold the word
+//! that tells the other end why; then close.
+//!
+//! Two lanes share it. Control frames go at once; bulk frames go behind them and only against
+//! credit, which the receiver grants as its owner calls `release`. Nobody ever stops reading.
+
+mod credit;
+mod error;
+mod heartbeat;
+mod records;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::frame::{self, Deframer, Frame};
+use crate::ids::SessionId;
+use crate::limits::{
+    BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, BULK_WINDOW_BYTES, HANDSHAKE_WAIT,
+    LINK_BULK_BYTES_MAX, LINK_CONTROL_BYTES_MAX, PING_AFTER, PINGS_UNANSWERED_MAX,
+};
+use crate::message::{Lane, Message};
+use crate::secure::{Handshake, Hello, Opened, SessionKey};
+use credit::Credit;
+use heartbeat::{Heartbeat, Pulse};
+use records::Records;
+
+pub use error::LinkError;
+
+/// A buffer above this size is given back when it has nothing to hold.
+const IDLE_BYTES_MAX: usize = 4 << 10;
+
+/// What both ends of a link must know beforehand, and how it behaves.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// The session's key.
+    pub key: SessionKey,
+    /// Which session.
+    pub session: SessionId,
+    /// How long the handshake may take.
+    pub handshake_wait: Duration,
+    /// A peer quiet for this long is pinged.
+    pub ping_after: Duration,
+    /// How many unanswered pings make a peer silent.
+    pub pings_unanswered_max: u32,
+    /// How many bytes of bulk data may be here without having been released.
+    pub bulk_window_bytes: u32,
+}
+
+impl LinkConfig {
+    /// With the limits that hold where nothing else was said.
+    #[must_use]
+    pub fn new(key: SessionKey, session: SessionId) -> Self {
+        Self {
+            key,
+            session,
+            handshake_wait: HANDSHAKE_WAIT,
+            ping_after: PING_AFTER,
+            pings_unanswered_max: PINGS_UNANSWERED_MAX,
+            bulk_window_bytes: BULK_WINDOW_BYTES,
+        }
+    }
+
+    /// Takes over what the session's configuration says of links.
+    pub fn apply(&mut self, config: &Config) {
+        self.ping_after = config.ping_after;
+        self.pings_unanswered_max = config.pings_unanswered_max;
+        self.bulk_window_bytes = config.bulk_window_bytes;
+    }
+}
+
+/// What a link has to tell its owner.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LinkEvent {
+    /// The other end has proved who it is; only now may this link replace another.
+    Up(Hello),
+    /// A message.
+    Message {
+        /// It.
+        message: Message,
+        /// What to hand to [`Link::release`] once it is passed on; 0 in the control lane.
+        bulk_bytes: u32,
+    },
+    /// The other end has not been heard for a while. The link stays.
+    Silent,
+    /// The other end is heard again.
+    Alive,
+}
+
+enum Stage {
+    Handshake(Box<Handshake>),
+    /// A responder's: the handshake may be a repeated one until a record opens.
+    Unconfirmed(Box<Hello>),
+    Up(Box<Hello>),
+    Failed(LinkError),
+}
+
+/// One end of a link.
+///
+/// Memory: what is queued (bounded by [`LINK_CONTROL_BYTES_MAX`] and [`LINK_BULK_BYTES_MAX`]), one
+/// incomplete record and one incomplete frame; idle it holds no buffer larger than 4 KiB. The
+/// control lane needs no credit because the commands open at once bound it; the hard bound only
+/// stops a peer that does not read.
+pub struct Link {
+    stage: Stage,
+    records: Option<Records>,
+    deframer: Deframer,
+    events: VecDeque<LinkEvent>,
+    /// Bytes of the handshake to send, as they are.
+    plain_out: Vec<u8>,
+    /// Control frames to send, one behind the other.
+    control: Vec<u8>,
+    /// Bulk frames to send.
+    bulk: VecDeque<Vec<u8>>,
+    /// The sum of the lengths in `bulk`, <= `LINK_BULK_BYTES_MAX`.
+    bulk_bytes: usize,
+    credit: Credit,
+    heartbeat: Heartbeat,
+    handshake_wait: Duration,
+    handshake_until: Instant,
+    /// The last ping to answer: of several only one needs a pong, so that they cannot pile up.
+    pong_due: Option<u64>,
+}
+
+impl Link {
+    /// The end that connected.
+    #[must_use]
+    pub fn initiate(now: Instant, config: &LinkConfig, own: Hello) -> Self {
+        let mut out = Vec::new();
+        let handshake = Handshake::initiate(config, own, &mut out);
+        Self::new(now, config, handshake, out)
+    }
+
+    /// The end that was connected to. `own.expect` may be `None`: whoever holds the key.
+    #[must_use]
+    pub fn respond(now: Instant, config: &LinkConfig, own: Hello) -> Self {
+        Self::new(now, config, Handshake::respond(config, own), Vec::new())
+    }
+
+    fn new(now: Instant, config: &LinkConfig, handshake: Handshake, plain_out: Vec<u8>) -> Self {
+        Self {
+            stage: Stage::Handshake(Box::new(handshake)),
+            records: None,
+            deframer: Deframer::default(),
+            events: VecDeque::new(),
+            plain_out,
+            control: Vec::new(),
+            bulk: VecDeque::new(),
+            bulk_bytes: 0,
+            credit: Credit::new(config.bulk_window_bytes),
+            heartbeat: Heartbeat::new(now, config.ping_after, config.pings_unanswered_max),
+            handshake_wait: config.handshake_wait,
+            handshake_until: now + config.handshake_wait,
+            pong_due: None,
+        }
+    }
+
+    /// True from [`LinkEvent::Up`] on, until an error.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(self.stage, Stage::Up(_))
+    }
+
+    /// Who is at the other end, once that is proved.
+    #[must_use]
+    pub fn peer(&self) -> Option<&Hello> {
+        match &self.stage {
+            Stage::Up(peer) => Some(peer),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the bulk lane that wait for credit or for the next flush: above a window's worth
+    /// the owner should stop producing more.
+    #[must_use]
+    pub fn bulk_backlog(&self) -> usize {
+        self.bulk_bytes
+    }
+
+    /// Takes over what the session's configuration says of links.
+    pub fn apply(&mut self, config: &Config) {
+        self.heartbeat
+            .set_limits(config.ping_after, config.pings_unanswered_max);
+        self.set_bulk_window(config.bulk_window_bytes);
+    }
+
+    /// Changes how many bytes of bulk data may be here unreleased. A smaller window takes back
+    /// nothing that was granted; a member with many links gives each a small one.
+    pub fn set_bulk_window(&mut self, bytes: u32) {
+        self.credit.set_window(bytes);
+    }
+
+    /// The owner has passed on this much of the bulk data that it was given.
+    pub fn release(&mut self, bytes: u32) {
+        self.credit.release(bytes);
+    }
+
+    /// Queues a message in its lane; it may be called before the link is up.
+    ///
+    /// # Errors
+    /// [`LinkError::Encode`] where the message is above a bound, and the link stays as it was;
+    /// any other ends the link: the queue is at its bound, or it had ended before.
+    pub fn send(&mut self, message: &Message) -> Result<(), LinkError> {
+        if let Stage::Failed(error) = &self.stage {
+            return Err(error.clone());
+        }
+        match message.lane() {
+            Lane::Control => self.send_control(message),
+            Lane::Bulk => self.send_bulk(message),
+        }
+    }
+
+    fn send_control(&mut self, message: &Message) -> Result<(), LinkError> {
+        frame::encode_message(message, &mut self.control)?;
+        if self.control.len() > LINK_CONTROL_BYTES_MAX {
+            return Err(self.limit("control lane", LINK_CONTROL_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    fn send_bulk(&mut self, message: &Message) -> Result<(), LinkError> {
+        let mut frame = Vec::new();
+        frame::encode_message(message, &mut frame)?;
+        if frame.len() > BULK_FRAME_BYTES_MAX {
+            let (what, max) = ("bulk frame", BULK_FRAME_BYTES_MAX as u64);
+            return Err(crate::codec::EncodeError { what, max }.into());
+        }
+        if self.bulk_bytes + frame.len() > LINK_BULK_BYTES_MAX {
+            return Err(self.limit("bulk lane", LINK_BULK_BYTES_MAX));
+        }
+        self.bulk_bytes += frame.len();
+        self.bulk.push_back(frame);
+        Ok(())
+    }
+
+    /// Takes what was received, at any cut.
+    ///
+    /// # Errors
+    /// What ended the link. Events that came before are still there.
+    pub fn handle_bytes(&mut self, now: Instant, input: &[u8]) -> Result<(), LinkError> {
+        if let Stage::Failed(error) = &self.stage {
+            return Err(error.clone());
+        }
+        if input.is_empty() {
+            return Ok(());
+        }
+        if self.heartbeat.heard(now) && self.is_up() {
+            self.events.push_back(LinkEvent::Alive);
+        }
+        let result = self.take_bytes(now, input);
+        result.map_err(|error| self.fail(error))
+    }
+
+    fn take_bytes(&mut self, now: Instant, mut input: &[u8]) -> Result<(), LinkError> {
+        if let Stage::Handshake(handshake) = &mut self.stage {
+            let initiator = handshake.is_initiator();
+            let Some(opened) = handshake.handle_bytes(&mut input, &mut self.plain_out)? else {
+                return Ok(());
+            };
+            self.open(now, initiator, opened);
+        }
+        let mut records = self.records.take().expect("made when the handshake ended");
+        let mut result = Ok(());
+        while result.is_ok() {
+            result = match records.open(&mut input) {
+                Ok(Some(contents)) => self.take_contents(&contents),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+        }
+        self.records = Some(records);
+        result
+    }
+
+    fn open(&mut self, now: Instant, initiator: bool, opened: Opened) {
+        self.records = Some(Records::new(opened.noise));
+        if initiator {
+            // The first record tells the responder that this was no repeated handshake.
+            self.heartbeat.ping_now(now);
+            self.go_up(opened.peer);
+        } else {
+            self.stage = Stage::Unconfirmed(opened.peer);
+        }
+    }
+
+    fn go_up(&mut self, peer: Box<Hello>) {
+        self.events.push_back(LinkEvent::Up((*peer).clone()));
+        self.stage = Stage::Up(peer);
+    }
+
+    fn take_contents(&mut self, mut contents: &[u8]) -> Result<(), LinkError> {
+        if let Stage::Unconfirmed(peer) = &self.stage {
+            let peer = peer.clone();
+            self.go_up(peer);
+        }
+        while let Some(bytes) = self.deframer.poll_frame(&mut contents)? {
+            let frame_bytes = bytes.len() + frame::HEADER_BYTES;
+            match frame::decode(&bytes)? {
+                Frame::Message(message) => self.take_message(message, frame_bytes)?,
+                Frame::Ping { nonce } => self.pong_due = Some(nonce),
+                Frame::Pong { .. } => {}
+                Frame::Credit { bytes } => self.credit.granted(bytes),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_message(&mut self, message: Message, frame_bytes: usize) -> Result<(), LinkError> {
+        let mut bulk_bytes = 0;
+        if message.lane() == Lane::Bulk {
+            if frame_bytes > BULK_FRAME_BYTES_MAX {
+                return Err(LinkError::Limit {
+                    name: "bulk frame",
+                    max: BULK_FRAME_BYTES_MAX as u64,
+                });
+            }
+            bulk_bytes = u32::try_from(frame_bytes).expect("at most BULK_FRAME_BYTES_MAX");
+            if !self.credit.received(bulk_bytes) {
+                return Err(LinkError::CreditExceeded);
+            }
+        }
+        self.events.push_back(LinkEvent::Message {
+            message,
+            bulk_bytes,
+        });
+        Ok(())
+    }
+
+    /// The next thing to tell the owner.
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        let event = self.events.pop_front();
+        if event.is_none() && self.events.capacity() > 16 {
+            self.events = VecDeque::new();
+        }
+        event
+    }
+
+    /// Appends to `out` what may be sent now; true where there was something.
+    ///
+    /// One call is one flush: all of the control lane, then about one chunk of bulk. Write it out
+    /// before the next call, and make none while the socket is full: then a control message
+    /// waits behind one flush at most, however much bulk is queued. Call until false.
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        if !self.plain_out.is_empty() {
+            out.extend_from_slice(&std::mem::take(&mut self.plain_out));
+        }
+        if self.is_up() {
+            self.flush(out);
+        }
+        out.len() > before
+    }
+
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        let mut plain = std::mem::take(&mut self.control);
+        let due = [
+            self.pong_due.take().map(|nonce| Frame::Pong { nonce }),
+            self.heartbeat
+                .take_ping()
+                .map(|nonce| Frame::Ping { nonce }),
+            self.credit.take_due().map(|bytes| Frame::Credit { bytes }),
+        ];
+        for frame in due.iter().flatten() {
+            frame::encode(frame, &mut plain).expect("frames of a link are small");
+        }
+        let mut bulk_bytes = 0;
+        while bulk_bytes < BULK_CHUNK_BYTES_MAX
+            && self.credit.may_send()
+            && let Some(frame) = self.bulk.pop_front()
+        {
+            self.credit.sent(frame.len());
+            self.bulk_bytes -= frame.len();
+            bulk_bytes += frame.len();
+            plain.extend_from_slice(&frame);
+        }
+        if self.bulk.is_empty() && self.bulk.capacity() > 64 {
+            self.bulk = VecDeque::new();
+        }
+        let records = self.records.as_mut().expect("a link that is up has them");
+        records.seal(&plain, out);
+        if plain.capacity() <= IDLE_BYTES_MAX {
+            plain.clear();
+            self.control = plain;
+        }
+    }
+
+    /// Does what is due at `now`; early calls do nothing.
+    ///
+    /// # Errors
+    /// The handshake was not finished in time.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), LinkError> {
+        match &self.stage {
+            Stage::Failed(error) => return Err(error.clone()),
+            Stage::Handshake(_) | Stage::Unconfirmed(_) => {
+                if now >= self.handshake_until {
+                    let error = LinkError::HandshakeTimeout(self.handshake_wait);
+                    return Err(self.fail(error));
+                }
+            }
+            Stage::Up(_) => {
+                if self.heartbeat.handle_timeout(now) == Pulse::Lost {
+                    self.events.push_back(LinkEvent::Silent);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When to call [`Link::handle_timeout`] next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Failed(_) => None,
+            Stage::Handshake(_) | Stage::Unconfirmed(_) => Some(self.handshake_until),
+            Stage::Up(_) => Some(self.heartbeat.next()),
+        }
+    }
+
+    #[cfg(test)]
+    fn heartbeat_is_silent(&self) -> bool {
+        self.heartbeat.is_silent()
+    }
+
+    fn limit(&mut self, name: &'static str, max: usize) -> LinkError {
+        let max = max as u64;
+        self.fail(LinkError::Limit { name, max })
+    }
+
+    fn fail(&mut self, error: LinkError) -> LinkError {
+        self.stage = Stage::Failed(error.clone());
+        self.records = None;
+        self.deframer = Deframer::default();
+        self.control = Vec::new();
+        self.bulk = VecDeque::new();
+        self.bulk_bytes = 0;
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests;
