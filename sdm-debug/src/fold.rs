@@ -262,15 +262,20 @@ fn plain(frame: &RawFrame) -> StackFrame {
 
 /// A name within [`NAME_BYTES_MAX`].
 fn shorten(name: &str) -> String {
-    if name.len() <= NAME_BYTES_MAX {
-        return name.to_owned();
+    shorten_to(name, NAME_BYTES_MAX)
+}
+
+/// A text of at most `bytes_max` bytes, 32 or more: a longer one ends with the hash of the whole.
+pub(crate) fn shorten_to(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
     }
-    let hash = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
-    let mut end = NAME_BYTES_MAX - 20;
-    while !name.is_char_boundary(end) {
+    let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
+    let mut end = bytes_max - 20;
+    while !text.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}...#{hash:016x}", &name[..end])
+    format!("{}...#{hash:016x}", &text[..end])
 }
 
 /// A stack within [`STACK_FRAMES_MAX`]: both ends are kept.

@@ -10,6 +10,7 @@ pub mod fake;
 pub mod fold;
 mod fold_rules;
 pub mod reply;
+pub mod rules;
 pub mod state;
 pub mod wire;
 

@@ -1,0 +1,81 @@
+//! Merge rules: how the tree merges answers whose meaning it knows by number only.
+//!
+//! | number | rule | a task's own answer | merged |
+//! |---|---|---|---|
+//! | [`RULE_HASH`] | by equality; the tree's own | any | the same bytes |
+//! | [`RULE_STACK_TREE`] | distinct stacks | [`crate::Reply::Stacks`] | [`StackTree`] |
+//! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`] | [`Stats`] |
+//! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
+//!
+//! Every rule is associative and commutative, caps included (the floating-point moments of
+//! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
+//! with the byte `0xfe`, with which no reply begins, and the rule's number.
+
+mod capped;
+mod coding;
+mod lines;
+mod number;
+mod stacks;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use sdm_core::Merge;
+
+pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
+pub use number::Number;
+pub use stacks::{StackNode, StackTree};
+pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
+
+/// Merging by equality: the tree's own, needs no rule.
+pub const RULE_HASH: u16 = 0;
+/// Distinct stacks with who stands there; no parameters.
+pub const RULE_STACK_TREE: u16 = 1;
+/// Statistics of numbers; parameters: none, or [`Bins::encode`].
+pub const RULE_STATS: u16 = 2;
+/// Distinct lines with who said them; no parameters.
+pub const RULE_LINES: u16 = 3;
+
+/// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for
+/// parameters that the rule does not have. To be given to the tree as [`sdm_core::aggregate::Rules`].
+#[must_use]
+pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
+    match (number, params) {
+        (RULE_STACK_TREE, []) => Some(Box::new(stacks::Rule)),
+        (RULE_STATS, []) => Some(Box::new(stats::Rule { bins: None })),
+        (RULE_STATS, params) => Some(Box::new(stats::Rule {
+            bins: Some(Bins::decode(params)?),
+        })),
+        (RULE_LINES, []) => Some(Box::new(lines::Rule)),
+        _ => None,
+    }
+}
+
+/// Feeds arbitrary bytes to every rule, as a payload of these sources: no panic, no output beyond
+/// the bound, and what came out goes in again.
+pub fn fuzz_rules(payload: &[u8]) {
+    let sources = sdm_idset::IdSet::from_range(0..=99);
+    let bins = Bins {
+        low: 0.0,
+        high: 1.0,
+        count: 3,
+    };
+    for (number, params) in [
+        (RULE_STACK_TREE, vec![]),
+        (RULE_STATS, vec![]),
+        (RULE_STATS, bins.encode()),
+        (RULE_LINES, vec![]),
+    ] {
+        let rule = rule(number, &params).expect("one of the list");
+        let mut acc = rule.start();
+        if rule.merge(&mut acc, &sources, payload).is_err() {
+            continue;
+        }
+        let bytes_max = payload.len().max(1 << 16);
+        let out = rule.finish(acc, bytes_max);
+        assert!(out.len() <= bytes_max, "an output is bounded");
+        let again = rule.merge(&mut rule.start(), &sources, &out);
+        assert_eq!(again, Ok(()), "an output is a valid input");
+    }
+    let _ = Bins::decode(payload);
+}

@@ -1,0 +1,289 @@
+//! Distinct things with who has them, within a budget, the same whatever the order of merging.
+//!
+//! Things are ordered by their hash. Those whose costs, summed in that order, pass the budget are
+//! cut, and only who had them is kept. The smallest cut hash travels with the rest: where any part
+//! was cut, the whole is cut too. What one part cuts the whole would have cut, since its sums can
+//! only be larger; so the result is that of all things seen at once.
+
+use std::collections::BTreeMap;
+
+use sdm_core::aggregate::Rejected;
+use sdm_idset::IdSet;
+
+use super::coding::{Reader, Writer};
+
+/// The budget of one merged payload, in bytes of things as they are.
+pub(super) const BUDGET_BYTES: usize = 2 << 20;
+/// What a thing costs beside its own bytes: bounds their number to 4096.
+const ENTRY_BYTES: usize = 512;
+
+/// A thing.
+pub(super) trait Thing: Ord + Clone {
+    /// Its bytes, or an upper bound of them.
+    fn cost(&self) -> usize;
+    /// A hash that is the same in every member of the tree.
+    fn hash(&self) -> u64;
+}
+
+/// Who has a thing.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Held {
+    pub(super) tasks: IdSet,
+    /// How often, over all tasks.
+    pub(super) count: u64,
+    /// The smallest position at which anybody has it.
+    pub(super) at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Capped<K: Thing> {
+    entries: BTreeMap<(u64, K), Held>,
+    cost: usize,
+    budget: usize,
+    /// Everything from this hash on was cut.
+    cut: Option<u64>,
+    pub(super) others: IdSet,
+    pub(super) others_count: u64,
+}
+
+impl<K: Thing> Default for Capped<K> {
+    fn default() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            cost: 0,
+            budget: BUDGET_BYTES,
+            cut: None,
+            others: IdSet::new(),
+            others_count: 0,
+        }
+    }
+}
+
+impl<K: Thing> Capped<K> {
+    /// Takes in a thing.
+    pub(super) fn insert(&mut self, thing: K, held: &Held) {
+        let hash = thing.hash();
+        if self.cut.is_some_and(|cut| hash >= cut) {
+            return self.cut_off(held);
+        }
+        let cost = entry_cost(&thing);
+        let known = self.entries.entry((hash, thing)).or_insert_with(|| {
+            self.cost += cost;
+            Held {
+                at: held.at,
+                ..Held::default()
+            }
+        });
+        known.tasks.union_with(&held.tasks);
+        known.count = known.count.saturating_add(held.count);
+        known.at = known.at.min(held.at);
+        while self.cost > self.budget {
+            let last = self.entries.last_key_value();
+            let hash = last.map_or(0, |((hash, _), _)| *hash);
+            self.cut_from(hash);
+        }
+    }
+
+    /// Takes in what another gathered.
+    pub(super) fn absorb(&mut self, other: Self) {
+        if let Some(cut) = other.cut {
+            self.cut_from(cut);
+        }
+        self.others.union_with(&other.others);
+        self.others_count = self.others_count.saturating_add(other.others_count);
+        for ((_, thing), held) in other.entries {
+            self.insert(thing, &held);
+        }
+    }
+
+    /// The things kept, in no order that means anything.
+    pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &Held)> {
+        self.entries.iter().map(|((_, thing), held)| (thing, held))
+    }
+
+    /// Cuts every thing from this hash on.
+    fn cut_from(&mut self, hash: u64) {
+        self.cut = Some(self.cut.map_or(hash, |cut| cut.min(hash)));
+        while let Some(last) = self.entries.last_entry() {
+            if last.key().0 < hash {
+                return;
+            }
+            let ((_, thing), held) = last.remove_entry();
+            self.cost -= entry_cost(&thing);
+            self.cut_off(&held);
+        }
+    }
+
+    fn cut_off(&mut self, held: &Held) {
+        self.others.union_with(&held.tasks);
+        self.others_count = self.others_count.saturating_add(held.count);
+    }
+
+    /// Cuts down to about `keep` things.
+    fn keep(&mut self, keep: usize) {
+        if let Some(((hash, _), _)) = self.entries.iter().nth(keep) {
+            let hash = *hash;
+            self.cut_from(hash);
+        }
+    }
+
+    /// The bytes that `write` makes of this, cut until they are at most `bytes_max`.
+    pub(super) fn within(
+        mut self,
+        bytes_max: usize,
+        write: impl Fn(&Self, bool) -> Vec<u8>,
+    ) -> Vec<u8> {
+        loop {
+            let bytes = write(&self, true);
+            let entries = self.entries.len();
+            if bytes.len() <= bytes_max {
+                return bytes;
+            }
+            if entries == 0 {
+                // Even the set of the others has no room: it is all the sources then.
+                return write(&self, false);
+            }
+            let share = entries.saturating_mul(bytes_max) / bytes.len();
+            self.keep((share * 7 / 8).min(entries - 1));
+        }
+    }
+
+    /// Writes all but the things: the cut, and the others where `named`.
+    pub(super) fn write_rest(&self, writer: &mut Writer, named: bool) {
+        match self.cut {
+            None => writer.number(0),
+            Some(cut) => {
+                writer.number(1);
+                writer.number(cut);
+            }
+        }
+        writer.number(self.others_count);
+        if named {
+            writer.set(&self.others);
+        } else {
+            writer.all_sources();
+        }
+    }
+
+    /// Reads what [`Capped::write_rest`] wrote, and then the things, each by `read`.
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        mut read: impl FnMut(&mut Reader<'_>) -> Result<(K, Held), Rejected>,
+    ) -> Result<Self, Rejected> {
+        let cut = match reader.number()? {
+            0 => None,
+            1 => Some(reader.number()?),
+            _ => return Err(Rejected("a cut of an unknown kind")),
+        };
+        let mut capped = Self {
+            cut,
+            others_count: reader.number()?,
+            others: reader.set()?,
+            ..Self::default()
+        };
+        let mut cost = 0;
+        for _ in 0..reader.count()? {
+            let (thing, held) = read(reader)?;
+            cost += entry_cost(&thing);
+            if cost > BUDGET_BYTES {
+                return Err(Rejected("a merged payload beyond its budget"));
+            }
+            if held.tasks.is_empty() {
+                return Err(Rejected("a class of nobody"));
+            }
+            capped.insert(thing, &held);
+        }
+        Ok(capped)
+    }
+}
+
+fn entry_cost(thing: &impl Thing) -> usize {
+    ENTRY_BYTES + thing.cost()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sdm_idset::TaskId;
+
+    use super::*;
+
+    /// A thing whose hash is chosen: its first number; the second tells equal hashes apart.
+    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Chosen(u64, u8);
+
+    impl Thing for Chosen {
+        fn cost(&self) -> usize {
+            usize::from(self.1) * 100
+        }
+
+        fn hash(&self) -> u64 {
+            self.0
+        }
+    }
+
+    const BUDGET: usize = 5000;
+
+    fn of(task: u32, thing: &Chosen) -> Capped<Chosen> {
+        let mut capped = Capped {
+            budget: BUDGET,
+            ..Capped::default()
+        };
+        let held = Held {
+            tasks: IdSet::single(TaskId(task)),
+            count: 1,
+            at: task.into(),
+        };
+        capped.insert(thing.clone(), &held);
+        capped
+    }
+
+    /// What the whole must be, computed from all things at once.
+    fn model(things: &[Chosen]) -> (Vec<(Chosen, IdSet)>, IdSet) {
+        let mut distinct = things.to_vec();
+        distinct.sort();
+        distinct.dedup();
+        let mut cost = 0;
+        let cut = distinct.iter().find(|thing| {
+            cost += entry_cost(*thing);
+            cost > BUDGET
+        });
+        let cut = cut.map_or(u64::MAX, |thing| thing.0);
+        let who = |want: &dyn Fn(&Chosen) -> bool| {
+            let tasks = (0..).zip(things).filter(|(_, thing)| want(thing));
+            tasks.map(|(task, _)| TaskId(task)).collect::<IdSet>()
+        };
+        let kept = distinct.into_iter().filter(|thing| thing.0 < cut);
+        (
+            kept.map(|thing| (thing.clone(), who(&|t| *t == thing)))
+                .collect(),
+            who(&|thing| thing.0 >= cut),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_merging_keeps_the_same(
+            things in proptest::collection::vec((0u64..24, 0u8..20), 1..60),
+            picks in proptest::collection::vec((any::<u16>(), any::<u16>()), 60),
+        ) {
+            let things: Vec<Chosen> = things.into_iter().map(|(a, b)| Chosen(a, b)).collect();
+            let mut parts: Vec<_> = (0..).zip(&things).map(|(task, thing)| of(task, thing)).collect();
+            for (a, b) in picks {
+                if parts.len() > 1 {
+                    let from = parts.swap_remove(usize::from(a) % parts.len());
+                    let into = usize::from(b) % parts.len();
+                    parts[into].absorb(from);
+                }
+            }
+            prop_assert_eq!(parts.len(), 1);
+            let whole = parts.remove(0);
+            let (kept, others) = model(&things);
+            let held: Vec<_> = whole.entries().map(|(t, h)| (t.clone(), h.tasks.clone())).collect();
+            prop_assert_eq!(held, kept);
+            prop_assert_eq!(&whole.others, &others);
+            prop_assert_eq!(whole.others_count, others.len());
+            prop_assert!(whole.cost <= BUDGET);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Distinct lines of text.
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_idset::IdSet;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::RULE_LINES;
+use super::capped::{Capped, Held, Thing};
+use super::coding::{Reader, Writer, is_merged};
+use crate::fold::shorten_to;
+use crate::{Reply, wire};
+
+/// The longest line kept, in bytes; a longer one is cut and carries the hash of the whole.
+pub const LINE_BYTES_MAX: usize = 4 << 10;
+
+/// Distinct lines with who said them: what `RULE_LINES` makes of texts and values.
+///
+/// Merged payload: `fe 03`, cut, count and set of the others, count of lines, then for each its
+/// text, count, first position and set.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Lines {
+    /// The lines, in the order of the place where they first stand.
+    pub lines: Vec<LineClass>,
+    /// Who said more than there is room for.
+    pub others: IdSet,
+    /// How many lines there was no room for, over all tasks.
+    pub others_count: u64,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineClass {
+    /// The line.
+    pub text: String,
+    /// Who said it.
+    pub tasks: IdSet,
+    /// How often, over all tasks.
+    pub count: u64,
+}
+
+impl Lines {
+    /// Reads a task's own answer or a merged payload of these sources.
+    ///
+    /// # Errors
+    /// A payload that has no lines.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        let capped = read(sources, payload)?;
+        let mut entries: Vec<(&String, &Held)> = capped.entries().map(|(t, h)| (&t.0, h)).collect();
+        entries.sort_by(|a, b| (a.1.at, a.0).cmp(&(b.1.at, b.0)));
+        let class = |(text, held): (&String, &Held)| LineClass {
+            text: text.clone(),
+            tasks: held.tasks.clone(),
+            count: held.count,
+        };
+        Ok(Self {
+            lines: entries.into_iter().map(class).collect(),
+            others: capped.others.clone(),
+            others_count: capped.others_count,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line(String);
+
+impl Thing for Line {
+    fn cost(&self) -> usize {
+        self.0.len()
+    }
+
+    fn hash(&self) -> u64 {
+        xxh3_64(self.0.as_bytes())
+    }
+}
+
+pub(super) struct Rule;
+
+impl Merge for Rule {
+    fn start(&self) -> Acc {
+        Box::new(Capped::<Line>::default())
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let lines = read(sources, payload)?;
+        let acc: &mut Capped<Line> = acc.downcast_mut().expect("made by start");
+        acc.absorb(lines);
+        Ok(())
+    }
+
+    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
+        let acc: Box<Capped<Line>> = acc.downcast().expect("made by start");
+        Bytes::from(acc.within(bytes_max, write))
+    }
+}
+
+fn write(lines: &Capped<Line>, named: bool) -> Vec<u8> {
+    let mut writer = Writer::new(RULE_LINES);
+    lines.write_rest(&mut writer, named);
+    writer.size(lines.entries().len());
+    for (line, held) in lines.entries() {
+        writer.text(&line.0);
+        writer.number(held.count);
+        writer.number(held.at);
+        writer.set(&held.tasks);
+    }
+    writer.out
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<Capped<Line>, Rejected> {
+    if !is_merged(payload) {
+        return own(sources, payload);
+    }
+    let mut reader = Reader::new(RULE_LINES, payload, sources)?;
+    let lines = Capped::read(&mut reader, |reader| {
+        let line = Line(reader.text()?.to_owned());
+        if line.0.len() > LINE_BYTES_MAX {
+            return Err(Rejected("a line beyond its bound"));
+        }
+        let (count, at) = (reader.number()?, reader.number()?);
+        let tasks = reader.set()?;
+        Ok((line, Held { tasks, count, at }))
+    })?;
+    reader.end()?;
+    Ok(lines)
+}
+
+/// The lines that a task answered.
+fn own(sources: &IdSet, payload: &[u8]) -> Result<Capped<Line>, Rejected> {
+    let text = match wire::decode(payload) {
+        Ok(Reply::Text(text)) => text,
+        Ok(Reply::Value(value)) if value.cut.is_none() => value.text,
+        _ => return Err(Rejected("no text")),
+    };
+    let mut lines = Capped::default();
+    for (at, line) in (0..).zip(text.lines()) {
+        let held = Held {
+            tasks: sources.clone(),
+            count: sources.len(),
+            at,
+        };
+        lines.insert(Line(shorten_to(line, LINE_BYTES_MAX)), &held);
+    }
+    Ok(lines)
+}

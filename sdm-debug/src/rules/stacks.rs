@@ -1,0 +1,320 @@
+//! Distinct stacks, and the tree that they make.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::outcome::Outcome;
+use sdm_idset::IdSet;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::RULE_STACK_TREE;
+use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
+use super::coding::{Reader, Writer, is_merged};
+use crate::fold::STACK_FRAMES_MAX;
+use crate::reply::{Reply, StackFrame};
+use crate::wire;
+
+/// The stacks of many tasks as one prefix tree.
+///
+/// On the wire the tree is its distinct stacks, each as what it has beyond the one before: `fe
+/// 01`, helpers, cut, count and set of the others, a table of texts, then the stacks. A node's
+/// set is that of the stacks through it; it is made where the tree is shown.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct StackTree {
+    /// The outermost frames, those of most tasks first.
+    pub roots: Vec<StackNode>,
+    /// Who has a thread without any frame.
+    pub bare: IdSet,
+    /// How many threads are helpers of a runtime, over all tasks.
+    pub helpers: u64,
+    /// Who has stacks that there was no room for.
+    pub others: IdSet,
+    /// How many threads stand in them.
+    pub others_threads: u64,
+}
+
+/// A frame of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StackNode {
+    /// The place.
+    pub frame: StackFrame,
+    /// Who has a thread in it or in what it called.
+    pub tasks: IdSet,
+    /// How many threads that are, over all tasks.
+    pub threads: u64,
+    /// Who has a thread whose innermost frame this is.
+    pub here: IdSet,
+    /// What it called, those of most tasks first.
+    pub children: Vec<StackNode>,
+}
+
+impl StackTree {
+    /// Reads a task's own answer or a merged payload of these sources.
+    ///
+    /// # Errors
+    /// A payload that has no stacks.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload).map(|stacks| stacks.tree())
+    }
+
+    /// The tree of the good answers of a command, however far they were merged; and the tasks
+    /// whose answers had no stacks.
+    #[must_use]
+    pub fn from_outcome(outcome: &Outcome) -> (Self, IdSet) {
+        let mut all = Stacks::default();
+        let mut strangers = IdSet::new();
+        for (sources, payload) in &outcome.ok {
+            match read(sources, payload) {
+                Ok(stacks) => all.absorb(stacks),
+                Err(_) => strangers.union_with(sources),
+            }
+        }
+        all.capped.others.union_with(&outcome.others);
+        (all.tree(), strangers)
+    }
+
+    /// Walks every node, parents first, with its depth from 0.
+    pub fn walk<'a>(&'a self, mut visit: impl FnMut(usize, &'a StackNode)) {
+        let mut open: Vec<(usize, &StackNode)> = self.roots.iter().rev().map(|n| (0, n)).collect();
+        while let Some((depth, node)) = open.pop() {
+            visit(depth, node);
+            open.extend(node.children.iter().rev().map(|n| (depth + 1, n)));
+        }
+    }
+}
+
+/// A stack, outermost frame first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Stack(Vec<StackFrame>);
+
+impl Thing for Stack {
+    fn cost(&self) -> usize {
+        self.0.iter().map(frame_cost).sum()
+    }
+
+    fn hash(&self) -> u64 {
+        xxh3_64(&wire::encode(&self.0))
+    }
+}
+
+fn frame_cost(frame: &StackFrame) -> usize {
+    16 + frame.module.len() + frame.function.len() + frame.file.len()
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+struct Stacks {
+    capped: Capped<Stack>,
+    helpers: u64,
+}
+
+impl Stacks {
+    fn absorb(&mut self, other: Self) {
+        self.helpers = self.helpers.saturating_add(other.helpers);
+        self.capped.absorb(other.capped);
+    }
+
+    fn tree(&self) -> StackTree {
+        let mut stacks = sorted(&self.capped);
+        let mut bare = IdSet::new();
+        if let Some(([], held)) = stacks.first() {
+            bare.clone_from(&held.tasks);
+            stacks.remove(0);
+        }
+        StackTree {
+            roots: nodes(&stacks, 0),
+            bare,
+            helpers: self.helpers,
+            others: self.capped.others.clone(),
+            others_threads: self.capped.others_count,
+        }
+    }
+}
+
+/// The stacks in the order of their frames: those that begin alike stand together.
+fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &Held)> {
+    let mut stacks: Vec<_> = capped.entries().map(|(s, held)| (&s.0[..], held)).collect();
+    stacks.sort_by(|a, b| a.0.cmp(b.0));
+    stacks
+}
+
+/// The nodes at `depth` of sorted stacks that agree on all frames before and have one there.
+fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
+    let mut nodes = Vec::new();
+    for group in stacks.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
+        // The stack that ends here sorts before those that go on.
+        let ends = group.partition_point(|(frames, _)| frames.len() == depth + 1);
+        let (ending, going_on) = group.split_at(ends);
+        let children = self::nodes(going_on, depth + 1);
+        let here = IdSet::union_all(ending.iter().map(|(_, held)| &held.tasks));
+        let below = children.iter().map(|child| &child.tasks);
+        nodes.push(StackNode {
+            frame: group[0].0[depth].clone(),
+            tasks: IdSet::union_all(below.chain([&here])),
+            threads: group
+                .iter()
+                .fold(0, |sum, (_, held)| sum.saturating_add(held.count)),
+            here,
+            children,
+        });
+    }
+    // Equal sizes keep the order of the frames.
+    nodes.sort_by_key(|node: &StackNode| Reverse(node.tasks.len()));
+    nodes
+}
+
+pub(super) struct Rule;
+
+impl Merge for Rule {
+    fn start(&self) -> Acc {
+        Box::new(Stacks::default())
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let stacks = read(sources, payload)?;
+        let acc: &mut Stacks = acc.downcast_mut().expect("made by start");
+        acc.absorb(stacks);
+        Ok(())
+    }
+
+    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
+        let acc: Box<Stacks> = acc.downcast().expect("made by start");
+        let Stacks { capped, helpers } = *acc;
+        Bytes::from(capped.within(bytes_max, |capped, named| write(capped, helpers, named)))
+    }
+}
+
+fn write(stacks: &Capped<Stack>, helpers: u64, named: bool) -> Vec<u8> {
+    let mut writer = Writer::new(RULE_STACK_TREE);
+    writer.number(helpers);
+    let sorted = sorted(stacks);
+    let mut table = Table::default();
+    let mut body = Writer { out: Vec::new() };
+    stacks.write_rest(&mut body, named);
+    body.size(sorted.len());
+    let mut before: &[StackFrame] = &[];
+    for (frames, held) in sorted {
+        let alike = frames.iter().zip(before).take_while(|(a, b)| a == b);
+        let shared = alike.count();
+        body.size(shared);
+        body.size(frames.len() - shared);
+        for frame in &frames[shared..] {
+            for text in [&frame.module, &frame.function, &frame.file] {
+                body.size(table.index(text));
+            }
+            body.number(frame.line.into());
+            body.number(frame.repeat.into());
+        }
+        body.number(held.count);
+        body.set(&held.tasks);
+        before = frames;
+    }
+    writer.size(table.texts.len());
+    for text in table.texts {
+        writer.text(text);
+    }
+    writer.fixed(&body.out);
+    writer.out
+}
+
+/// The distinct texts of a tree, in the order in which they came.
+#[derive(Default)]
+struct Table<'a> {
+    texts: Vec<&'a str>,
+    known: HashMap<&'a str, usize>,
+}
+
+impl<'a> Table<'a> {
+    fn index(&mut self, text: &'a str) -> usize {
+        *self.known.entry(text).or_insert_with(|| {
+            self.texts.push(text);
+            self.texts.len() - 1
+        })
+    }
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
+    if !is_merged(payload) {
+        return own(sources, payload);
+    }
+    let mut reader = Reader::new(RULE_STACK_TREE, payload, sources)?;
+    let helpers = reader.number()?;
+    let mut texts = Vec::new();
+    for _ in 0..reader.count()? {
+        texts.push(reader.text()?);
+    }
+    let mut before: Vec<StackFrame> = Vec::new();
+    let capped = Capped::read(&mut reader, |reader| {
+        let shared = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
+        if shared > before.len() {
+            return Err(Rejected("a stack that shares more than there is"));
+        }
+        before.truncate(shared);
+        let mut cost: usize = before.iter().map(frame_cost).sum();
+        for _ in 0..reader.count()? {
+            let frame = read_frame(reader, &texts)?;
+            cost += frame_cost(&frame);
+            if before.len() >= STACK_FRAMES_MAX || cost > BUDGET_BYTES {
+                return Err(Rejected("a stack beyond its bound"));
+            }
+            before.push(frame);
+        }
+        let count = reader.number()?;
+        let tasks = reader.set()?;
+        let held = Held {
+            tasks,
+            count,
+            at: 0,
+        };
+        Ok((Stack(before.clone()), held))
+    })?;
+    reader.end()?;
+    Ok(Stacks { capped, helpers })
+}
+
+fn read_frame(reader: &mut Reader<'_>, texts: &[&str]) -> Result<StackFrame, Rejected> {
+    let mut text = || {
+        let index = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
+        let text = texts.get(index);
+        text.map(|text| (*text).to_owned())
+            .ok_or(Rejected("a text beyond the table"))
+    };
+    let (module, function, file) = (text()?, text()?, text()?);
+    let mut small =
+        || u32::try_from(reader.number()?).map_err(|_| Rejected("a line beyond 32 bits"));
+    Ok(StackFrame {
+        module,
+        function,
+        file,
+        line: small()?,
+        repeat: small()?,
+    })
+}
+
+/// The stacks that a task answered.
+fn own(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
+    let Ok(Reply::Stacks(task)) = wire::decode(payload) else {
+        return Err(Rejected("no stacks"));
+    };
+    if task
+        .threads
+        .iter()
+        .any(|t| t.frames.len() > STACK_FRAMES_MAX)
+    {
+        return Err(Rejected("a stack beyond its bound"));
+    }
+    let mut stacks = Stacks {
+        helpers: u64::from(task.helpers).saturating_mul(sources.len()),
+        ..Stacks::default()
+    };
+    for thread in task.threads {
+        let held = Held {
+            tasks: sources.clone(),
+            count: u64::from(thread.count).saturating_mul(sources.len()),
+            at: 0,
+        };
+        stacks.capped.insert(Stack(thread.frames), &held);
+    }
+    Ok(stacks)
+}

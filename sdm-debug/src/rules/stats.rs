@@ -1,0 +1,463 @@
+//! Statistics of numbers.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_idset::IdSet;
+
+use super::RULE_STATS;
+use super::coding::{Reader, Writer, is_merged};
+use super::number::{Number, Parsed, parse};
+use crate::{Reply, wire};
+
+/// The most bins of a histogram.
+pub const BINS_MAX: u16 = 4096;
+
+/// Statistics of the numbers that tasks answered.
+///
+/// Merged payload: `fe 02`, counts, the sums (`i128` and `f64`, little-endian), mean and squared
+/// deviations, the extremes with who holds them, who has no number, and the bins.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Stats {
+    /// How many tasks answered a finite number.
+    pub count: u64,
+    /// The sum of the integers among them: exact.
+    pub int_sum: i128,
+    /// The sum of the others, within rounding.
+    pub float_sum: f64,
+    /// The mean of the finite numbers, within rounding.
+    pub mean: f64,
+    /// The sum of their squared deviations from the mean, within rounding.
+    pub squares: f64,
+    /// The smallest finite number.
+    pub min: Option<Extreme>,
+    /// The largest finite number.
+    pub max: Option<Extreme>,
+    /// Who answered `nan`.
+    pub not_a_number: Who,
+    /// Who answered `inf`.
+    pub infinite_up: Who,
+    /// Who answered `-inf`.
+    pub infinite_down: Who,
+    /// The finite numbers by size, where the command gave bins.
+    pub histogram: Option<Histogram>,
+}
+
+/// Some tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// How many.
+    pub count: u64,
+    /// Who; `None` where there was no room to name them.
+    pub tasks: Option<IdSet>,
+}
+
+/// The smallest or largest number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extreme {
+    /// The number.
+    pub value: Number,
+    /// Who holds it.
+    pub who: Who,
+}
+
+/// Bins of equal width over `low..=high`, given by the command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins {
+    /// Where the first begins; finite.
+    pub low: f64,
+    /// Where the last ends; finite and above `low`.
+    pub high: f64,
+    /// How many, 1 to [`BINS_MAX`].
+    pub count: u16,
+}
+
+/// How many numbers fall into each bin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// The bins.
+    pub bins: Bins,
+    /// How many numbers each holds; the last one holds `high` too.
+    pub counts: Vec<u64>,
+    /// How many are below the first.
+    pub below: u64,
+    /// How many are above the last.
+    pub above: u64,
+}
+
+impl Default for Who {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            tasks: Some(IdSet::new()),
+        }
+    }
+}
+
+impl Bins {
+    /// The parameters of the rule: two `f64` and a `u16`, little-endian.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(18);
+        out.extend_from_slice(&self.low.to_le_bytes());
+        out.extend_from_slice(&self.high.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out
+    }
+
+    /// Reads the parameters of the rule.
+    #[must_use]
+    pub fn decode(params: &[u8]) -> Option<Self> {
+        let (low, rest) = params.split_first_chunk()?;
+        let (high, rest) = rest.split_first_chunk()?;
+        let bins = Self {
+            low: f64::from_le_bytes(*low),
+            high: f64::from_le_bytes(*high),
+            count: u16::from_le_bytes(rest.try_into().ok()?),
+        };
+        let ordered = bins.low < bins.high && (bins.high - bins.low).is_finite();
+        (ordered && (1..=BINS_MAX).contains(&bins.count)).then_some(bins)
+    }
+
+    /// Where a bin begins; that of `count` is where the last ends.
+    #[must_use]
+    pub fn edge(&self, index: u16) -> f64 {
+        if index >= self.count {
+            return self.high;
+        }
+        self.low + (self.high - self.low) * f64::from(index) / f64::from(self.count)
+    }
+}
+
+impl Who {
+    fn of(tasks: &IdSet) -> Self {
+        Self {
+            count: tasks.len(),
+            tasks: Some(tasks.clone()),
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        match (&mut self.tasks, &other.tasks) {
+            (Some(tasks), Some(more)) => {
+                tasks.union_with(more);
+                self.count = tasks.len();
+            }
+            (tasks, _) => {
+                *tasks = None;
+                self.count = self.count.saturating_add(other.count);
+            }
+        }
+    }
+}
+
+impl Histogram {
+    fn new(bins: Bins) -> Self {
+        Self {
+            bins,
+            counts: vec![0; bins.count.into()],
+            below: 0,
+            above: 0,
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn insert(&mut self, value: f64, count: u64) {
+        let Bins { low, high, .. } = self.bins;
+        let slot = if value < low {
+            &mut self.below
+        } else if value > high {
+            &mut self.above
+        } else {
+            let share = (value - low) / (high - low) * f64::from(self.bins.count);
+            // Not negative, and a cast saturates.
+            let last = self.counts.len() - 1;
+            &mut self.counts[(share as usize).min(last)]
+        };
+        *slot = slot.saturating_add(count);
+    }
+
+    fn join(&mut self, other: &Self) {
+        let pairs = self.counts.iter_mut().zip(&other.counts);
+        for (mine, theirs) in pairs {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.below = self.below.saturating_add(other.below);
+        self.above = self.above.saturating_add(other.above);
+    }
+}
+
+impl Stats {
+    /// Reads a task's own answer or a merged payload of these sources.
+    ///
+    /// # Errors
+    /// A payload that is no number.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        if is_merged(payload) {
+            return read(sources, payload);
+        }
+        own(sources, payload, None)
+    }
+
+    /// The sum of all finite numbers.
+    #[must_use]
+    pub fn sum(&self) -> f64 {
+        Number::Int(self.int_sum).to_f64() + self.float_sum
+    }
+
+    /// The variance of the finite numbers (over all, not a sample); `None` where there is none.
+    #[must_use]
+    pub fn variance(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.squares / to_f64(self.count))
+    }
+
+    /// Takes in what another gathered.
+    fn join(&mut self, other: &Self) -> Result<(), Rejected> {
+        let (mine, theirs) = (&self.histogram, &other.histogram);
+        if mine.as_ref().map(|h| h.bins) != theirs.as_ref().map(|h| h.bins) {
+            return Err(Rejected("statistics over other bins"));
+        }
+        let sum = self.int_sum.checked_add(other.int_sum);
+        self.int_sum = sum.ok_or(Rejected("a sum beyond 128 bits"))?;
+        self.float_sum += other.float_sum;
+        let count = self.count.saturating_add(other.count);
+        if self.count == 0 {
+            (self.mean, self.squares) = (other.mean, other.squares);
+        } else if other.count > 0 {
+            // The same in either order, to the last bit.
+            let (a, b) = (to_f64(self.count), to_f64(other.count));
+            let apart = self.mean - other.mean;
+            let mean = self.mean * (a / (a + b)) + other.mean * (b / (a + b));
+            self.squares = (self.squares + other.squares) + apart * apart * ((a * b) / (a + b));
+            self.mean = mean;
+        }
+        self.count = count;
+        join_extreme(&mut self.min, other.min.as_ref(), Ordering::Less);
+        join_extreme(&mut self.max, other.max.as_ref(), Ordering::Greater);
+        self.not_a_number.join(&other.not_a_number);
+        self.infinite_up.join(&other.infinite_up);
+        self.infinite_down.join(&other.infinite_down);
+        if let (Some(mine), Some(theirs)) = (&mut self.histogram, &other.histogram) {
+            mine.join(theirs);
+        }
+        Ok(())
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+/// Keeps the number that compares as `wins` against the other; equal ones join.
+fn join_extreme(mine: &mut Option<Extreme>, theirs: Option<&Extreme>, wins: Ordering) {
+    let Some(theirs) = theirs else {
+        return;
+    };
+    match mine {
+        Some(kept) if kept.value == theirs.value => {
+            // 3 and 3.0 are one number with two forms: the integer's is kept, in either order.
+            if let Number::Int(_) = theirs.value {
+                kept.value = theirs.value;
+            }
+            kept.who.join(&theirs.who);
+        }
+        Some(kept) if theirs.value.cmp(&kept.value) != wins => {}
+        _ => *mine = Some(theirs.clone()),
+    }
+}
+
+pub(super) struct Rule {
+    pub(super) bins: Option<Bins>,
+}
+
+impl Merge for Rule {
+    fn start(&self) -> Acc {
+        Box::new(Stats {
+            histogram: self.bins.map(Histogram::new),
+            ..Stats::default()
+        })
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let stats = if is_merged(payload) {
+            read(sources, payload)?
+        } else {
+            own(sources, payload, self.bins)?
+        };
+        let acc: &mut Stats = acc.downcast_mut().expect("made by start");
+        acc.join(&stats)
+    }
+
+    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
+        let stats: Box<Stats> = acc.downcast().expect("made by start");
+        let bytes = write(&stats, true);
+        if bytes.len() <= bytes_max {
+            return Bytes::from(bytes);
+        }
+        Bytes::from(write(&stats, false))
+    }
+}
+
+fn write(stats: &Stats, named: bool) -> Vec<u8> {
+    let mut writer = Writer::new(RULE_STATS);
+    writer.number(stats.count);
+    writer.fixed(&stats.int_sum.to_le_bytes());
+    for float in [stats.float_sum, stats.mean, stats.squares] {
+        writer.fixed(&float.to_le_bytes());
+    }
+    for extreme in [&stats.min, &stats.max] {
+        match extreme.as_ref().map(|e| e.value) {
+            None => writer.number(0),
+            Some(Number::Int(int)) => {
+                writer.number(1);
+                writer.fixed(&int.to_le_bytes());
+            }
+            Some(Number::Float(float)) => {
+                writer.number(2);
+                writer.fixed(&float.to_le_bytes());
+            }
+        }
+        if let Some(extreme) = extreme {
+            write_who(&mut writer, &extreme.who, named);
+        }
+    }
+    for who in [
+        &stats.not_a_number,
+        &stats.infinite_up,
+        &stats.infinite_down,
+    ] {
+        write_who(&mut writer, who, named);
+    }
+    match &stats.histogram {
+        None => writer.size(0),
+        Some(histogram) => {
+            let params = histogram.bins.encode();
+            writer.size(params.len());
+            writer.fixed(&params);
+            let edges = [histogram.below, histogram.above];
+            for count in edges.iter().chain(&histogram.counts) {
+                writer.number(*count);
+            }
+        }
+    }
+    writer.out
+}
+
+fn write_who(writer: &mut Writer, who: &Who, named: bool) {
+    writer.number(who.count);
+    match &who.tasks {
+        Some(tasks) if named || tasks.is_empty() => {
+            writer.number(1);
+            writer.set(tasks);
+        }
+        _ => writer.number(0),
+    }
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<Stats, Rejected> {
+    let mut reader = Reader::new(RULE_STATS, payload, sources)?;
+    let count = reader.number()?;
+    let int_sum = i128::from_le_bytes(reader.fixed()?);
+    let mut floats = [0.0; 3];
+    for float in &mut floats {
+        *float = f64::from_le_bytes(reader.fixed()?);
+    }
+    let [float_sum, mean, squares] = floats;
+    let (min, max) = (read_extreme(&mut reader)?, read_extreme(&mut reader)?);
+    let mut who = || read_who(&mut reader);
+    let (not_a_number, infinite_up, infinite_down) = (who()?, who()?, who()?);
+    let histogram = match reader.count()? {
+        0 => None,
+        18 => {
+            let params: [u8; 18] = reader.fixed()?;
+            let bins = Bins::decode(&params).ok_or(Rejected("bins that are none"))?;
+            let mut histogram = Histogram::new(bins);
+            histogram.below = reader.number()?;
+            histogram.above = reader.number()?;
+            for count in &mut histogram.counts {
+                *count = reader.number()?;
+            }
+            Some(histogram)
+        }
+        _ => return Err(Rejected("bins that are none")),
+    };
+    reader.end()?;
+    Ok(Stats {
+        count,
+        int_sum,
+        float_sum,
+        mean,
+        squares,
+        min,
+        max,
+        not_a_number,
+        infinite_up,
+        infinite_down,
+        histogram,
+    })
+}
+
+fn read_extreme(reader: &mut Reader<'_>) -> Result<Option<Extreme>, Rejected> {
+    let value = match reader.number()? {
+        0 => return Ok(None),
+        1 => Number::Int(i128::from_le_bytes(reader.fixed()?)),
+        2 => Number::Float(f64::from_le_bytes(reader.fixed()?)),
+        _ => return Err(Rejected("a number of an unknown kind")),
+    };
+    if !value.is_valid() {
+        return Err(Rejected("a number beyond its bound"));
+    }
+    let who = read_who(reader)?;
+    Ok(Some(Extreme { value, who }))
+}
+
+fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
+    let count = reader.number()?;
+    let tasks = match reader.number()? {
+        0 => None,
+        1 => Some(reader.set()?),
+        _ => return Err(Rejected("tasks of an unknown kind")),
+    };
+    if tasks.as_ref().is_some_and(|tasks| tasks.len() != count) {
+        return Err(Rejected("a set of another size"));
+    }
+    Ok(Who { count, tasks })
+}
+
+/// The number that each of these tasks answered.
+fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
+    let value = match wire::decode(payload) {
+        Ok(Reply::Value(value)) if value.cut.is_none() => value,
+        _ => return Err(Rejected("no value")),
+    };
+    let mut stats = Stats {
+        histogram: bins.map(Histogram::new),
+        ..Stats::default()
+    };
+    let who = Who::of(sources);
+    match parse(&value.text).ok_or(Rejected("no number"))? {
+        Parsed::NotANumber => stats.not_a_number = who,
+        Parsed::InfiniteUp => stats.infinite_up = who,
+        Parsed::InfiniteDown => stats.infinite_down = who,
+        Parsed::Finite(value) => {
+            let count = sources.len();
+            stats.count = count;
+            match value {
+                Number::Int(int) => stats.int_sum = int.saturating_mul(count.into()),
+                Number::Float(float) => stats.float_sum = float * to_f64(count),
+            }
+            stats.mean = value.to_f64();
+            stats.min = Some(Extreme {
+                value,
+                who: who.clone(),
+            });
+            stats.max = Some(Extreme { value, who });
+            if let Some(histogram) = &mut stats.histogram {
+                histogram.insert(value.to_f64(), count);
+            }
+        }
+    }
+    Ok(stats)
+}
