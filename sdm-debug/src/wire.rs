@@ -1,7 +1,10 @@
 //! The payloads' bytes: postcard, enums only appended to.
 
+use sdm_core::limits::PAYLOAD_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::{Command, Event, Reply};
 
 /// Why a payload could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,17 +25,83 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 /// Reads a command, a reply or an event; all the bytes must be used.
 ///
 /// # Errors
-/// Bytes that are no `T`, or bytes left over.
+/// Bytes that are no `T`, bytes left over, or more than a payload can have.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
     let what = std::any::type_name::<T>()
         .rsplit("::")
         .next()
         .unwrap_or("value");
+    let error = PayloadError {
+        what,
+        len: bytes.len(),
+    };
+    if bytes.len() > PAYLOAD_BYTES_MAX {
+        return Err(error);
+    }
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
-        _ => Err(PayloadError {
-            what,
-            len: bytes.len(),
-        }),
+        _ => Err(error),
+    }
+}
+
+/// Feeds arbitrary bytes to the readers of commands, replies and events: no panic, and what was
+/// read is written and read again alike.
+pub fn fuzz_payload(bytes: &[u8]) {
+    fuzz_as::<Command>(bytes);
+    fuzz_as::<Reply>(bytes);
+    fuzz_as::<Event>(bytes);
+}
+
+fn fuzz_as<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    if let Ok(value) = decode::<T>(bytes) {
+        let again = decode::<T>(&encode(&value));
+        assert_eq!(again.as_ref(), Ok(&value), "written and read again alike");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::reply::Value;
+
+    #[test]
+    fn a_payload_is_read_whole_or_not_at_all() {
+        let value = Value {
+            text: "42".to_owned(),
+            cut: Some((9, 7)),
+        };
+        let reply = Reply::Value(value);
+        let mut bytes = encode(&reply);
+        assert_eq!(bytes, [10, 2, b'4', b'2', 1, 9, 7]);
+        assert_eq!(decode(&bytes), Ok(reply));
+        for end in 0..bytes.len() {
+            let error = decode::<Reply>(&bytes[..end]).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("payload of {end} bytes is no Reply")
+            );
+        }
+        bytes.push(0);
+        assert!(decode::<Reply>(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_payload_beyond_its_bound_is_none() {
+        let text = "x".repeat(PAYLOAD_BYTES_MAX);
+        assert!(decode::<Reply>(&encode(&Reply::Text(text))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken(
+            kind in 0u8..32,
+            rest in proptest::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
+        ) {
+            let mut bytes = vec![kind];
+            bytes.extend(rest);
+            fuzz_payload(&bytes);
+        }
     }
 }

@@ -259,7 +259,18 @@ fn output(text: &str) -> Result<(Delay, String), String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken(
+            text in "([a-z_]{1,12}( [a-z]{1,4})? = [0-9a-z:.>{}% ]{0,12}|\\[[a-z0-9 ,-]{0,9}\\]|.{0,9}\n){0,6}",
+        ) {
+            let _ = Scenario::parse(&text);
+        }
+    }
 
     #[test]
     fn errors_name_the_line_and_what_is_wrong() {

@@ -62,7 +62,10 @@ impl<K: Thing> Default for Capped<K> {
 impl<K: Thing> Capped<K> {
     /// Takes in a thing.
     pub(super) fn insert(&mut self, thing: K, held: &Held) {
-        let hash = thing.hash();
+        self.insert_hashed(thing.hash(), thing, held);
+    }
+
+    fn insert_hashed(&mut self, hash: u64, thing: K, held: &Held) {
         if self.cut.is_some_and(|cut| hash >= cut) {
             return self.cut_off(held);
         }
@@ -91,8 +94,8 @@ impl<K: Thing> Capped<K> {
         }
         self.others.union_with(&other.others);
         self.others_count = self.others_count.saturating_add(other.others_count);
-        for ((_, thing), held) in other.entries {
-            self.insert(thing, &held);
+        for ((hash, thing), held) in other.entries {
+            self.insert_hashed(hash, thing, &held);
         }
     }
 
