@@ -1,4 +1,8 @@
 //! The front-end of SDM as a library: start a session, send commands to sets of tasks, receive
 //! what they answer, merged.
 
+pub mod commands;
+pub mod render;
 pub mod session;
+pub mod shell;
+pub mod view;

@@ -1,0 +1,165 @@
+//! Arguments that several commands share.
+
+use super::cursor::Cursor;
+use super::{BreakRequest, CommandError, SetExpr, UserCommand};
+
+/// The most numbers that one command takes.
+const NUMBERS_MAX: usize = 1024;
+
+/// A single whole number, or `default` where nothing is left.
+pub(super) fn count(
+    rest: &mut Cursor<'_>,
+    command: &str,
+    default: u32,
+) -> Result<u32, CommandError> {
+    if rest.is_empty() {
+        return Ok(default);
+    }
+    let here = *rest;
+    let word = rest.word();
+    let value = word
+        .parse()
+        .map_err(|_| here.error(format!("{command}: expected a number, not `{word}`")))?;
+    rest.finish(command)?;
+    Ok(value)
+}
+
+/// Breakpoint numbers: `1 3-5`; empty where nothing is left.
+pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, CommandError> {
+    let mut numbers = Vec::new();
+    while !rest.is_empty() {
+        let here = *rest;
+        let word = rest.word();
+        let bad = || here.error(format!("bad breakpoint number '{word}'"));
+        let (low, high) = word.split_once('-').unwrap_or((word, word));
+        let low: u32 = low.parse().map_err(|_| bad())?;
+        let high: u32 = high.parse().map_err(|_| bad())?;
+        let span = high.checked_sub(low).ok_or_else(bad)? as usize;
+        if numbers.len() + span >= NUMBERS_MAX {
+            return Err(here.error(format!("{command}: more than {NUMBERS_MAX} numbers")));
+        }
+        numbers.extend(low..=high);
+    }
+    Ok(numbers)
+}
+
+/// `LOCATION [if COND]`.
+pub(super) fn breakpoint(
+    rest: &mut Cursor<'_>,
+    command: &str,
+    (temporary, hardware): (bool, bool),
+) -> Result<UserCommand, CommandError> {
+    if rest.is_empty() {
+        return Err(rest.error(format!(
+            "{command}: expected a place: FILE:LINE, FUNCTION or *ADDRESS"
+        )));
+    }
+    let text = rest.take_rest();
+    let (location, condition) = split_condition(text);
+    if location.is_empty() {
+        return Err(CommandError::new(format!(
+            "{command}: expected a place before `if`"
+        )));
+    }
+    if condition.is_some_and(str::is_empty) {
+        return Err(CommandError::new(format!(
+            "{command}: expected a condition after `if`"
+        )));
+    }
+    Ok(UserCommand::Break(BreakRequest {
+        location: location.to_owned(),
+        condition: condition.map(str::to_owned),
+        temporary,
+        hardware,
+    }))
+}
+
+/// Splits at the first `if` that stands as a word of its own.
+fn split_condition(text: &str) -> (&str, Option<&str>) {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("if") {
+        let at = from + found;
+        let before = text[..at].chars().next_back();
+        let after = text[at + 2..].chars().next();
+        let opens = before.is_none_or(char::is_whitespace);
+        let closes = after.is_none_or(|c| c.is_whitespace() || c == '(');
+        if opens && closes {
+            return (text[..at].trim(), Some(text[at + 2..].trim()));
+        }
+        from = at + 2;
+    }
+    (text, None)
+}
+
+/// `on` or `off`; absent where nothing is left.
+pub(super) fn on_off(rest: &mut Cursor<'_>, command: &str) -> Result<Option<bool>, CommandError> {
+    let here = *rest;
+    let value = match rest.word() {
+        "" => return Ok(None),
+        "on" => true,
+        "off" => false,
+        word => return Err(here.error(format!("{command}: expected on or off, not `{word}`"))),
+    };
+    rest.finish(command)?;
+    Ok(Some(value))
+}
+
+/// `SET TEXT` or `SET --eof`.
+pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
+    if rest.is_empty() {
+        return Err(rest.error("send: expected a set of ranks and a text"));
+    }
+    let at = rest.at();
+    let to = SetExpr::parse(rest.word(), at)?;
+    let eof = rest.take_word("--eof");
+    if eof {
+        rest.finish("send --eof")?;
+    }
+    Ok(UserCommand::Send {
+        to,
+        text: rest.take_rest().to_owned(),
+        eof,
+    })
+}
+
+/// `[SET] [SECONDS]`: a single number is a time, as in `wait 10`.
+pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
+    let mut to = None;
+    let mut ahead = *rest;
+    let (at, first) = (ahead.at(), ahead.word());
+    let alone = ahead.is_empty();
+    if !first.is_empty() && (!alone || first.parse::<u32>().is_err()) {
+        to = Some(SetExpr::parse(first, at)?);
+        *rest = ahead;
+    }
+    let seconds = if rest.is_empty() {
+        None
+    } else {
+        let here = *rest;
+        let value = count(rest, "wait", 0)?;
+        if value == 0 {
+            return Err(here.error("wait: expected a time of 1 second or more"));
+        }
+        Some(value)
+    };
+    Ok(UserCommand::Wait { to, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_begins_at_a_word_of_its_own() {
+        for (text, expect) in [
+            ("main", ("main", None)),
+            ("a.c:3 if x == 1", ("a.c:3", Some("x == 1"))),
+            ("f if(x)", ("f", Some("(x)"))),
+            ("notify", ("notify", None)),
+            ("if_ready", ("if_ready", None)),
+            ("diff.c:2 if y", ("diff.c:2", Some("y"))),
+        ] {
+            assert_eq!(split_condition(text), expect, "{text}");
+        }
+    }
+}

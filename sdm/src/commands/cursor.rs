@@ -1,0 +1,86 @@
+//! A place in a line that is being read.
+
+use super::CommandError;
+
+/// What is left of a line, and where in the line it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    line: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The start of a line.
+    pub(super) fn new(line: &'a str) -> Self {
+        let mut cursor = Self { line, at: 0 };
+        cursor.skip_blanks();
+        cursor
+    }
+
+    /// What is left, without blanks at its ends.
+    pub(super) fn rest(&self) -> &'a str {
+        self.line[self.at..].trim_end()
+    }
+
+    /// Where the rest stands, in bytes from the line's start.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// True where nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// Goes on by some bytes and the blanks behind them.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.line.len());
+        self.skip_blanks();
+    }
+
+    /// Takes what is up to the next blank.
+    pub(super) fn word(&mut self) -> &'a str {
+        let rest = self.rest();
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        self.skip(end);
+        &rest[..end]
+    }
+
+    /// Takes all that is left.
+    pub(super) fn take_rest(&mut self) -> &'a str {
+        let rest = self.rest();
+        self.skip(rest.len());
+        rest
+    }
+
+    /// Takes `word` where it comes next and ends at a blank or the end of the line.
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
+        let mut ahead = *self;
+        let found = ahead.word() == word;
+        if found {
+            *self = ahead;
+        }
+        found
+    }
+
+    /// An error that points here.
+    pub(super) fn error(&self, message: impl Into<String>) -> CommandError {
+        CommandError::at(self.at, message)
+    }
+
+    /// Fails where something is left.
+    pub(super) fn finish(&self, command: &str) -> Result<(), CommandError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        Err(self.error(format!(
+            "{command}: nothing more expected here: `{}`",
+            self.rest()
+        )))
+    }
+
+    fn skip_blanks(&mut self) {
+        let rest = &self.line[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+}

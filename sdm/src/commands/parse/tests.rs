@@ -1,0 +1,164 @@
+use super::*;
+use crate::commands::BreakRequest;
+use UserCommand as C;
+
+fn check(line: &str, expect: UserCommand) {
+    match parse(line) {
+        Ok(parsed) => assert_eq!(parsed.command, expect, "{line}"),
+        Err(error) => panic!("{line}: {error}"),
+    }
+}
+
+fn check_error(line: &str, at: Option<usize>, part: &str) {
+    let error = parse(line).expect_err(line);
+    assert_eq!(error.at, at, "{line}: {error}");
+    assert!(error.message.contains(part), "{line}: {error}");
+}
+
+fn step(kind: StepKind, count: u32, background: bool) -> UserCommand {
+    C::Step {
+        kind,
+        count,
+        background,
+    }
+}
+
+#[test]
+fn gdbs_words_and_abbreviations_are_taken() {
+    for line in ["continue", "c", "cont", "  c  "] {
+        check(line, C::Continue { background: false });
+    }
+    check("c&", C::Continue { background: true });
+    check("continue &", C::Continue { background: true });
+    check("n", step(StepKind::Over, 1, false));
+    check("next 3", step(StepKind::Over, 3, false));
+    check("s 2 &", step(StepKind::Into, 2, true));
+    check("si", step(StepKind::Instruction, 1, false));
+    check("nexti 4&", step(StepKind::InstructionOver, 4, true));
+    check("fin", C::Finish { background: false });
+    check("k", C::Kill);
+    check("q", C::Quit);
+    check("interrupt", C::Interrupt);
+    check("up", C::Frame(FrameSelect::Move(1)));
+    check("down 2", C::Frame(FrameSelect::Move(-2)));
+    check("f", C::Frame(FrameSelect::Current));
+    check("frame 3", C::Frame(FrameSelect::Level(3)));
+    check("thread 2", C::Thread(2));
+}
+
+#[test]
+fn breakpoints_have_places_and_conditions() {
+    let expect = |location: &str, condition: Option<&str>, temporary| {
+        C::Break(BreakRequest {
+            location: location.to_owned(),
+            condition: condition.map(str::to_owned),
+            temporary,
+            hardware: false,
+        })
+    };
+    check("b halo.c:40", expect("halo.c:40", None, false));
+    check(
+        "break exchange if rank == 3",
+        expect("exchange", Some("rank == 3"), false),
+    );
+    check("tb main", expect("main", None, true));
+    check("delete 1 3-5", C::Delete(vec![1, 3, 4, 5]));
+    check("d", C::Delete(vec![]));
+    check(
+        "disable 2",
+        C::Enable {
+            numbers: vec![2],
+            enabled: false,
+        },
+    );
+    check("i b", C::Breakpoints);
+    check("set breakpoint pending on", C::SetPending(true));
+}
+
+#[test]
+fn looking_is_parsed() {
+    let print = |format: Option<&str>, expression: &str| C::Print {
+        format: format.map(str::to_owned),
+        expression: expression.to_owned(),
+    };
+    check("print x + 1", print(None, "x + 1"));
+    check("p/x mask", print(Some("x"), "mask"));
+    check("p*ptr", print(None, "*ptr"));
+    check("p (int)x", print(None, "(int)x"));
+    check("call f(2)", print(None, "f(2)"));
+    check("set var x = 3", C::SetVariable("x = 3".to_owned()));
+    check("set variable y=4", C::SetVariable("y=4".to_owned()));
+    check("info locals", C::Locals);
+    check("i lo", C::Locals);
+    check("info args", C::Arguments);
+    check("info th", C::Threads);
+    let bt = |limit, full| C::Backtrace { limit, full };
+    check("bt", bt(0, false));
+    check("where 5", bt(5, false));
+    check("bt --full", bt(0, true));
+    check("stacks --full", C::Stacks { full: true });
+    check("ranks", C::Ranks);
+}
+
+#[test]
+fn the_rest_of_gdb_is_passed_on() {
+    for (line, expect) in [
+        ("gdb info line 3", "info line 3"),
+        ("info registers rip", "info registers rip"),
+        ("x/4xw p", "x/4xw p"),
+        ("l 40", "list 40"),
+        ("ptype struct cell", "ptype struct cell"),
+        ("set print pretty on", "set print pretty on"),
+        ("bt full", "backtrace full"),
+        ("bt -3", "backtrace -3"),
+        ("info locals x", "info locals x"),
+    ] {
+        check(line, C::Gdb(expect.to_owned()));
+    }
+}
+
+#[test]
+fn the_new_words_are_parsed() {
+    let set = |text: &str, at| SetExpr::parse(text, at).unwrap();
+    check("focus 0-3", C::Focus(Some(set("0-3", 6))));
+    check("focus", C::Focus(None));
+    let send = |text: &str, eof| C::Send {
+        to: set("2", 5),
+        text: text.to_owned(),
+        eof,
+    };
+    check("send 2 hello  world", send("hello  world", false));
+    check("send 2", send("", false));
+    check("send 2 --eof", send("", true));
+    check("output off", C::Output(Some(false)));
+    let wait = |to: Option<SetExpr>, seconds| C::Wait { to, seconds };
+    check("wait", wait(None, None));
+    check("wait 10", wait(None, Some(10)));
+    check("wait 0-3", wait(Some(set("0-3", 5)), None));
+    check("wait 3 10", wait(Some(set("3", 5)), Some(10)));
+    let parsed = parse("[0-3,7] print x").unwrap();
+    assert_eq!(parsed.to, Some(set("0-3,7", 1)));
+    check("# a comment", C::Nothing { comment: true });
+    check("", C::Nothing { comment: false });
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    check_error("[0-3 print x", Some(0), "expected `]`");
+    check_error("[0-3]", Some(5), "expected a command");
+    check_error("[] print x", Some(1), "expected a set");
+    check_error("frob", Some(0), "Undefined command: \"frob\"");
+    check_error("[0] de 1", Some(4), "Ambiguous command");
+    check_error("next x", Some(5), "expected how often");
+    check_error("next 0", Some(5), "1 or more");
+    check_error("c 3", Some(2), "takes no argument");
+    check_error("print", Some(5), "expected an expression");
+    check_error("break", Some(5), "expected a place");
+    check_error("break if x", None, "a place before");
+    check_error("delete x", Some(7), "bad breakpoint number 'x'");
+    check_error("thread 0", Some(7), "from 1");
+    check_error("ranks now", Some(6), "nothing more expected");
+    check_error("wait 0", Some(5), "1 second or more");
+    check_error("output maybe", Some(7), "on or off");
+    check_error("run", None, "started by `sdm run`");
+}

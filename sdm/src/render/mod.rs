@@ -1,0 +1,20 @@
+//! Text for a person: one block per distinct answer, biggest class first.
+
+mod answer;
+mod escape;
+mod event;
+mod label;
+mod place;
+mod stacks;
+mod style;
+mod table;
+mod text;
+mod values;
+
+pub use label::{Names, set_text};
+pub use stacks::StackTree;
+pub use style::Style;
+pub use text::{Screen, TextView};
+
+#[cfg(test)]
+pub(crate) use text::recorder::Recorder;

@@ -1,0 +1,100 @@
+//! Colour and width.
+
+/// How text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// With colours.
+    pub colour: bool,
+    /// Characters in a line; absent where lines may have any length.
+    pub width: Option<usize>,
+}
+
+impl Style {
+    /// No colour, no width: for files and pipes.
+    pub const PLAIN: Style = Style {
+        colour: false,
+        width: None,
+    };
+
+    /// Who something is about.
+    pub(super) fn label(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// Something that went wrong.
+    pub(super) fn bad(&self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    /// Something that stands out.
+    pub(super) fn odd(&self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// Something of less weight.
+    pub(super) fn faint(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// How long a set may be before it is folded.
+    pub(super) fn set_width(&self) -> usize {
+        (self.width.unwrap_or(120) * 2 / 5).clamp(16, 80)
+    }
+
+    /// Breaks a line that is too long at blanks, later parts indented; words longer than a line
+    /// are cut into several.
+    pub(super) fn wrap(&self, line: &str, indent: usize) -> String {
+        let Some(width) = self.width.filter(|width| *width > indent + 8) else {
+            return line.to_owned();
+        };
+        if line.chars().count() <= width {
+            return line.to_owned();
+        }
+        let mut lines = Vec::new();
+        let mut rest: Vec<char> = line.chars().collect();
+        let mut room = width;
+        while rest.len() > room {
+            let lead = rest.iter().take_while(|c| **c == ' ').count();
+            let blank = rest[..=room].iter().rposition(|c| *c == ' ');
+            let end = blank.filter(|at| *at > lead + room / 3).unwrap_or(room);
+            let tail = rest.split_off(end);
+            lines.push(rest.into_iter().collect::<String>());
+            let skip = tail.iter().take_while(|c| **c == ' ').count();
+            rest = tail[skip..].to_vec();
+            room = width - indent;
+        }
+        lines.push(rest.into_iter().collect());
+        lines.join(&format!("\n{}", " ".repeat(indent)))
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_at_blanks_and_nothing_is_lost() {
+        let style = Style {
+            colour: false,
+            width: Some(20),
+        };
+        let line = "ranks 0-3 (4): {a = 1, b = 2, c = 3}";
+        assert_eq!(
+            style.wrap(line, 4),
+            "ranks 0-3 (4): {a =\n    1, b = 2, c = 3}"
+        );
+        let long = "x".repeat(50);
+        let wrapped = style.wrap(&long, 2);
+        assert!(wrapped.lines().all(|line| line.len() <= 20), "{wrapped}");
+        assert_eq!(wrapped.replace("\n  ", ""), long);
+        assert_eq!(Style::PLAIN.wrap(&long, 2), long);
+    }
+}

@@ -1,0 +1,73 @@
+//! Tables: `ranks` and `info breakpoints`.
+
+use super::escape::printable;
+use super::event;
+use super::text::Page;
+use crate::view::{BreakRow, Happening, RankRow};
+
+/// Who is in which state, and where.
+pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let state = match row.health {
+                Some(health) => format!("{} ({health})", row.state.name()),
+                None => row.state.name().to_owned(),
+            };
+            let place = row.last.as_ref().map(place).unwrap_or_default();
+            (page.label(&row.tasks), state, place)
+        })
+        .collect();
+    let who = cells.iter().map(|(who, ..)| who.len()).max().unwrap_or(0);
+    let state = cells.iter().map(|(_, state, _)| state.len()).max();
+    let state = state.unwrap_or(0);
+    let line = |(set, word, place): &(String, String, String)| {
+        let text = format!("{set:<who$}  {word:<state$}  {place}");
+        page.style.wrap(text.trim_end(), who + state + 4)
+    };
+    cells.iter().map(line).collect()
+}
+
+fn place(last: &Happening) -> String {
+    match last {
+        Happening::Exited { code: 0, .. } => String::new(),
+        other => event::sentence(other).line,
+    }
+}
+
+/// The breakpoints, as gdb lists them, and on whom.
+pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["No breakpoints.".to_owned()];
+    }
+    let mut lines = vec!["Num  Disp Enb On / What".to_owned()];
+    for row in rows {
+        let disposal = if row.temporary { "del" } else { "keep" };
+        let enabled = if row.enabled { 'y' } else { 'n' };
+        let places = if row.places.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", event::places(&row.places))
+        };
+        let location = printable(row.location.as_bytes());
+        let who = page.label(&row.tasks);
+        let text = format!(
+            "{:<4} {disposal:<4} {enabled:<3} {who}: {location}{places}",
+            row.number
+        );
+        lines.push(page.style.wrap(&text, 14));
+        if let Some(condition) = &row.condition {
+            let condition = printable(condition.as_bytes());
+            lines.push(format!("\tstop only if {condition}"));
+        }
+        if !row.pending.is_empty() {
+            let who = page.label(&row.pending);
+            lines.push(format!("\tpending on {who}"));
+        }
+        if row.hits > 0 {
+            let times = if row.hits == 1 { "time" } else { "times" };
+            lines.push(format!("\tbreakpoint already hit {} {times}", row.hits));
+        }
+    }
+    lines
+}

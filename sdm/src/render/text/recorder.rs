@@ -1,0 +1,41 @@
+//! A screen for tests.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Screen, Style};
+
+/// A screen that remembers; the line at the bottom is written as `~ text`.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    pub(crate) text: Rc<RefCell<String>>,
+    pub(crate) width: Option<usize>,
+}
+
+impl Recorder {
+    pub(crate) fn new(width: usize) -> Self {
+        Self {
+            text: Rc::default(),
+            width: Some(width),
+        }
+    }
+}
+
+impl Screen for Recorder {
+    fn write(&mut self, text: &str) {
+        self.text.borrow_mut().push_str(text);
+    }
+
+    fn status(&mut self, line: Option<&str>) {
+        if let Some(line) = line {
+            self.text.borrow_mut().push_str(&format!("~ {line}\n"));
+        }
+    }
+
+    fn style(&self) -> Style {
+        Style {
+            colour: false,
+            width: self.width,
+        }
+    }
+}

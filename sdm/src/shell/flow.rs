@@ -1,0 +1,240 @@
+//! Whole sessions: start, lines, end; and the one that only shows stacks.
+
+use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
+use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_idset::IdSet;
+
+use super::input::{Control, LineSource, ScriptLine, script_lines};
+use super::wait::{Goal, Waited};
+use super::{Over, Shell, Verdict};
+use crate::session::Debug;
+use crate::view::Item;
+
+/// How deep files may name files.
+const SOURCE_DEPTH_MAX: u32 = 16;
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The exit code of `sdm`.
+    pub code: u8,
+    /// What becomes of the tasks.
+    pub policy: EndPolicy,
+    /// Why, where it was not asked for.
+    pub reason: Option<String>,
+}
+
+/// What `sdm stacks` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StacksCode {
+    /// All are in the same place.
+    Agree = 0,
+    /// Some differ.
+    Differ = 1,
+    /// Not all could be looked at.
+    Error = 2,
+}
+
+impl<D: Debug> Shell<D> {
+    /// Starts the program on all tasks and brings it to `main`; false where that failed.
+    pub fn start(&mut self, spec: StartSpec) -> bool {
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let program = std::iter::once(&spec.program).chain(&spec.args);
+        let item = Item::Start {
+            session: self.debug.id().to_string(),
+            tasks: self.debug.tasks().clone(),
+            program: program.map(text).collect(),
+        };
+        self.show(&item);
+        let all = self.debug.tasks().clone();
+        let held = spec.stop == StopAt::Main;
+        let id = self.send("start", &all, &Command::Start(spec));
+        let goal = if held {
+            Goal::Held(id)
+        } else {
+            Goal::Started(id)
+        };
+        let waited = self.wait_for(&goal, "start", None);
+        self.finish_start(id, waited)
+    }
+
+    fn finish_start(&mut self, id: sdm_core::CommandId, waited: Waited) -> bool {
+        self.show_held();
+        if waited == Waited::Over {
+            return false;
+        }
+        if let Some(open) = self.open.find(id)
+            && !open.complete
+        {
+            open.unattended = true;
+            return waited == Waited::Reached;
+        }
+        let Some(open) = self.conclude(id) else {
+            return false;
+        };
+        !open.has_failed()
+    }
+
+    /// Carries out lines until there are none left or the session is over. A script ends at its
+    /// first line that fails.
+    pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
+        while self.over.is_none() {
+            source.request(&self.prompt());
+            let line = match self.next_line() {
+                Some(Control::Line(line)) => line,
+                Some(Control::Eof) => break,
+                _ => continue,
+            };
+            let verdict = self.carry_out_line(&line);
+            if verdict != Verdict::Done && !self.options.interactive && self.over.is_none() {
+                return self.ending_of_failure(verdict, &line);
+            }
+        }
+        self.show_held();
+        self.show_gone();
+        self.ending()
+    }
+
+    fn carry_out_line(&mut self, line: &ScriptLine) -> Verdict {
+        let text = line.text.trim();
+        if self.options.echo && !line.origin.is_empty() && !text.is_empty() {
+            let line = text.to_owned();
+            self.show(&Item::Echo { line });
+        }
+        // In a script an empty line is nothing: only a person repeats by it.
+        if !line.origin.is_empty() && text.is_empty() {
+            return Verdict::Done;
+        }
+        self.execute(&line.text)
+    }
+
+    fn ending_of_failure(&mut self, verdict: Verdict, line: &ScriptLine) -> Ending {
+        self.show_gone();
+        let (code, what) = match verdict {
+            Verdict::GivenUp => (130, "given up"),
+            _ => (123, "failed"),
+        };
+        let reason = format!("`{}` {what} ({})", line.text.trim(), line.origin);
+        Ending {
+            code,
+            policy: EndPolicy::KillStarted,
+            reason: Some(reason),
+        }
+    }
+
+    fn ending(&self) -> Ending {
+        let (code, policy, reason) = match &self.over {
+            None => (0, EndPolicy::KillStarted, None),
+            Some(Over::Quit(policy)) => (0, *policy, None),
+            Some(Over::Ended(why)) => (122, EndPolicy::KillStarted, Some(why.clone())),
+            Some(Over::Terminated(signal)) => {
+                let reason = format!("signal {signal}");
+                (128 + signal, EndPolicy::KillStarted, Some(reason))
+            }
+            Some(Over::Unread) => (1, EndPolicy::KillStarted, None),
+        };
+        Ending {
+            code,
+            policy,
+            reason,
+        }
+    }
+
+    /// How a session ends whose start failed.
+    #[must_use]
+    pub fn failed_start(&self) -> Ending {
+        match &self.over {
+            Some(Over::Terminated(_) | Over::Quit(_)) => self.ending(),
+            Some(Over::Ended(why)) => Ending {
+                code: 124,
+                policy: EndPolicy::KillStarted,
+                reason: Some(why.clone()),
+            },
+            _ => Ending {
+                code: 124,
+                policy: EndPolicy::KillStarted,
+                reason: Some("the program could not be started".to_owned()),
+            },
+        }
+    }
+
+    /// `source FILE`.
+    pub(super) fn source(&mut self, file: &str) -> Verdict {
+        if self.source_depth == SOURCE_DEPTH_MAX {
+            return self.complain(format!("{file}: files name files too deep"), "");
+        }
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => return self.complain(format!("{file}: {error}"), ""),
+        };
+        self.source_depth += 1;
+        let mut verdict = Verdict::Done;
+        for line in script_lines(file, &text) {
+            verdict = self.carry_out_line(&line);
+            if self.over.is_some() {
+                break;
+            }
+            if verdict != Verdict::Done {
+                let said = format!("{}: `{}` failed", line.origin, line.text.trim());
+                self.complain(said, "");
+                break;
+            }
+        }
+        self.source_depth -= 1;
+        verdict
+    }
+
+    /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
+    pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
+        let all = self.debug.tasks().clone();
+        let item = Item::Start {
+            session: self.debug.id().to_string(),
+            tasks: all.clone(),
+            program: Vec::new(),
+        };
+        self.show(&item);
+        let (verdict, open) = self.ask_quietly("attach", &all, &Command::Attach(spec));
+        let mut code = if verdict == Verdict::Done {
+            StacksCode::Agree
+        } else {
+            StacksCode::Error
+        };
+        let attached = match open {
+            Some(open) => {
+                let attached = open.done();
+                self.show_unless_all_well(open);
+                attached
+            }
+            None => IdSet::new(),
+        };
+        if attached.is_empty() || self.over.is_some() {
+            return StacksCode::Error;
+        }
+        let (verdict, open) = self.ask_quietly("stacks", &attached, &Command::Stacks { full });
+        if verdict != Verdict::Done {
+            code = StacksCode::Error;
+        }
+        if let Some(open) = open {
+            let stacks = open.gathered.ok.iter();
+            let classes = stacks.filter(|(_, reply)| matches!(reply, Reply::Stacks(_)));
+            if classes.count() > 1 && code == StacksCode::Agree {
+                code = StacksCode::Differ;
+            }
+            self.show(&Item::Answer(open.gathered));
+        }
+        let (verdict, open) = self.ask_quietly("detach", &attached, &Command::Detach);
+        if verdict != Verdict::Done {
+            code = StacksCode::Error;
+        }
+        if let Some(open) = open {
+            self.show_unless_all_well(open);
+        }
+        code
+    }
+
+    fn show_unless_all_well(&mut self, open: super::open::Open) {
+        if open.has_failed() {
+            self.show(&Item::Answer(open.gathered));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Things that happen to many tasks, gathered so that equal ones are said once.
+
+use std::collections::VecDeque;
+
+use sdm_idset::IdSet;
+
+/// How far back an equal block is looked for.
+const LOOK_BACK_MAX: usize = 256;
+
+/// Blocks in order; what happened to one task keeps its order.
+#[derive(Debug)]
+pub(super) struct Merged<T> {
+    blocks: VecDeque<(IdSet, T)>,
+}
+
+impl<T: PartialEq> Merged<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            blocks: VecDeque::new(),
+        }
+    }
+
+    /// Adds what happened to some tasks. They join an equal block only where no block behind it
+    /// (or that block itself) holds one of them.
+    pub(super) fn push(&mut self, tasks: IdSet, what: T) {
+        for (known, equal) in self.blocks.iter_mut().rev().take(LOOK_BACK_MAX) {
+            if !known.is_disjoint(&tasks) {
+                break;
+            }
+            if *equal == what {
+                known.union_with(&tasks);
+                return;
+            }
+        }
+        self.blocks.push_back((tasks, what));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Takes all: biggest first where no task is in two of them, else in order.
+    pub(super) fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
+        let mut blocks = self.take();
+        let mut seen = IdSet::new();
+        let once = blocks.iter().all(|(tasks, _)| {
+            let new = seen.is_disjoint(tasks);
+            seen.union_with(tasks);
+            new
+        });
+        if once {
+            blocks.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        }
+        blocks
+    }
+
+    /// Takes all, in order.
+    pub(super) fn take(&mut self) -> Vec<(IdSet, T)> {
+        std::mem::take(&mut self.blocks).into()
+    }
+}
+
+/// Adds `tasks` to the entry that is equal to `what`, or makes one.
+pub(super) fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
+    match entries.iter_mut().find(|(_, known)| *known == what) {
+        Some((set, _)) => set.union_with(tasks),
+        None => entries.push((tasks.clone(), what)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pushed: &[(&str, char)], expect: &str) {
+        let mut merged = Merged::new();
+        for (set, what) in pushed {
+            merged.push(set.parse().unwrap(), *what);
+        }
+        let text: Vec<_> = merged
+            .take_biggest_first()
+            .iter()
+            .map(|(set, what)| format!("{set}:{what}"))
+            .collect();
+        assert_eq!(text.join(" "), expect);
+    }
+
+    #[test]
+    fn equal_things_join_unless_a_task_would_be_overtaken() {
+        check(&[("0", 'a'), ("1", 'a')], "0-1:a");
+        check(&[("0", 'a'), ("0", 'b'), ("1", 'a')], "0-1:a 0:b");
+        check(&[("0", 'a'), ("0", 'b'), ("0", 'a')], "0:a 0:b 0:a");
+        check(&[("0", 'a'), ("0-1", 'b'), ("1", 'a')], "0:a 0-1:b 1:a");
+        check(&[("0", 'a'), ("1-3", 'b')], "1-3:b 0:a");
+    }
+}

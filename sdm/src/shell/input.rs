@@ -1,0 +1,74 @@
+//! Where lines come from.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+
+/// What reaches a shell from outside the session. Who sends one wakes the session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Control {
+    /// The line that was asked for.
+    Line(ScriptLine),
+    /// There are no more lines.
+    Eof,
+    /// The line was cleared: nothing to do.
+    Cleared,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Suspend,
+    /// A signal wants `sdm` to end: its number.
+    Terminate(u8),
+}
+
+/// A line, and where it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptLine {
+    /// The line.
+    pub text: String,
+    /// `halo.sdm:3`, `-c 2`; empty for lines typed by a person.
+    pub origin: String,
+}
+
+/// Gives one line after another, each when it is asked for.
+pub trait LineSource {
+    /// Asks for the next line: it comes as a [`Control`].
+    fn request(&mut self, prompt: &str);
+}
+
+/// The lines of files and of the command line.
+pub struct Script {
+    lines: VecDeque<ScriptLine>,
+    to: Sender<Control>,
+}
+
+impl Script {
+    /// A script that sends its lines to a shell's controls.
+    pub fn new(lines: Vec<ScriptLine>, to: Sender<Control>) -> Self {
+        Self {
+            lines: lines.into(),
+            to,
+        }
+    }
+}
+
+impl LineSource for Script {
+    fn request(&mut self, _prompt: &str) {
+        let control = match self.lines.pop_front() {
+            Some(line) => Control::Line(line),
+            None => Control::Eof,
+        };
+        // The shell that listens has asked: it is there, or the session is over.
+        let _ = self.to.send(control);
+    }
+}
+
+/// The lines of a text.
+pub(super) fn script_lines(name: &str, text: &str) -> Vec<ScriptLine> {
+    let numbered = text.lines().zip(1..);
+    numbered
+        .map(|(line, number): (&str, u32)| ScriptLine {
+            text: line.to_owned(),
+            origin: format!("{name}:{number}"),
+        })
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! What stands between a person's lines and a session.
+//!
+//! A [`Shell`] carries out one command at a time over a [`Debug`], waits for what it must wait
+//! for, and says what comes of it to a [`View`]. It starts no thread and looks at no clock but
+//! the one it is given; lines and signals reach it as [`Control`]s.
+
+mod breaks;
+mod events;
+mod feed;
+mod flow;
+mod gather;
+mod input;
+mod looks;
+mod notices;
+mod open;
+mod output;
+mod points;
+mod run;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+pub use flow::{Ending, StacksCode};
+pub use input::{Control, LineSource, Script, ScriptLine};
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::{Command, EndPolicy, TaskState};
+use sdm_idset::IdSet;
+
+use crate::commands::UserCommand;
+use crate::session::{Debug, SendOptions};
+use crate::view::{Item, Problem, View};
+use breaks::Breaks;
+use notices::Notices;
+use open::{Open, OpenCommands};
+use output::Output;
+use tasks::TaskTable;
+
+/// How long a question is given unless said otherwise.
+pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a shell behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A person sits at a prompt: commands may fail, and `quit` asks.
+    pub interactive: bool,
+    /// Commands are shown before they are carried out.
+    pub echo: bool,
+    /// How long a question is given.
+    pub query_timeout: Duration,
+    /// Whose standard input is fed by `send`.
+    pub stdin_tasks: IdSet,
+    /// The tasks were attached to, not started.
+    pub attached: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interactive: false,
+            echo: true,
+            query_timeout: QUERY_TIMEOUT,
+            stdin_tasks: IdSet::new(),
+            attached: false,
+        }
+    }
+}
+
+/// Carries out commands.
+pub struct Shell<D> {
+    debug: D,
+    view: Box<dyn View>,
+    clock: Box<dyn Fn() -> Instant>,
+    began: Instant,
+    controls: Receiver<Control>,
+    lines: VecDeque<Control>,
+    options: Options,
+    focus: IdSet,
+    tasks: TaskTable,
+    breaks: Breaks,
+    output: Output,
+    notices: Notices,
+    open: OpenCommands,
+    phases: Vec<(IdSet, Phase)>,
+    last: Option<(String, UserCommand)>,
+    stdin: Vec<(IdSet, u64)>,
+    asking: bool,
+    source_depth: u32,
+    over: Option<Over>,
+}
+
+/// Why nothing more can be done.
+#[derive(Clone, Debug, PartialEq)]
+enum Over {
+    /// It was asked for.
+    Quit(EndPolicy),
+    /// The session is gone.
+    Ended(String),
+    /// A signal wants `sdm` to end: its number.
+    Terminated(u8),
+    /// Nobody reads what is shown.
+    Unread,
+}
+
+/// What became of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was done.
+    Done,
+    /// It failed on some task, or was no command.
+    Failed,
+    /// A person gave up waiting for it.
+    GivenUp,
+}
+
+impl<D: Debug> Shell<D> {
+    /// A shell over a session; `clock` is what it takes the time from.
+    pub fn new(
+        debug: D,
+        view: Box<dyn View>,
+        controls: Receiver<Control>,
+        options: Options,
+        clock: Box<dyn Fn() -> Instant>,
+    ) -> Self {
+        let tasks = debug.tasks().clone();
+        Self {
+            began: clock(),
+            debug,
+            view,
+            clock,
+            controls,
+            lines: VecDeque::new(),
+            options,
+            tasks: TaskTable::new(&tasks),
+            focus: tasks,
+            breaks: Breaks::default(),
+            output: Output::new(),
+            notices: Notices::default(),
+            open: OpenCommands::default(),
+            phases: Vec::new(),
+            last: None,
+            stdin: Vec::new(),
+            asking: false,
+            source_depth: 0,
+            over: None,
+        }
+    }
+
+    /// Gives the session back.
+    pub fn into_debug(self) -> D {
+        self.debug
+    }
+
+    /// Shows that the session is over.
+    pub fn show_end(&mut self, code: u8, reason: Option<String>) {
+        self.view.status(None);
+        self.show(&Item::End { code, reason });
+    }
+
+    fn now(&self) -> Instant {
+        (self.clock)()
+    }
+
+    fn show(&mut self, item: &Item) {
+        let at = self.now().saturating_duration_since(self.began);
+        self.view.show(at, item);
+        if self.view.is_gone() && self.over.is_none() {
+            self.over = Some(Over::Unread);
+        }
+    }
+
+    fn complain(&mut self, message: impl Into<String>, hint: &str) -> Verdict {
+        self.show(&Item::Error(Problem {
+            message: message.into(),
+            hint: hint.to_owned(),
+            ..Problem::default()
+        }));
+        Verdict::Failed
+    }
+
+    /// Sends a command and keeps it open.
+    fn send(&mut self, said: &str, to: &IdSet, command: &Command) -> CommandId {
+        let run = command.is_run_control();
+        let options = SendOptions {
+            timeout: (!run).then_some(self.options.query_timeout),
+            ..SendOptions::default()
+        };
+        let mut open = Open::new(said, to);
+        open.run = run;
+        if run {
+            let starts = matches!(command, Command::Start(_));
+            let still = |state: &TaskState| starts || *state == TaskState::Stopped;
+            let moved = self.tasks.in_state(still).intersection(to);
+            open.before = self.tasks.rows_of(&moved);
+            let state = if starts {
+                TaskState::Starting
+            } else {
+                TaskState::Running
+            };
+            self.tasks.set(&moved, state, None);
+        }
+        let id = self.debug.send(to, command, &options);
+        self.open.insert(id, open);
+        id
+    }
+
+    /// What is said at the prompt: focus and states.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        if self.asking {
+            let tasks = self.tasks.live();
+            let noun = if tasks.len() == 1 { "task" } else { "tasks" };
+            return format!("kill {} {noun} started here? (y/n/detach) ", tasks.len());
+        }
+        let who = if self.focus == *self.debug.tasks() {
+            format!("all {}", self.focus.len())
+        } else {
+            crate::render::set_text(&self.focus, 24)
+        };
+        format!("[{who}: {}] (sdm) ", self.tasks.summary(&self.focus))
+    }
+}

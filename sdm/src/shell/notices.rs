@@ -1,0 +1,108 @@
+//! What happens to tasks, held back for a moment so that equal things are said once.
+
+use std::time::{Duration, Instant};
+
+use sdm_idset::IdSet;
+
+use super::gather::{Merged, join};
+use crate::view::{Happening, Item};
+
+/// Something is shown once nothing more has come for this long...
+const QUIET: Duration = Duration::from_millis(300);
+/// ...or once it has been held back for this long.
+const HELD_MAX: Duration = Duration::from_secs(1);
+/// How long lost tasks and the end of the launcher wait for each other.
+const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
+
+/// What is held back.
+#[derive(Debug)]
+pub(super) struct Notices {
+    happened: Merged<Happening>,
+    first: Option<Instant>,
+    newest: Option<Instant>,
+    lost: Vec<(IdSet, String)>,
+    launcher: Option<(String, Vec<String>)>,
+    gone_since: Option<Instant>,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self {
+            happened: Merged::new(),
+            first: None,
+            newest: None,
+            lost: Vec::new(),
+            launcher: None,
+            gone_since: None,
+        }
+    }
+}
+
+impl Notices {
+    /// Something happened to tasks.
+    pub(super) fn push(&mut self, now: Instant, tasks: &IdSet, what: Happening) {
+        self.first.get_or_insert(now);
+        self.newest = Some(now);
+        self.happened.push(tasks.clone(), what);
+    }
+
+    /// Tasks are lost.
+    pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, why: String) {
+        self.gone_since.get_or_insert(now);
+        join(&mut self.lost, tasks, why);
+    }
+
+    /// The launcher has ended.
+    pub(super) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
+        self.gone_since.get_or_insert(now);
+        self.launcher = Some((status, words));
+    }
+
+    /// When [`Notices::take_due`] has something.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let quiet = self.newest.map(|newest| newest + QUIET);
+        let held = self.first.map(|first| first + HELD_MAX);
+        let gone = self.gone_since.map(|since| since + LAUNCHER_WINDOW);
+        quiet.into_iter().chain(held).chain(gone).min()
+    }
+
+    /// What has been held back for long enough.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+        let past = |since: Option<Instant>, window| since.is_some_and(|at| now >= at + window);
+        let mut items = Vec::new();
+        if past(self.newest, QUIET) || past(self.first, HELD_MAX) {
+            items.extend(self.take_happened());
+        }
+        if past(self.gone_since, LAUNCHER_WINDOW) {
+            items.extend(self.take_gone());
+        }
+        items
+    }
+
+    /// All that happened to tasks.
+    pub(super) fn take_happened(&mut self) -> Vec<Item> {
+        self.first = None;
+        self.newest = None;
+        let happened = self.happened.take_biggest_first().into_iter();
+        happened
+            .map(|(tasks, what)| Item::Happened { tasks, what })
+            .collect()
+    }
+
+    /// Who and what is gone. Tasks lost with their launcher are one event, not many.
+    pub(super) fn take_gone(&mut self) -> Vec<Item> {
+        self.gone_since = None;
+        let lost = std::mem::take(&mut self.lost);
+        match self.launcher.take() {
+            Some((status, last_words)) => vec![Item::LauncherEnded {
+                status,
+                last_words,
+                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)),
+            }],
+            None => lost
+                .into_iter()
+                .map(|(tasks, why)| Item::Lost { tasks, why })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! One line is carried out.
+
+use std::time::Duration;
+
+use sdm_debug::{Command, EndPolicy};
+use sdm_idset::IdSet;
+
+use super::wait::{Goal, Waited};
+use super::{Over, Shell, Verdict, looks};
+use crate::commands::{self, CommandError, SetExpr, UserCommand as C};
+use crate::session::Debug;
+use crate::view::{Happening, Item, Problem};
+
+/// How long interrupted tasks are given to say where they stopped.
+const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
+
+/// To whom a line goes, and how it was written.
+pub(super) struct Said<'a> {
+    pub(super) line: &'a str,
+    /// Those in front of the command, or those in focus.
+    pub(super) to: IdSet,
+    /// True where they stood in front of the command.
+    pub(super) named: bool,
+}
+
+impl<D: Debug> Shell<D> {
+    /// Carries out one line.
+    pub fn execute(&mut self, line: &str) -> Verdict {
+        if self.asking {
+            return self.answer_quit(line.trim());
+        }
+        let parsed = match commands::parse(line) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.refuse(line, &error),
+        };
+        if parsed.command == (C::Nothing { comment: false }) {
+            return match self.last.clone() {
+                Some((last, command)) if command.repeats() => self.execute(&last),
+                _ => Verdict::Done,
+            };
+        }
+        let to = match &parsed.to {
+            None => Ok(self.focus.clone()),
+            Some(set) => commands::resolve(set, self.debug.tasks()),
+        };
+        let to = match to {
+            Ok(to) => to,
+            Err(error) => return self.refuse(line, &error),
+        };
+        let said = Said {
+            line: line.trim(),
+            to,
+            named: parsed.to.is_some(),
+        };
+        if !matches!(parsed.command, C::Nothing { .. }) {
+            self.last = Some((line.to_owned(), parsed.command.clone()));
+        }
+        let verdict = self.carry_out(&said, parsed.command);
+        self.show_held();
+        verdict
+    }
+
+    fn carry_out(&mut self, said: &Said<'_>, command: C) -> Verdict {
+        match command {
+            C::Nothing { .. } => Verdict::Done,
+            C::Break(asked) => self.insert_breakpoint(said, asked),
+            C::Delete(numbers) => self.delete_breakpoints(said, &numbers),
+            C::Enable { numbers, enabled } => self.enable_breakpoints(said, &numbers, enabled),
+            C::Breakpoints => self.show_breakpoints(),
+            C::SetPending(on) => {
+                self.breaks.pending = on;
+                Verdict::Done
+            }
+            C::Continue { background } => self.run(said, &Command::Continue, background),
+            C::Finish { background } => self.run(said, &Command::Finish, background),
+            C::Step {
+                kind,
+                count,
+                background,
+            } => self.run(said, &Command::Step { kind, count }, background),
+            C::Interrupt => self.interrupt(said),
+            C::Kill => self.end_tasks(said, &Command::Kill),
+            C::Detach => self.end_tasks(said, &Command::Detach),
+            C::Quit => self.quit(),
+            C::Focus(set) => self.set_focus(said, set.as_ref()),
+            C::Ranks => self.show_ranks(said),
+            C::Send { to, text, eof } => self.send_input(said, &to, &text, eof),
+            C::Output(on) => self.switch_output(on),
+            C::Wait { to, seconds } => self.wait_command(said, to.as_ref(), seconds),
+            C::Source(file) => self.source(&file),
+            C::Help(word) => match commands::help(word.as_deref()) {
+                Ok(text) => {
+                    self.show(&Item::Text(text));
+                    Verdict::Done
+                }
+                Err(error) => self.complain(error.message, ""),
+            },
+            other => match looks::question(other) {
+                Some(command) => self.ask(said.line, &said.to, &command).0,
+                None => Verdict::Done,
+            },
+        }
+    }
+
+    /// Shows why a line is no command.
+    pub(super) fn refuse(&mut self, line: &str, error: &CommandError) -> Verdict {
+        self.show(&Item::Error(Problem {
+            message: error.message.clone(),
+            line: error.at.map(|_| line.to_owned()),
+            at: error.at,
+            hint: String::new(),
+        }));
+        Verdict::Failed
+    }
+
+    /// Lets tasks run and, unless told otherwise, waits for the end of the run.
+    fn run(&mut self, said: &Said<'_>, command: &Command, background: bool) -> Verdict {
+        let id = self.send(said.line, &said.to, command);
+        if background {
+            if let Some(open) = self.open.find(id) {
+                open.unattended = true;
+            }
+            return Verdict::Done;
+        }
+        let waited = self.wait_for(&Goal::Run(id), said.line, None);
+        if let Some(verdict) = self.not_reached(waited) {
+            if let Some(open) = self.open.find(id) {
+                open.unattended = true;
+            }
+            return verdict;
+        }
+        let stopped = self.open.get(id).map(|open| open.stopped.clone());
+        let ended = self.ended_among(&stopped.unwrap_or_default());
+        self.settle(&ended);
+        self.show_held();
+        self.verdict_of(id)
+    }
+
+    /// What it means that waiting did not come to its end.
+    fn not_reached(&mut self, waited: Waited) -> Option<Verdict> {
+        match waited {
+            Waited::Reached | Waited::TimedOut => None,
+            Waited::GivenUp => {
+                self.show_held();
+                Some(Verdict::GivenUp)
+            }
+            Waited::Over => {
+                self.show_held();
+                Some(Verdict::Failed)
+            }
+        }
+    }
+
+    /// Shows what came of a command that is over, and whether that is a failure.
+    fn verdict_of(&mut self, id: sdm_core::CommandId) -> Verdict {
+        match self.conclude(id) {
+            Some(open) if open.has_failed() => Verdict::Failed,
+            _ => Verdict::Done,
+        }
+    }
+
+    /// Asks a question, waits for the answers and shows them; gives who answered.
+    pub(super) fn ask(&mut self, said: &str, to: &IdSet, command: &Command) -> (Verdict, IdSet) {
+        let (verdict, open) = self.ask_quietly(said, to, command);
+        let Some(open) = open else {
+            return (verdict, IdSet::new());
+        };
+        self.show(&Item::Answer(open.gathered.clone()));
+        (verdict, open.done())
+    }
+
+    /// The same without showing the answers.
+    pub(super) fn ask_quietly(
+        &mut self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+    ) -> (Verdict, Option<super::open::Open>) {
+        let id = self.send(said, to, command);
+        let waited = self.wait_for(&Goal::Answered(id), said, None);
+        let Some(mut open) = self.open.remove(id) else {
+            return (Verdict::Failed, None);
+        };
+        match waited {
+            Waited::Reached => {}
+            Waited::TimedOut => open.give_up("the tree gave no answer"),
+            Waited::GivenUp => open.give_up("given up"),
+            Waited::Over => open.give_up("the session is over"),
+        }
+        let verdict = match (waited, open.has_failed()) {
+            (Waited::GivenUp, _) => Verdict::GivenUp,
+            (_, true) => Verdict::Failed,
+            (_, false) => Verdict::Done,
+        };
+        (verdict, Some(open))
+    }
+
+    fn interrupt(&mut self, said: &Said<'_>) -> Verdict {
+        let running = self.tasks.running().intersection(&said.to);
+        let to = if said.named || running.is_empty() {
+            said.to.clone()
+        } else {
+            running
+        };
+        let (verdict, done) = self.ask(said.line, &to, &Command::Interrupt);
+        let until = Some(self.now() + INTERRUPT_WAIT);
+        let waited = self.wait_for(&Goal::Still(done), said.line, until);
+        self.settle(&IdSet::new());
+        self.not_reached(waited).unwrap_or(verdict)
+    }
+
+    /// `kill` and `detach`.
+    fn end_tasks(&mut self, said: &Said<'_>, command: &Command) -> Verdict {
+        let live = self.tasks.live().intersection(&said.to);
+        let to = if said.named || live.is_empty() {
+            said.to.clone()
+        } else {
+            live
+        };
+        let (verdict, open) = self.ask_quietly(said.line, &to, command);
+        let Some(open) = open else {
+            return verdict;
+        };
+        let done = open.plainly_done();
+        let killed = *command == Command::Kill;
+        let what = if killed {
+            Happening::Signalled("SIGKILL".to_owned())
+        } else {
+            Happening::Detached
+        };
+        let known = self.tasks.in_state(|state| !state.is_live());
+        self.happened(&done.difference(&known), what, false);
+        if killed {
+            self.settle(&done);
+        }
+        self.show_held();
+        self.show(&Item::Answer(open.gathered));
+        verdict
+    }
+
+    fn quit(&mut self) -> Verdict {
+        let live = self.tasks.live();
+        if self.options.interactive && !self.options.attached && !live.is_empty() {
+            self.asking = true;
+        } else {
+            self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
+        }
+        Verdict::Done
+    }
+
+    fn answer_quit(&mut self, answer: &str) -> Verdict {
+        self.asking = false;
+        let policy = match answer.to_ascii_lowercase().as_str() {
+            "y" | "yes" => EndPolicy::KillStarted,
+            "d" | "detach" => EndPolicy::Detach,
+            _ => {
+                self.show(&Item::Notice("not ended".to_owned()));
+                return Verdict::Done;
+            }
+        };
+        self.over.get_or_insert(Over::Quit(policy));
+        Verdict::Done
+    }
+
+    fn set_focus(&mut self, said: &Said<'_>, set: Option<&SetExpr>) -> Verdict {
+        if let Some(set) = set {
+            match commands::resolve(set, self.debug.tasks()) {
+                Ok(focus) => self.focus = focus,
+                Err(error) => return self.refuse(said.line, &error),
+            }
+            return Verdict::Done;
+        }
+        let text = crate::render::set_text(&self.focus, 60);
+        self.show(&Item::Notice(format!(
+            "focus: {text} ({})",
+            self.focus.len()
+        )));
+        Verdict::Done
+    }
+
+    fn show_ranks(&mut self, said: &Said<'_>) -> Verdict {
+        self.show_held();
+        let rows = self.tasks.rank_rows(&said.to);
+        self.show(&Item::Ranks(rows));
+        Verdict::Done
+    }
+
+    fn switch_output(&mut self, on: Option<bool>) -> Verdict {
+        match on {
+            Some(on) => {
+                self.show_held();
+                self.output.on = on;
+            }
+            None => {
+                let word = if self.output.on { "on" } else { "off" };
+                self.show(&Item::Notice(format!("output is {word}")));
+            }
+        }
+        Verdict::Done
+    }
+
+    fn wait_command(
+        &mut self,
+        said: &Said<'_>,
+        set: Option<&SetExpr>,
+        seconds: Option<u32>,
+    ) -> Verdict {
+        let to = match set.map(|set| commands::resolve(set, self.debug.tasks())) {
+            None => said.to.clone(),
+            Some(Ok(to)) => to,
+            Some(Err(error)) => return self.refuse(said.line, &error),
+        };
+        let until = seconds.map(|s| self.now() + Duration::from_secs(s.into()));
+        let waited = self.wait_for(&Goal::Still(to.clone()), said.line, until);
+        if let Some(verdict) = self.not_reached(waited) {
+            return verdict;
+        }
+        let ended = self.ended_among(&to);
+        if waited == Waited::Reached {
+            self.settle(&ended);
+        }
+        self.show_held();
+        let running = to.intersection(&self.tasks.running());
+        if !running.is_empty() {
+            let text = crate::render::set_text(&running, 60);
+            self.show(&Item::Notice(format!(
+                "still running: {text} ({})",
+                running.len()
+            )));
+        }
+        Verdict::Done
+    }
+}

@@ -1,0 +1,5 @@
+//! A shell over a scripted session: what it sends, what it shows, when it waits.
+
+mod fake;
+mod golden;
+mod waiting;

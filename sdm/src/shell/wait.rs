@@ -1,0 +1,218 @@
+//! Waiting for commands, and what Ctrl-C and Ctrl-Z mean meanwhile.
+
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::{Command, TaskState};
+use sdm_idset::IdSet;
+
+use super::{Control, Over, Shell};
+use crate::render::set_text;
+use crate::session::Debug;
+
+/// What goes on is shown after this long.
+const STATUS_AFTER: Duration = Duration::from_secs(1);
+/// Who is slowest is named after this long.
+const SLOWEST_AFTER: Duration = Duration::from_secs(10);
+/// What a question is given beyond its own time-out before the shell goes on without the tree.
+const TREE_GRACE: Duration = Duration::from_secs(15);
+
+/// What is waited for.
+#[derive(Clone, Debug)]
+pub(super) enum Goal {
+    /// A question is answered.
+    Answered(CommandId),
+    /// Every task that was let run has stopped or ended.
+    Run(CommandId),
+    /// The tasks are held at `main`.
+    Held(CommandId),
+    /// The tasks are on their way.
+    Started(CommandId),
+    /// None of these runs.
+    Still(IdSet),
+}
+
+/// How waiting came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// It has come.
+    Reached,
+    /// The time is over.
+    TimedOut,
+    /// A person wants the prompt back.
+    GivenUp,
+    /// The session is over.
+    Over,
+}
+
+impl<D: Debug> Shell<D> {
+    /// Waits; `said` is what the person said.
+    pub(super) fn wait_for(&mut self, goal: &Goal, said: &str, until: Option<Instant>) -> Waited {
+        let began = self.now();
+        let until = match goal {
+            Goal::Answered(_) => Some(began + self.options.query_timeout + TREE_GRACE),
+            _ => until,
+        };
+        let mut interrupted = false;
+        let mut shown = began;
+        let waited = loop {
+            match self.take_control() {
+                Some(Control::Interrupt) if !interrupted => {
+                    interrupted = true;
+                    self.interrupt_goal(goal);
+                }
+                Some(Control::Interrupt | Control::Suspend) => break Waited::GivenUp,
+                _ => {}
+            }
+            if self.is_reached(goal) {
+                break Waited::Reached;
+            }
+            if self.over.is_some() {
+                break Waited::Over;
+            }
+            let now = self.now();
+            if until.is_some_and(|until| now >= until) {
+                break Waited::TimedOut;
+            }
+            if now >= shown + STATUS_AFTER {
+                shown = now;
+                let line = self.status_line(goal, said, now - began);
+                self.view.status(Some(&line));
+            }
+            let next = (shown + STATUS_AFTER).min(until.unwrap_or(shown + STATUS_AFTER));
+            self.pump(Some(next));
+        };
+        self.view.status(None);
+        waited
+    }
+
+    /// The next thing from outside; lines and what follows them wait until they are asked for.
+    fn take_control(&mut self) -> Option<Control> {
+        loop {
+            match self.controls.try_recv().ok()? {
+                control @ (Control::Interrupt | Control::Suspend) => return Some(control),
+                Control::Terminate(signal) => {
+                    self.over.get_or_insert(Over::Terminated(signal));
+                }
+                line => self.lines.push_back(line),
+            }
+        }
+    }
+
+    /// The next line; absent where there is none to come.
+    pub(super) fn next_line(&mut self) -> Option<Control> {
+        loop {
+            // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own.
+            let _ = self.take_control();
+            if self.over.is_some() {
+                return None;
+            }
+            if let Some(line) = self.lines.pop_front() {
+                return Some(line);
+            }
+            self.pump(None);
+        }
+    }
+
+    fn is_reached(&self, goal: &Goal) -> bool {
+        match goal {
+            Goal::Answered(id) | Goal::Run(id) | Goal::Held(id) => {
+                self.open.get(*id).is_none_or(|o| o.complete)
+            }
+            Goal::Started(id) => {
+                let Some(open) = self.open.get(*id).filter(|open| !open.complete) else {
+                    return true;
+                };
+                let running = self.phase(Phase::Running);
+                open.left.difference(&running).is_empty()
+            }
+            Goal::Still(tasks) => tasks.is_disjoint(&self.tasks.running()),
+        }
+    }
+
+    /// Ctrl-C: a question is given up; tasks that run are stopped.
+    fn interrupt_goal(&mut self, goal: &Goal) {
+        let tasks = match goal {
+            Goal::Answered(id) => return self.debug.cancel(*id),
+            Goal::Run(id) | Goal::Held(id) | Goal::Started(id) => match self.open.get(*id) {
+                Some(open) => open.left.clone(),
+                None => return,
+            },
+            Goal::Still(tasks) => tasks.intersection(&self.tasks.running()),
+        };
+        if tasks.is_empty() {
+            return;
+        }
+        let id = self.send("interrupt", &tasks, &Command::Interrupt);
+        if let Some(open) = self.open.find(id) {
+            open.unattended = true;
+        }
+    }
+
+    /// Who has come to a phase of the start.
+    fn phase(&self, phase: Phase) -> IdSet {
+        let reached = self.phases.iter().filter(|(_, known)| *known >= phase);
+        IdSet::union_all(reached.map(|(tasks, _)| tasks))
+    }
+
+    fn status_line(&self, goal: &Goal, said: &str, took: Duration) -> String {
+        let seconds = took.as_secs();
+        let of = |id: &CommandId| {
+            let open = self.open.get(*id);
+            open.map_or_else(Default::default, |open| {
+                (open.gathered.to.clone(), open.left.clone())
+            })
+        };
+        match goal {
+            Goal::Answered(id) => {
+                let (to, left) = of(id);
+                let done = to.len() - left.len();
+                format!(
+                    "{said}: {done}/{} answered, waiting for {} ({seconds} s); ^C gives it up",
+                    to.len(),
+                    set_text(&left, 24)
+                )
+            }
+            Goal::Run(id) => {
+                let (to, left) = of(id);
+                running_line(said, &to, &left, seconds)
+            }
+            Goal::Still(to) => {
+                let left = to.intersection(&self.tasks.running());
+                running_line(said, to, &left, seconds)
+            }
+            Goal::Held(id) | Goal::Started(id) => {
+                let (to, left) = of(id);
+                let all = to.len();
+                let symbols = self.phase(Phase::Symbols);
+                let symbols = symbols.union(&to.difference(&left));
+                let mut line = format!(
+                    "start: symbols {}/{all}, at main {}/{all} ({seconds} s)",
+                    symbols.len(),
+                    all - left.len()
+                );
+                if took >= SLOWEST_AFTER {
+                    line.push_str(&format!(", slowest: {}", set_text(&left, 24)));
+                }
+                line
+            }
+        }
+    }
+
+    /// The tasks among these that have ended.
+    pub(super) fn ended_among(&self, tasks: &IdSet) -> IdSet {
+        let gone =
+            |state: &TaskState| matches!(state, TaskState::Exited(_) | TaskState::Signalled(_));
+        self.tasks.in_state(gone).intersection(tasks)
+    }
+}
+
+fn running_line(said: &str, to: &IdSet, left: &IdSet, seconds: u64) -> String {
+    format!(
+        "{said}: {}/{} stopped, running: {} ({seconds} s); ^C stops them, ^Z gives the prompt back",
+        to.len() - left.len(),
+        to.len(),
+        set_text(left, 24)
+    )
+}
