@@ -5,6 +5,7 @@ pub mod aggregate;
 pub mod announce;
 pub mod codec;
 pub mod config;
+pub mod dialer;
 pub mod frame;
 pub mod ids;
 pub mod limits;
@@ -14,6 +15,7 @@ pub mod node;
 pub mod outcome;
 pub mod secure;
 pub mod topology;
+pub mod transport;
 
 pub use aggregate::Merge;
 pub use config::Config;

@@ -1,0 +1,156 @@
+//! What carries bytes between members: sockets behind one trait, and a network in memory.
+//!
+//! Events say that something became possible, once: after [`TransportEvent::Readable`] call
+//! [`Transport::recv`] until `WouldBlock`, and after a `WouldBlock` of [`Transport::send`] wait for
+//! [`TransportEvent::Writable`]. An event may be one too many, never one too few.
+
+mod address;
+pub mod mem;
+#[cfg(feature = "net")]
+pub mod tcp;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use address::{AddressError, ConnectionString};
+
+/// Names one connection of a transport; never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnId(pub u64);
+
+/// A file descriptor of someone else that a transport watches.
+pub type ForeignFd = i32;
+
+/// What happened on a transport.
+#[derive(Debug)]
+pub enum TransportEvent {
+    /// Somebody connected to us.
+    Accepted {
+        /// The new connection.
+        conn: ConnId,
+        /// From where, for a person.
+        peer: String,
+    },
+    /// A connection of ours stands; bytes can be sent.
+    Connected(ConnId),
+    /// A connection of ours did not come about; its id is void.
+    ConnectFailed {
+        /// Which.
+        conn: ConnId,
+        /// Why.
+        error: io::Error,
+    },
+    /// Bytes have come, or the end of them, or an error.
+    Readable(ConnId),
+    /// Bytes can be sent again.
+    Writable(ConnId),
+    /// A watched descriptor can be read or written.
+    Ready {
+        /// Which.
+        fd: ForeignFd,
+    },
+    /// A [`Waker`] was used.
+    Woken,
+}
+
+/// Carries bytes between members.
+pub trait Transport {
+    /// Listens at `at`; where its port is taken, at the first free one of the `port_tries` from it
+    /// on. Port 0 is any free one. Gives the address that was bound.
+    ///
+    /// # Errors
+    /// No port was free, or the address is not ours.
+    fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString>;
+
+    /// Ends all listening; connections stay.
+    fn stop_listening(&mut self);
+
+    /// Begins to connect to a numeric address. How it came out is always told by an event, a
+    /// failure at once too.
+    fn connect(&mut self, to: &ConnectionString) -> ConnId;
+
+    /// Sends the front of `bytes`; gives how many.
+    ///
+    /// # Errors
+    /// `WouldBlock` where none can be sent now; otherwise the connection is broken.
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Receives into `buf`; gives how many bytes, 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// `WouldBlock` where none are there; otherwise the connection is broken.
+    fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
+
+    /// Ends a connection, or the attempt to make one. What was sent still arrives. No event
+    /// of it comes after that.
+    fn close(&mut self, conn: ConnId);
+
+    /// Waits until something happens, at most `timeout` (`None`: forever), and appends what did.
+    /// It may return without any event.
+    ///
+    /// # Errors
+    /// The system's means of waiting failed; the transport is of no use any more.
+    fn poll(
+        &mut self,
+        timeout: Option<Duration>,
+        events: &mut Vec<TransportEvent>,
+    ) -> io::Result<()>;
+
+    /// A handle by which another thread ends the waiting.
+    fn waker(&self) -> Waker;
+}
+
+/// Ends the waiting of a transport, from any thread; wakes before the next poll add up to one.
+#[derive(Clone)]
+pub struct Waker {
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Waker {
+    fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        let wake = Arc::new(wake);
+        Self { wake }
+    }
+
+    /// Makes the transport report [`TransportEvent::Woken`].
+    pub fn wake(&self) {
+        (self.wake)();
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+/// Tries `bind` at `at` and at the ports above it while they are taken.
+fn listen_upwards<T>(
+    at: &ConnectionString,
+    port_tries: u16,
+    mut bind: impl FnMut(&ConnectionString) -> io::Result<T>,
+) -> io::Result<T> {
+    let first = at.port();
+    let last = match first {
+        0 => 0,
+        _ => first.saturating_add(port_tries.max(1) - 1),
+    };
+    for port in first..=last {
+        match bind(&at.with_port(port)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            result => return result.map_err(|error| annotate(error, at)),
+        }
+    }
+    let what = format!("listen at {at}: all ports up to {last} are in use");
+    Err(io::Error::new(io::ErrorKind::AddrInUse, what))
+}
+
+fn annotate(error: io::Error, at: &ConnectionString) -> io::Error {
+    io::Error::new(error.kind(), format!("listen at {at}: {error}"))
+}
+
+fn no_such_connection() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the connection is closed")
+}

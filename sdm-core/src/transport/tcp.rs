@@ -1,0 +1,373 @@
+//! TCP: one event loop per process, edge-triggered, without any polling interval.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{
+    ConnId, ConnectionString, ForeignFd, Transport, TransportEvent, Waker, listen_upwards,
+    no_such_connection,
+};
+
+/// Connections that the kernel may hold for us before we accept them.
+const BACKLOG: i32 = 1024;
+/// How many events one poll takes from the kernel.
+const EVENTS_MAX: usize = 1024;
+/// How many connections one poll accepts from one listener before others get their turn.
+const ACCEPTS_MAX: usize = 256;
+/// How long no connection is accepted after the process ran out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The lowest two bits of a token say what it names, the others which.
+const WAKER: usize = 0;
+const LISTENER: usize = 1;
+const CONNECTION: usize = 2;
+const FOREIGN: usize = 3;
+
+/// Sockets, foreign descriptors and wakers in one event loop.
+pub struct TcpTransport {
+    poll: Poll,
+    waker: Arc<mio::Waker>,
+    kernel_events: Events,
+    listeners: Vec<TcpListener>,
+    connections: HashMap<ConnId, Connection>,
+    next_conn: u64,
+    /// Events that came about outside of a poll.
+    queued: Vec<TransportEvent>,
+    /// When to accept again: after a pause, or because some were left over.
+    accept_at: Option<Instant>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// True until a connection of ours stands.
+    connecting: bool,
+}
+
+impl TcpTransport {
+    /// An event loop without anything in it.
+    ///
+    /// # Errors
+    /// The system has no descriptors left.
+    pub fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(mio::Waker::new(poll.registry(), Token(WAKER))?);
+        Ok(Self {
+            poll,
+            waker,
+            kernel_events: Events::with_capacity(EVENTS_MAX),
+            listeners: Vec::new(),
+            connections: HashMap::new(),
+            next_conn: 0,
+            queued: Vec::new(),
+            accept_at: None,
+        })
+    }
+
+    /// Watches a descriptor of someone else, or changes what is watched of it: reports
+    /// [`TransportEvent::Ready`] once each time it becomes readable or writable, or its other end
+    /// closes. The owner reads or writes until `WouldBlock`, and forgets it before closing it.
+    ///
+    /// # Errors
+    /// The system cannot watch it (a regular file), or neither direction was asked for.
+    pub fn watch(&mut self, fd: ForeignFd, readable: bool, writable: bool) -> io::Result<()> {
+        let interest = match (readable, writable) {
+            (true, true) => Interest::READABLE | Interest::WRITABLE,
+            (true, false) => Interest::READABLE,
+            (false, true) => Interest::WRITABLE,
+            (false, false) => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let number = usize::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let token = token(number, FOREIGN);
+        let registry = self.poll.registry();
+        match registry.register(&mut SourceFd(&fd), token, interest) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                registry.reregister(&mut SourceFd(&fd), token, interest)
+            }
+            result => result,
+        }
+    }
+
+    /// Ends the watching of a descriptor; one that is not watched is no error.
+    pub fn forget(&mut self, fd: ForeignFd) {
+        // It fails only where there is nothing to forget.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
+    }
+
+    fn begin_connect(&mut self, conn: ConnId, to: &ConnectionString) -> io::Result<()> {
+        let addr = to.socket_addr().ok_or_else(|| {
+            let what = "a host name must be resolved before";
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        })?;
+        let stream = TcpStream::connect(addr)?;
+        self.add(conn, stream, true)
+    }
+
+    fn add(&mut self, conn: ConnId, mut stream: TcpStream, connecting: bool) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        registry.register(&mut stream, token(index(conn), CONNECTION), interest)?;
+        let connection = Connection { stream, connecting };
+        self.connections.insert(conn, connection);
+        Ok(())
+    }
+
+    fn fresh_conn(&mut self) -> ConnId {
+        self.next_conn += 1;
+        ConnId(self.next_conn)
+    }
+
+    fn accept_all(&mut self, events: &mut Vec<TransportEvent>) {
+        self.accept_at = None;
+        for index in 0..self.listeners.len() {
+            for accepted in 0.. {
+                if accepted == ACCEPTS_MAX {
+                    self.accept_at = Some(Instant::now());
+                    break;
+                }
+                match self.listeners[index].accept() {
+                    Ok((stream, peer)) => self.accepted(stream, peer, events),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if is_of_the_caller(&error) => {}
+                    // Out of descriptors or memory: the callers wait in the kernel meanwhile.
+                    Err(_) => {
+                        self.accept_at = Some(Instant::now() + ACCEPT_PAUSE);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn accepted(&mut self, stream: TcpStream, peer: SocketAddr, events: &mut Vec<TransportEvent>) {
+        let conn = self.fresh_conn();
+        // A caller that is gone already is none.
+        if self.add(conn, stream, false).is_ok() {
+            let peer = peer.to_string();
+            events.push(TransportEvent::Accepted { conn, peer });
+        }
+    }
+
+    fn take_kernel_event(&mut self, event: &Event, events: &mut Vec<TransportEvent>) {
+        let number = event.token().0 >> 2;
+        match event.token().0 & 3 {
+            WAKER => events.push(TransportEvent::Woken),
+            LISTENER => self.accept_at = Some(Instant::now()),
+            FOREIGN => {
+                let fd = ForeignFd::try_from(number).expect("made from one");
+                events.push(TransportEvent::Ready { fd });
+            }
+            _ => self.take_connection_event(ConnId(number as u64), event, events),
+        }
+    }
+
+    fn take_connection_event(
+        &mut self,
+        conn: ConnId,
+        event: &Event,
+        events: &mut Vec<TransportEvent>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&conn) else {
+            return;
+        };
+        if connection.connecting {
+            match connection.outcome() {
+                Ok(false) => return,
+                Ok(true) => {
+                    connection.connecting = false;
+                    events.push(TransportEvent::Connected(conn));
+                }
+                Err(error) => {
+                    self.close(conn);
+                    events.push(TransportEvent::ConnectFailed { conn, error });
+                    return;
+                }
+            }
+        } else if event.is_writable() {
+            events.push(TransportEvent::Writable(conn));
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            events.push(TransportEvent::Readable(conn));
+        }
+    }
+
+    fn connection(&mut self, conn: ConnId) -> io::Result<&mut TcpStream> {
+        let connection = self.connections.get_mut(&conn);
+        connection
+            .map(|connection| &mut connection.stream)
+            .ok_or_else(no_such_connection)
+    }
+}
+
+impl Connection {
+    /// Whether the connection stands now.
+    fn outcome(&self) -> io::Result<bool> {
+        if let Some(error) = self.stream.take_error()? {
+            return Err(error);
+        }
+        match self.stream.peer_addr() {
+            // In the ephemeral range a socket can meet itself where nobody listens.
+            Ok(peer) if self.stream.local_addr().is_ok_and(|own| own == peer) => {
+                Err(io::ErrorKind::ConnectionRefused.into())
+            }
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Transport for TcpTransport {
+    fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
+        let mut listener = listen_upwards(at, port_tries, bind)?;
+        let bound = listener.local_addr()?;
+        let token = token(self.listeners.len(), LISTENER);
+        let registry = self.poll.registry();
+        registry.register(&mut listener, token, Interest::READABLE)?;
+        self.listeners.push(listener);
+        Ok(at.with_port(bound.port()))
+    }
+
+    fn stop_listening(&mut self) {
+        for listener in &mut self.listeners {
+            // It fails only where there is nothing to end.
+            let _ = self.poll.registry().deregister(listener);
+        }
+        self.listeners.clear();
+        self.accept_at = None;
+    }
+
+    fn connect(&mut self, to: &ConnectionString) -> ConnId {
+        let conn = self.fresh_conn();
+        if let Err(error) = self.begin_connect(conn, to) {
+            let failed = TransportEvent::ConnectFailed { conn, error };
+            self.queued.push(failed);
+        }
+        conn
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize> {
+        let stream = self.connection(conn)?;
+        retry(|| stream.write(bytes))
+    }
+
+    fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize> {
+        let stream = self.connection(conn)?;
+        retry(|| stream.read(buf))
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if let Some(mut connection) = self.connections.remove(&conn) {
+            // Dropping it would do too; this keeps mio's own books right.
+            let _ = self.poll.registry().deregister(&mut connection.stream);
+            // There is a free descriptor again.
+            self.accept_at = self.accept_at.map(|_| Instant::now());
+        }
+        self.queued.retain(
+            |event| !matches!(event, TransportEvent::ConnectFailed { conn: c, .. } if *c == conn),
+        );
+    }
+
+    fn poll(
+        &mut self,
+        timeout: Option<Duration>,
+        events: &mut Vec<TransportEvent>,
+    ) -> io::Result<()> {
+        let pause = self
+            .accept_at
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = if self.queued.is_empty() {
+            [timeout, pause].into_iter().flatten().min()
+        } else {
+            Some(Duration::ZERO)
+        };
+        events.append(&mut self.queued);
+        match self.poll.poll(&mut self.kernel_events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            result => result?,
+        }
+        let kernel_events = std::mem::replace(&mut self.kernel_events, Events::with_capacity(0));
+        for event in &kernel_events {
+            self.take_kernel_event(event, events);
+        }
+        self.kernel_events = kernel_events;
+        if self.accept_at.is_some_and(|at| at <= Instant::now()) {
+            self.accept_all(events);
+        }
+        Ok(())
+    }
+
+    fn waker(&self) -> Waker {
+        let waker = Arc::clone(&self.waker);
+        // It fails only when the kernel is out of memory; the loop goes on at its next event.
+        Waker::new(move || drop(waker.wake()))
+    }
+}
+
+/// The numeric addresses of a host, each as a connection string. This asks the system's resolver
+/// and may take seconds: for the start of a program, not for an event loop.
+///
+/// # Errors
+/// The host is not known.
+pub fn resolve(at: &ConnectionString) -> io::Result<Vec<ConnectionString>> {
+    let addrs = (at.host(), at.port())
+        .to_socket_addrs()
+        .map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
+    Ok(addrs.map(ConnectionString::from).collect())
+}
+
+fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
+    let addr = at.socket_addr().ok_or_else(|| {
+        let what = "a host name must be resolved before";
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })?;
+    let domain = Domain::for_address(addr);
+    // Close-on-exec: nothing that is started later may hold the port.
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // Only ports whose last connections linger become free by this, never those of a listener.
+    socket.set_reuse_address(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// True where the one connection failed that was to be accepted, and not the accepting.
+fn is_of_the_caller(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::TimedOut
+    )
+}
+
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn token(number: usize, kind: usize) -> Token {
+    Token(number << 2 | kind)
+}
+
+fn index(conn: ConnId) -> usize {
+    usize::try_from(conn.0).expect("connections are counted in memory")
+}
