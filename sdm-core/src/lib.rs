@@ -6,10 +6,14 @@ pub mod announce;
 pub mod codec;
 pub mod config;
 pub mod dialer;
+#[cfg(feature = "net")]
+pub mod driver;
 pub mod frame;
+pub mod handover;
 pub mod ids;
 pub mod limits;
 pub mod link;
+pub mod member;
 pub mod message;
 pub mod node;
 pub mod outcome;

@@ -11,6 +11,7 @@ pub mod fold;
 mod fold_rules;
 pub mod reply;
 pub mod rules;
+pub mod settings;
 pub mod state;
 pub mod wire;
 
@@ -21,4 +22,5 @@ pub use fake::{FakeBackend, Scenario};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use reply::Reply;
 pub use sdm_core::outcome::{Failure, FailureCode};
+pub use settings::BackendSettings;
 pub use state::TaskState;

@@ -1,2 +1,56 @@
-//! To come.
-fn main() {}
+//! The master: the root of the tree of servers. It connects to the front-end, reaches its
+//! children, and passes commands down and merged answers up until the session ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::ids::ServerId;
+use sdm_core::member::{Member, Output};
+use sdm_core::node::Node;
+use sdm_core::transport::{ConnectionString, tcp::TcpTransport};
+
+/// How long the front-end may take to accept the master and send it the plan.
+const START_WAIT: Duration = Duration::from_secs(600);
+
+/// The master process of an SDM session. It is started by `sdm`; the session's name and key come
+/// in the environment.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where the front-end listens, for example tcp://127.0.0.1:40311
+    front_end: ConnectionString,
+}
+
+fn main() -> Result<()> {
+    let handed_over = sdm_core::handover::take();
+    let arguments = Arguments::parse();
+    let config = handed_over.context("sdm-master")?;
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
+        .context("sdm-master: ask to be told of the front-end's death")?;
+    let rules = sdm_debug::rules::rule;
+    let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
+    let transport = TcpTransport::new().context("sdm-master: open an event loop")?;
+    let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
+    driver.connect_front_end(&arguments.front_end);
+    run(&mut driver)
+}
+
+fn run(driver: &mut Driver<TcpTransport>) -> Result<()> {
+    loop {
+        let event = driver.next(None).context("sdm-master: wait for events")?;
+        match event {
+            Some(DriverEvent::Output(Output::End(_))) => {
+                driver.with_member(|member, now| member.handle_local_down(now));
+            }
+            Some(DriverEvent::Output(Output::Ended)) => {
+                driver.flush();
+                return Ok(());
+            }
+            Some(DriverEvent::Output(Output::Refused { why })) => tracing::warn!("{why}"),
+            _ => {}
+        }
+    }
+}

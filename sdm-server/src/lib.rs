@@ -1,3 +1,5 @@
 //! What `sdm-server` is made of, apart from its arguments and its wiring.
 
+mod backend;
 pub mod identity;
+pub mod run;

@@ -1,1 +1,4 @@
-//! To come.
+//! What the tests across crates share: the binaries, sessions, and a look for what was left behind.
+
+pub mod binaries;
+pub mod leftovers;

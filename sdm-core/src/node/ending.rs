@@ -45,6 +45,27 @@ impl Node {
         Ok(())
     }
 
+    /// This member alone goes, as somebody outside the session wants it to; those below find
+    /// themselves another parent. [`Action::Ended`] follows when the own tasks are down.
+    pub fn leave(&mut self, now: Instant, policy: EndPolicy) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.ending = Some(Ending {
+            local_down: false,
+            told: false,
+            deadline: now + END_WAIT,
+        });
+        for (server, link) in self.child_links() {
+            self.actions.push_back(match link {
+                Some(link) => Action::Close(link),
+                None => Action::StopConnecting(server),
+            });
+        }
+        self.children.clear();
+        self.actions.push_back(Action::End(policy));
+    }
+
     /// The own tasks are shut down, as [`Action::End`] asked.
     pub fn handle_local_down(&mut self) {
         if let Some(ending) = &mut self.ending {

@@ -200,6 +200,12 @@ impl Node {
         self.parent.as_ref().map(|parent| parent.link)
     }
 
+    /// The tasks that this member owns.
+    #[must_use]
+    pub fn local(&self) -> &IdSet {
+        &self.local
+    }
+
     /// The tasks behind this member that can be reached now, its own included.
     #[must_use]
     pub fn reach(&self) -> IdSet {

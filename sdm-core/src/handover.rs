@@ -1,0 +1,70 @@
+//! What a process of the session is handed when it is started: the session's name and its key.
+//!
+//! Both come in the environment, never on a command line, and are taken out of it before anything
+//! else is started, so that no program inherits them.
+
+use std::ffi::OsString;
+
+use zeroize::Zeroize;
+
+use crate::ids::SessionId;
+use crate::link::LinkConfig;
+use crate::secure::SessionKey;
+
+/// The variable that names the session.
+pub const SESSION_VARIABLE: &str = "SDM_SESSION";
+/// The variable that holds the key, in hexadecimal.
+pub const KEY_VARIABLE: &str = "SDM_KEY";
+/// What the names of all variables of ours begin with.
+const OURS: &str = "SDM_";
+
+/// What could not be taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandoverError {
+    /// It is not there.
+    #[error("{0} is not set: this program is started by sdm, not by hand")]
+    Missing(&'static str),
+    /// It is there, but it is not one. The value is not repeated: it may be a key.
+    #[error("{0} is set to something else than what sdm hands over")]
+    Bad(&'static str),
+}
+
+/// Takes the session's name and key out of the environment, and every other variable of ours.
+///
+/// Call it first thing in `main`, while the process has one thread.
+///
+/// # Errors
+/// A variable that is missing or is not what it should be; they are all removed even then.
+pub fn take() -> Result<LinkConfig, HandoverError> {
+    let session = variable(SESSION_VARIABLE).map(OsString::into_string);
+    let key = variable(KEY_VARIABLE).map(OsString::into_string);
+    sys::remove_variables(OURS);
+    let session = session.ok_or(HandoverError::Missing(SESSION_VARIABLE))?;
+    let session = session.ok().and_then(|text| text.parse::<SessionId>().ok());
+    let session = session.ok_or(HandoverError::Bad(SESSION_VARIABLE))?;
+    let key = key.ok_or(HandoverError::Missing(KEY_VARIABLE))?;
+    let mut text = key.map_err(|_| HandoverError::Bad(KEY_VARIABLE))?;
+    let key = text.parse::<SessionKey>();
+    text.zeroize();
+    Ok(LinkConfig::new(
+        key.map_err(|_| HandoverError::Bad(KEY_VARIABLE))?,
+        session,
+    ))
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+#[allow(unsafe_code)]
+mod sys {
+    /// Removes every variable whose name begins with `prefix`.
+    pub(super) fn remove_variables(prefix: &str) {
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for name in names.filter(|name| name.to_string_lossy().starts_with(prefix)) {
+            // SAFETY: called at the start of `main`, before any other thread exists that could
+            // read the environment.
+            unsafe { std::env::remove_var(name) };
+        }
+    }
+}

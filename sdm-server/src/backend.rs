@@ -1,0 +1,58 @@
+//! Which backend drives the tasks, and what it says in the tree's words.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sdm_core::Failure;
+use sdm_core::message::{Lane, Status};
+use sdm_debug::fake::{FakeBackend, Scenario};
+use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, wire};
+use sdm_idset::IdSet;
+
+/// Sets up the backend that the front-end asked for.
+///
+/// # Errors
+/// Settings that cannot be read, or a scenario that is none.
+pub(crate) fn make(settings: &[u8], tasks: &IdSet) -> Result<Box<dyn Backend>, Failure> {
+    let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
+    let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
+    Ok(match settings {
+        BackendSettings::Gdb => {
+            let text = "this server has no gdb backend yet";
+            return Err(Failure::new(FailureCode::Unsupported, text));
+        }
+        BackendSettings::Fake { scenario } => {
+            let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
+            Box::new(FakeBackend::new(Arc::new(scenario), tasks))
+        }
+    })
+}
+
+/// What goes up: an answer's status and payload, or an event's lane and payload.
+pub(crate) enum Upward {
+    /// An answer.
+    Answer(sdm_core::CommandId, IdSet, Status, Bytes),
+    /// An event.
+    Event(IdSet, Lane, Bytes),
+}
+
+/// Puts what a backend says into the tree's words.
+pub(crate) fn upward(output: BackendOutput) -> Upward {
+    match output {
+        BackendOutput::Answer { id, task, result } => {
+            let (status, payload) = match result {
+                Ok(reply) => (Status::Ok, wire::encode(&reply).into()),
+                Err(failure) => (Status::Failed, failure.encode()),
+            };
+            Upward::Answer(id, IdSet::single(task), status, payload)
+        }
+        BackendOutput::Event { task, event } => {
+            let lane = if event.is_bulk() {
+                Lane::Bulk
+            } else {
+                Lane::Control
+            };
+            Upward::Event(IdSet::single(task), lane, wire::encode(&event).into())
+        }
+    }
+}

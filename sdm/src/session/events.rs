@@ -1,0 +1,78 @@
+//! What the tree's root delivers, in the front-end's words.
+
+use sdm_core::ids::CommandId;
+use sdm_core::message::{Block, Status};
+use sdm_core::node::Delivery;
+use sdm_core::outcome::{Failure, FailureCode};
+use sdm_debug::{Event, Reply, wire};
+
+use super::api::{Class, ClassAnswer, SessionEvent};
+
+/// Translates one delivery; `rule_of` gives the merge rule of a command.
+pub(super) fn translate(
+    delivery: Delivery,
+    rule_of: impl Fn(CommandId) -> u16,
+) -> Option<SessionEvent> {
+    Some(match delivery {
+        Delivery::Answer {
+            id: CommandId::INIT,
+            ..
+        }
+        | Delivery::Complete(CommandId::INIT) => {
+            return None;
+        }
+        Delivery::Answer {
+            id,
+            blocks,
+            missing,
+            lost,
+            late,
+        } => SessionEvent::Answer {
+            id,
+            classes: blocks
+                .into_iter()
+                .map(|block| class(block, rule_of(id)))
+                .collect(),
+            missing,
+            lost,
+            late: !late.is_empty(),
+        },
+        Delivery::Sent(_) => return None,
+        Delivery::Complete(id) => SessionEvent::Complete { id },
+        Delivery::Events(blocks) => SessionEvent::Events(
+            blocks
+                .into_iter()
+                .filter_map(|block| match wire::decode::<Event>(&block.payload) {
+                    Ok(event) => Some((block.sources, event)),
+                    Err(error) => {
+                        tracing::warn!("an event of tasks {}: {error}", block.sources);
+                        None
+                    }
+                })
+                .collect(),
+        ),
+        Delivery::Reach(change) => SessionEvent::Health {
+            tasks: change.tasks,
+            health: change.health,
+            why: change.why,
+        },
+    })
+}
+
+fn class(block: Block, rule: u16) -> Class {
+    let answer = match block.status {
+        Status::Others => ClassAnswer::Others,
+        Status::Failed => ClassAnswer::Failed(Failure::decode(&block.payload)),
+        Status::Ok => match wire::decode::<Reply>(&block.payload) {
+            Ok(reply) => ClassAnswer::Reply(reply),
+            Err(_) if rule != 0 => ClassAnswer::Merged(block.payload.to_vec()),
+            Err(error) => {
+                ClassAnswer::Failed(Failure::new(FailureCode::Unknown, error.to_string()))
+            }
+        },
+    };
+    Class {
+        tasks: block.sources,
+        answer,
+    }
+}

@@ -1,0 +1,268 @@
+//! A session that stands: commands down, events up, and its end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::ids::{CommandId, SessionId};
+use sdm_core::member::Output;
+use sdm_core::message::{EndPolicy, Lane, SyncPolicy};
+use sdm_core::node::Submission;
+use sdm_core::transport::{Waker, tcp::TcpTransport};
+use sdm_debug::{Command, wire};
+use sdm_idset::IdSet;
+use sdm_launch::{Launch, LaunchEvent};
+
+use super::api::{Debug, SendOptions, SessionEvent};
+use super::events;
+
+/// How long everything below may take to end.
+const END_WAIT: Duration = Duration::from_secs(12);
+/// How long the launcher may take to end after the servers have.
+const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
+/// Bulk events that wait for the user before the tree is asked to hold back.
+const WAITING_MAX: usize = 1024;
+/// Commands whose merge rule is remembered.
+const RULES_MAX: usize = 256;
+
+/// A session: the launcher, the master, and the root of the tree.
+pub struct Session {
+    driver: Driver<TcpTransport>,
+    launch: Launch,
+    master: Child,
+    id: SessionId,
+    tasks: IdSet,
+    /// The merge rules of commands that have one.
+    rules: BTreeMap<CommandId, u16>,
+    waiting: VecDeque<SessionEvent>,
+    held_back: bool,
+    ending: bool,
+    ended: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        driver: Driver<TcpTransport>,
+        launch: Launch,
+        master: Child,
+        id: SessionId,
+        tasks: IdSet,
+    ) -> Self {
+        Self {
+            driver,
+            launch,
+            master,
+            id,
+            tasks,
+            rules: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            held_back: false,
+            ending: false,
+            ended: false,
+        }
+    }
+
+    /// Wakes [`Debug::next_event`] from any thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.driver.waker()
+    }
+
+    /// The master's Unix process id.
+    #[must_use]
+    pub fn master_pid(&self) -> u32 {
+        self.master.id()
+    }
+
+    /// Ends the session: what was started is killed or everything is left running, as `policy`
+    /// says, and nothing of ours remains. Gives what could not be ended in time.
+    pub fn close(mut self, policy: EndPolicy) -> Result<(), String> {
+        self.end(policy)
+    }
+
+    fn end(&mut self, policy: EndPolicy) -> Result<(), String> {
+        self.ending = true;
+        self.driver
+            .with_member(|member, now| member.finish(now, policy));
+        let deadline = Instant::now() + END_WAIT;
+        let mut said = Ok(());
+        while !self.ended {
+            match self.driver.next(Some(deadline)) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) => {
+                    said = Err(format!("not everything ended within {END_WAIT:?}"));
+                    break;
+                }
+                Err(error) => {
+                    said = Err(format!("wait for the end: {error}"));
+                    break;
+                }
+            }
+        }
+        self.driver.flush();
+        self.end_launcher();
+        if !matches!(self.master.try_wait(), Ok(Some(_))) {
+            let _ = self.master.kill();
+            let _ = self.master.wait();
+        }
+        said
+    }
+
+    /// The servers are gone: the launcher ends by itself, or is made to.
+    fn end_launcher(&mut self) {
+        for wait in [LAUNCHER_WAIT, LAUNCHER_WAIT] {
+            let deadline = Instant::now() + wait;
+            while !self.launch.is_over() {
+                match self.driver.next(Some(deadline)) {
+                    Ok(Some(event)) => self.handle(event),
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            if self.launch.is_over() {
+                return;
+            }
+            self.launch.terminate();
+        }
+        self.launch.kill();
+    }
+
+    fn handle(&mut self, event: DriverEvent) {
+        match event {
+            DriverEvent::Output(output) => self.handle_output(output),
+            DriverEvent::Ready(fd) => self.handle_launch(fd),
+            DriverEvent::Woken => self.waiting.push_back(SessionEvent::Woken),
+        }
+    }
+
+    fn handle_output(&mut self, output: Output) {
+        match output {
+            Output::Deliver(delivery) => {
+                let rules = &self.rules;
+                let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
+                self.waiting.extend(events::translate(delivery, rule_of));
+            }
+            Output::End(_) => self
+                .driver
+                .with_member(|member, now| member.handle_local_down(now)),
+            Output::Ended => self.ended = true,
+            Output::Refused { why } => tracing::warn!("{why}"),
+            _ => {}
+        }
+    }
+
+    fn handle_launch(&mut self, fd: std::os::fd::RawFd) {
+        loop {
+            let more = self.launch.handle_ready(fd);
+            while let Some(event) = self.launch.poll_event() {
+                let event = match event {
+                    LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) => {
+                        SessionEvent::Launcher { line }
+                    }
+                    LaunchEvent::Ended {
+                        server: None,
+                        status,
+                        last_words,
+                        ..
+                    } => SessionEvent::LauncherEnded { status, last_words },
+                    LaunchEvent::Ended {
+                        server: Some(_), ..
+                    }
+                    | LaunchEvent::Announced(_) => {
+                        continue;
+                    }
+                };
+                if !self.ending {
+                    self.waiting.push_back(event);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        if !self.launch.fds().contains(&fd) {
+            self.driver.transport().forget(fd);
+        }
+    }
+
+    fn hold_back(&mut self) {
+        let hold = self.waiting.len() > WAITING_MAX;
+        if hold != self.held_back {
+            self.held_back = hold;
+            self.driver
+                .with_member(|member, now| member.pause_delivery(now, hold));
+        }
+    }
+}
+
+impl Debug for Session {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn tasks(&self) -> &IdSet {
+        &self.tasks
+    }
+
+    fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {
+        let sync = match options.timeout {
+            _ if command.is_run_control() => SyncPolicy::DontWait,
+            None => SyncPolicy::WaitForAll,
+            Some(wait) => SyncPolicy::TimeOut {
+                ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),
+            },
+        };
+        let bulk = matches!(command, Command::Stdin { .. });
+        let submission = Submission {
+            destination: to.clone(),
+            lane: if bulk { Lane::Bulk } else { Lane::Control },
+            sync,
+            rule: options.rule,
+            rule_params: Bytes::copy_from_slice(&options.rule_params),
+            payload: wire::encode(command).into(),
+        };
+        let id = self
+            .driver
+            .with_member(|member, now| member.submit(now, submission));
+        if options.rule != 0 {
+            self.rules.insert(id, options.rule);
+            // Late answers of older commands are not worth their memory.
+            while self.rules.len() > RULES_MAX {
+                self.rules.pop_first();
+            }
+        }
+        id
+    }
+
+    fn cancel(&mut self, id: CommandId) {
+        self.driver
+            .with_member(|member, now| member.cancel(now, id));
+    }
+
+    fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                self.hold_back();
+                return Some(event);
+            }
+            match self.driver.next(deadline) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) => return None,
+                Err(error) => {
+                    return Some(SessionEvent::Ended(format!("wait for events: {error}")));
+                }
+            }
+            self.hold_back();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.ending {
+            let _ = self.end(EndPolicy::KillStarted);
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! Starting a session: master, servers, plan, initialisation ("PTP new SDM, Initialization").
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_core::announce::Announcement;
+use sdm_core::config::Config;
+use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::handover::{KEY_VARIABLE, SESSION_VARIABLE};
+use sdm_core::ids::{CommandId, ServerId, SessionId};
+use sdm_core::link::LinkConfig;
+use sdm_core::member::{Member, Output};
+use sdm_core::message::{PlanEntry, Slice, Status};
+use sdm_core::node::{Delivery, Node};
+use sdm_core::outcome::Failure;
+use sdm_core::secure::{SessionKey, draw_session_id};
+use sdm_core::topology::Topology;
+use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
+use sdm_debug::{BackendSettings, wire};
+use sdm_idset::{IdSet, TaskId};
+use sdm_launch::{Launch, LaunchError, LaunchEvent, LaunchSpec};
+
+use super::live::Session;
+
+/// How a session is started.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Who starts the servers: `local`, `mpirun`, `mpiexec` or a path to one of them.
+    pub launcher: String,
+    /// The user's own options for the launcher, passed on unchanged.
+    pub launcher_options: Vec<OsString>,
+    /// How many servers, 1 or more.
+    pub servers: u32,
+    /// The tasks of each server; server i owns task i where this is empty.
+    pub tasks: Vec<IdSet>,
+    /// How the servers are arranged.
+    pub topology: Topology,
+    /// Limits and time-outs.
+    pub config: Config,
+    /// What drives the tasks.
+    pub backend: BackendSettings,
+    /// Where the servers start; this process's directory where absent.
+    pub directory: Option<PathBuf>,
+    /// The first port that servers try; 0 lets the system choose.
+    pub port: u16,
+    /// `sdm-master` and `sdm-server`; beside this program where absent.
+    pub binaries: Option<PathBuf>,
+}
+
+impl SessionConfig {
+    /// `servers` servers on this machine, one task each, with gdb.
+    #[must_use]
+    pub fn local(servers: u32) -> Self {
+        Self {
+            launcher: "local".to_owned(),
+            launcher_options: Vec::new(),
+            servers,
+            tasks: Vec::new(),
+            topology: Topology::default(),
+            config: Config::default(),
+            backend: BackendSettings::Gdb,
+            directory: None,
+            port: 0,
+            binaries: None,
+        }
+    }
+}
+
+/// How far a start is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartProgress {
+    /// `launched` or `connected`.
+    pub phase: &'static str,
+    /// How many servers have come so far.
+    pub done: u32,
+    /// How many there will be.
+    pub total: u32,
+    /// The first one that has not come yet.
+    pub slowest: Option<String>,
+    /// Something that the launcher has to say.
+    pub note: Option<String>,
+}
+
+/// Why a session could not be started.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SessionError {
+    #[error("a session needs at least one task")]
+    NoTasks,
+    #[error(
+        "{program} is not beside {beside} and not on PATH: install it there or build all of sdm"
+    )]
+    NoBinary {
+        program: &'static str,
+        beside: String,
+    },
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
+    #[error("draw a session key: {0}")]
+    Random(String),
+    #[error(
+        "{launcher} {status} before all servers were there{}",
+        said(last_words)
+    )]
+    LauncherEnded {
+        launcher: String,
+        status: String,
+        last_words: Vec<String>,
+    },
+    #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
+    TooSlow {
+        missing: usize,
+        total: u32,
+        wait: Duration,
+        names: String,
+    },
+    #[error("two servers call themselves {id}: pid {first} and pid {second}")]
+    Twice {
+        id: ServerId,
+        first: u32,
+        second: u32,
+    },
+    #[error("{id} came, but only 0-{last} were started", last = total - 1)]
+    Unexpected { id: ServerId, total: u32 },
+    #[error("not all servers could be reached: {0}")]
+    Unreachable(String),
+    #[error("the master is gone{0}")]
+    MasterGone(String),
+}
+
+fn said(last_words: &[String]) -> String {
+    let lines: String = last_words
+        .iter()
+        .map(|line| format!("\n    {line}"))
+        .collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("; it said:{lines}")
+    }
+}
+
+/// A session on its way.
+pub(super) struct Starting<'a> {
+    config: &'a SessionConfig,
+    tell: &'a mut dyn FnMut(StartProgress),
+    driver: Driver<TcpTransport>,
+    id: SessionId,
+    key: SessionKey,
+    address: ConnectionString,
+    heard: BTreeMap<u32, Announcement>,
+    tasks: IdSet,
+    ready: IdSet,
+}
+
+impl Session {
+    /// Starts a session and waits until every server is connected; the calling thread must live
+    /// as long as the session.
+    ///
+    /// # Errors
+    /// What was not there, who could not be started or reached; nothing is left behind then.
+    pub fn start(
+        config: &SessionConfig,
+        tell: &mut dyn FnMut(StartProgress),
+    ) -> Result<Self, SessionError> {
+        if config.servers == 0 {
+            return Err(SessionError::NoTasks);
+        }
+        let mut starting = Starting::new(config, tell)?;
+        let mut master = Reaper(Some(starting.start_master()?));
+        let mut launch = starting.launch()?;
+        starting.hear_all(&mut launch)?;
+        starting.initialise(&mut launch, &mut master)?;
+        let child = master.0.take().expect("it was put there above");
+        let Starting {
+            driver, id, tasks, ..
+        } = starting;
+        Ok(Session::new(driver, launch, child, id, tasks))
+    }
+}
+
+/// Ends the master if the start fails.
+struct Reaper(Option<Child>);
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl<'a> Starting<'a> {
+    fn new(
+        config: &'a SessionConfig,
+        tell: &'a mut dyn FnMut(StartProgress),
+    ) -> Result<Self, SessionError> {
+        let random = |error: &dyn std::fmt::Display| SessionError::Random(error.to_string());
+        let key = SessionKey::draw().map_err(|error| random(&error))?;
+        let id = draw_session_id().map_err(|error| random(&error))?;
+        let io = |what: &str| {
+            let what = what.to_owned();
+            move |source| SessionError::Io { what, source }
+        };
+        let mut transport = TcpTransport::new().map_err(io("open an event loop"))?;
+        let local = ConnectionString::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let address = transport
+            .listen(&local, 1)
+            .map_err(io("listen for the master"))?;
+        let node = Node::root(Instant::now(), sdm_debug::rules::rule);
+        let link = LinkConfig::new(key.clone(), id);
+        let driver = Driver::new(Member::new(node, Arc::new(link)), transport);
+        let (heard, tasks, ready) = (BTreeMap::new(), IdSet::new(), IdSet::new());
+        Ok(Self {
+            config,
+            tell,
+            driver,
+            id,
+            key,
+            address,
+            heard,
+            tasks,
+            ready,
+        })
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let key = self.key.to_hex();
+        vec![
+            (SESSION_VARIABLE.into(), self.id.to_string().into()),
+            (KEY_VARIABLE.into(), OsString::from(key.as_str())),
+        ]
+    }
+
+    fn binary(&self, program: &'static str) -> Result<PathBuf, SessionError> {
+        let own = std::env::current_exe().ok();
+        let beside = own.as_ref().and_then(|own| own.parent()).map(PathBuf::from);
+        // Test programs live one folder below the binaries.
+        let above = beside
+            .as_ref()
+            .and_then(|dir| dir.parent())
+            .map(PathBuf::from);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let dirs = self
+            .config
+            .binaries
+            .clone()
+            .into_iter()
+            .chain(beside.clone())
+            .chain(above);
+        let candidates = dirs.chain(std::env::split_paths(&path));
+        let found = candidates
+            .map(|dir| dir.join(program))
+            .find(|path| path.is_file());
+        found.ok_or_else(|| SessionError::NoBinary {
+            program,
+            beside: beside.unwrap_or_default().display().to_string(),
+        })
+    }
+
+    fn start_master(&self) -> Result<Child, SessionError> {
+        let program = self.binary("sdm-master")?;
+        Command::new(&program)
+            .arg(self.address.to_string())
+            .envs(self.environment())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|source| SessionError::Io {
+                what: format!("start {}", program.display()),
+                source,
+            })
+    }
+
+    fn launch(&mut self) -> Result<Launch, SessionError> {
+        let config = self.config;
+        let launcher = sdm_launch::find(&config.launcher)?;
+        let mut spec = LaunchSpec::new(config.servers, self.binary("sdm-server")?);
+        spec.launcher_options.clone_from(&config.launcher_options);
+        spec.directory.clone_from(&config.directory);
+        spec.environment = self.environment();
+        // Servers that may be on other hosts listen at all addresses; the others stay private.
+        if may_span_hosts(&config.launcher_options) {
+            spec.server_args.extend(["--bind".into(), "0.0.0.0".into()]);
+        }
+        if config.port != 0 {
+            spec.server_args
+                .extend(["--port".into(), config.port.to_string().into()]);
+        }
+        let launch = launcher.launch(&spec)?;
+        for fd in launch.fds() {
+            let watched = self.driver.transport().watch(fd, true, false);
+            watched.map_err(|source| SessionError::Io {
+                what: "watch the launcher".into(),
+                source,
+            })?;
+        }
+        Ok(launch)
+    }
+
+    /// Waits until every server has announced itself.
+    fn hear_all(&mut self, launch: &mut Launch) -> Result<(), SessionError> {
+        let wait = self.config.config.start_wait;
+        let deadline = Instant::now() + wait;
+        self.progress("launched", self.heard.len(), None);
+        while self.heard.len() < self.config.servers as usize {
+            match self.next(deadline)? {
+                Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
+                Some(_) => {}
+                None => return Err(self.too_slow(wait)),
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
+        let event = self.driver.next(Some(deadline));
+        event.map_err(|source| SessionError::Io {
+            what: "wait for events".into(),
+            source,
+        })
+    }
+
+    fn too_slow(&self, wait: Duration) -> SessionError {
+        let total = self.config.servers;
+        let absent: Vec<u32> = (0..total)
+            .filter(|id| !self.heard.contains_key(id))
+            .collect();
+        let names: IdSet = absent.iter().map(|id| TaskId(*id)).collect();
+        let names = format!("servers {names}");
+        SessionError::TooSlow {
+            missing: absent.len(),
+            total,
+            wait,
+            names,
+        }
+    }
+
+    fn hear(&mut self, launch: &mut Launch, fd: std::os::fd::RawFd) -> Result<(), SessionError> {
+        let more = launch.handle_ready(fd);
+        while let Some(event) = launch.poll_event() {
+            match event {
+                LaunchEvent::Announced(announcement) => self.announced(announcement)?,
+                LaunchEvent::Note(note) => {
+                    self.progress("launched", self.heard.len(), Some(note));
+                }
+                LaunchEvent::Text { .. } => {}
+                LaunchEvent::Ended {
+                    server,
+                    status,
+                    last_words,
+                    ..
+                } => {
+                    let launcher = match server {
+                        Some(server) => format!("server {server}"),
+                        None => self.config.launcher.clone(),
+                    };
+                    return Err(SessionError::LauncherEnded {
+                        launcher,
+                        status,
+                        last_words,
+                    });
+                }
+            }
+        }
+        if more { self.hear(launch, fd) } else { Ok(()) }
+    }
+
+    fn announced(&mut self, announcement: Announcement) -> Result<(), SessionError> {
+        let (id, total) = (announcement.server, self.config.servers);
+        if id >= total {
+            return Err(SessionError::Unexpected {
+                id: ServerId(id),
+                total,
+            });
+        }
+        let second = announcement.pid;
+        if let Some(first) = self.heard.insert(id, announcement) {
+            return Err(SessionError::Twice {
+                id: ServerId(id),
+                first: first.pid,
+                second,
+            });
+        }
+        self.progress("launched", self.heard.len(), None);
+        Ok(())
+    }
+
+    fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
+        let total = self.config.servers;
+        let slowest = match phase {
+            "launched" => (0..total).find(|id| !self.heard.contains_key(id)),
+            _ => self
+                .tasks
+                .difference(&self.ready)
+                .first()
+                .map(|task| task.0),
+        };
+        let slowest = slowest.map(|id| match self.heard.get(&id) {
+            Some(heard) => format!("server {id} on {}", heard.host),
+            None => format!("server {id}"),
+        });
+        let done = u32::try_from(done).unwrap_or(u32::MAX);
+        (self.tell)(StartProgress {
+            phase,
+            done,
+            total,
+            slowest,
+            note,
+        });
+    }
+
+    fn plan(&self) -> Slice {
+        let entry = |server, tasks, host: &str, addresses| PlanEntry {
+            server,
+            subtree_count: 1,
+            tasks,
+            host: host.to_owned(),
+            addresses,
+        };
+        let servers = self.heard.values().map(|heard| {
+            let own = self.config.tasks.get(heard.server as usize).cloned();
+            let tasks = own.unwrap_or_else(|| IdSet::single(TaskId(heard.server)));
+            let address =
+                |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port)).to_string();
+            let addresses = heard.addresses.iter().map(address).collect();
+            entry(ServerId(heard.server), tasks, &heard.host, addresses)
+        });
+        let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
+        Slice::new(self.config.topology.plan(root, servers.collect()))
+    }
+
+    /// Sends the plan and waits until everybody has answered.
+    fn initialise(&mut self, launch: &mut Launch, master: &mut Reaper) -> Result<(), SessionError> {
+        let plan = self.plan();
+        self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
+        let config = Config {
+            backend: wire::encode(&self.config.backend).into(),
+            ..self.config.config.clone()
+        };
+        // Every hop may take its time, and who is above waits for who is below.
+        let wait = config.start_wait * 2;
+        let started = self
+            .driver
+            .with_member(|member, now| member.start(now, config, plan));
+        started.map_err(|error| SessionError::Unreachable(error.to_string()))?;
+        let deadline = Instant::now() + wait;
+        let mut failures: Vec<String> = Vec::new();
+        self.progress("connected", 0, None);
+        loop {
+            let event = self.next(deadline)?;
+            match event {
+                Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
+                Some(DriverEvent::Output(Output::Deliver(delivery))) => {
+                    if self.init_answer(delivery, &mut failures) {
+                        break;
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let left = self.tasks.difference(&self.ready);
+                    failures.push(format!(
+                        "servers of tasks {left}: no answer within {wait:?}"
+                    ));
+                    break;
+                }
+            }
+            if let Some(child) = &mut master.0
+                && let Ok(Some(status)) = child.try_wait()
+            {
+                return Err(SessionError::MasterGone(format!(": {status}")));
+            }
+        }
+        if failures.is_empty() || (self.config.config.partial && !self.ready.is_empty()) {
+            return Ok(());
+        }
+        Err(SessionError::Unreachable(failures.join("; ")))
+    }
+
+    /// Takes in what came of the initialisation; true when everybody has answered.
+    fn init_answer(&mut self, delivery: Delivery, failures: &mut Vec<String>) -> bool {
+        match delivery {
+            Delivery::Answer {
+                id: CommandId::INIT,
+                blocks,
+                lost,
+                ..
+            } => {
+                for block in blocks {
+                    if block.status == Status::Ok {
+                        self.ready.union_with(&block.sources);
+                    } else {
+                        failures.push(Failure::decode(&block.payload).to_string());
+                    }
+                }
+                if !lost.is_empty() {
+                    failures.push(format!("the servers of tasks {lost} are gone"));
+                }
+                let done = usize::try_from(self.ready.len()).unwrap_or(usize::MAX);
+                self.progress("connected", done, None);
+                false
+            }
+            Delivery::Complete(CommandId::INIT) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a launcher could start servers on other hosts: told by its options or an allocation.
+fn may_span_hosts(options: &[OsString]) -> bool {
+    const HOST_OPTIONS: [&str; 9] = [
+        "host",
+        "hosts",
+        "H",
+        "hostfile",
+        "machinefile",
+        "default-hostfile",
+        "f",
+        "ppn",
+        "rankfile",
+    ];
+    const ALLOCATIONS: [&str; 3] = ["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
+    let names_hosts = options.iter().any(|option| {
+        let option = option.to_string_lossy();
+        HOST_OPTIONS.contains(&option.trim_start_matches('-'))
+    });
+    names_hosts
+        || ALLOCATIONS
+            .iter()
+            .any(|name| std::env::var_os(name).is_some())
+}

@@ -1,0 +1,42 @@
+//! The binaries under test.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The folder with `sdm`, `sdm-master` and `sdm-server` of this build; built if they are not.
+///
+/// # Panics
+/// Where they cannot be built.
+pub fn folder() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build).clone()
+}
+
+fn build() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let folder = test
+        .ancestors()
+        .nth(2)
+        .expect("tests live in a deps folder")
+        .to_owned();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args([
+        "build",
+        "--quiet",
+        "-p",
+        "sdm",
+        "-p",
+        "sdm-master",
+        "-p",
+        "sdm-server",
+    ]);
+    if folder.ends_with("release") {
+        command.arg("--release");
+    }
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let status = command.status().expect("cargo runs");
+    assert!(status.success(), "the binaries under test do not build");
+    folder
+}
