@@ -3,24 +3,29 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig, SignalState};
 use sdm_core::Failure;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::fake::{FakeBackend, Scenario};
 use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, wire};
 use sdm_idset::IdSet;
 
-/// Sets up the backend that the front-end asked for.
+/// Sets up the backend that the front-end asked for; programs find their signals as `signals` says.
 ///
 /// # Errors
 /// Settings that cannot be read, or a scenario that is none.
-pub(crate) fn make(settings: &[u8], tasks: &IdSet) -> Result<Box<dyn Backend>, Failure> {
+pub(crate) fn make(
+    settings: &[u8],
+    tasks: &IdSet,
+    signals: SignalState,
+) -> Result<Box<dyn Backend>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
     let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
     Ok(match settings {
-        BackendSettings::Gdb => {
-            let text = "this server has no gdb backend yet";
-            return Err(Failure::new(FailureCode::Unsupported, text));
-        }
+        BackendSettings::Gdb => Box::new(GdbBackend::new(GdbConfig {
+            signals,
+            ..GdbConfig::default()
+        })),
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
             Box::new(FakeBackend::new(Arc::new(scenario), tasks))

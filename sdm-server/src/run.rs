@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use sdm_backend_gdbmi::SignalState;
 use sdm_core::announce::Announcement;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::handover::HandoverError;
@@ -84,6 +85,7 @@ pub fn serve(
     let me = ServerId(identity.server);
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .with_context(|| format!("{me}: ask to be told of the launcher's death"))?;
+    let inherited = SignalState::capture();
     let signals = catch_signals().with_context(|| format!("{me}: catch signals"))?;
     let mut transport = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
     let base = match arguments.port {
@@ -106,6 +108,7 @@ pub fn serve(
         driver,
         backend: None,
         signals,
+        inherited,
         stopped: None,
     }
     .run()
@@ -172,6 +175,8 @@ struct Server {
     driver: Driver<TcpTransport>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
+    /// The signals as the launcher left them, for the programs.
+    inherited: SignalState,
     /// Why there is no backend although one was asked for.
     stopped: Option<Failure>,
 }
@@ -207,7 +212,7 @@ impl Server {
         match output {
             Output::Configure(config) => {
                 let tasks = self.driver.member().node().local().clone();
-                match backend::make(&config.backend, &tasks) {
+                match backend::make(&config.backend, &tasks, self.inherited.clone()) {
                     Ok(backend) => self.backend = Some(backend),
                     Err(failure) => self.stopped = Some(failure),
                 }

@@ -1,0 +1,380 @@
+//! The backend: a gdb for each task.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::command::{AttachSpec, StartSpec};
+use sdm_debug::fold::FoldRules;
+use sdm_debug::{
+    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, InterestChange, Reply,
+    TaskState,
+};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::child::{
+    Environment, GdbChild, Launch, Redirects, SignalState, find_directory, find_gdb, find_program,
+    program_environment,
+};
+use crate::driver::{Driver, DriverConfig};
+use crate::host::LocalHost;
+use crate::task::{Streams, Task};
+
+/// How the tasks of one server are driven.
+#[derive(Clone, Debug)]
+pub struct GdbConfig {
+    /// Which gdb, where a command names none; found on `PATH` where absent.
+    pub gdb: Option<PathBuf>,
+    /// More settings for every gdb: commands of its own command line.
+    pub settings: Vec<String>,
+    /// The signals that a started program finds blocked and ignored.
+    pub signals: SignalState,
+    /// Which frames are a runtime's.
+    pub fold: FoldRules,
+    /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
+    pub internal_breakpoints: bool,
+    /// How long gdb may take for one command.
+    pub command_wait: Duration,
+    /// How long gdb may take to read a program's symbols, to start it, or to attach.
+    pub symbols_wait: Duration,
+    /// How long a task may take to stop before it is sent SIGSTOP.
+    pub interrupt_wait: Duration,
+}
+
+impl Default for GdbConfig {
+    fn default() -> Self {
+        Self {
+            gdb: None,
+            settings: Vec::new(),
+            signals: SignalState::default(),
+            fold: FoldRules::default(),
+            internal_breakpoints: true,
+            command_wait: Duration::from_secs(60),
+            symbols_wait: Duration::from_secs(600),
+            interrupt_wait: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Drives the tasks of one server through gdb.
+///
+/// To be used from the thread that made it, which must not end before the backend is down: gdb
+/// ends when the thread that started it does.
+pub struct GdbBackend {
+    config: GdbConfig,
+    driver_config: Rc<DriverConfig>,
+    /// Every gdb that is not quite gone, by a number of its own.
+    slots: BTreeMap<u64, Task>,
+    next_slot: u64,
+    /// Which one stands for a task now.
+    current: BTreeMap<TaskId, u64>,
+    /// What the owner watches: for whom, for reading, for writing.
+    watched: BTreeMap<RawFd, (u64, bool, bool)>,
+    changes: VecDeque<InterestChange>,
+    outputs: VecDeque<BackendOutput>,
+    paused: bool,
+    /// The latest `now`.
+    now: Option<Instant>,
+    ending: Option<EndPolicy>,
+}
+
+impl GdbBackend {
+    /// A backend without tasks.
+    #[must_use]
+    pub fn new(config: GdbConfig) -> Self {
+        let driver_config = DriverConfig {
+            command_wait: config.command_wait,
+            symbols_wait: config.symbols_wait,
+            interrupt_wait: config.interrupt_wait,
+            internal_breakpoints: config.internal_breakpoints,
+            fold: config.fold.clone(),
+        };
+        Self {
+            config,
+            driver_config: Rc::new(driver_config),
+            slots: BTreeMap::new(),
+            next_slot: 0,
+            current: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            changes: VecDeque::new(),
+            outputs: VecDeque::new(),
+            paused: false,
+            now: None,
+            ending: None,
+        }
+    }
+
+    fn answer(&mut self, id: CommandId, task: TaskId, result: Result<Reply, Failure>) {
+        self.outputs
+            .push_back(BackendOutput::Answer { id, task, result });
+    }
+
+    fn execute_one(&mut self, now: Instant, id: CommandId, task: TaskId, command: &Command) {
+        let result = match command {
+            _ if self.ending.is_some() => {
+                Err(Failure::new(FailureCode::Cancelled, "the session ends"))
+            }
+            Command::Start(spec) => self.start(now, id, task, spec),
+            Command::Attach(spec) => self.attach(now, id, task, spec),
+            command => {
+                let slot = self.current.get(&task).copied();
+                if let Some(known) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
+                    known.execute(now, id, command.clone());
+                    return;
+                }
+                match command {
+                    Command::Status => {
+                        self.answer(id, task, Ok(Reply::Status(TaskState::Absent)));
+                        return;
+                    }
+                    _ => Err(Failure::new(FailureCode::NotRunning, "not started")),
+                }
+            }
+        };
+        if let Err(failure) = result {
+            self.answer(id, task, Err(failure));
+        }
+    }
+
+    fn start(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        task: TaskId,
+        spec: &StartSpec,
+    ) -> Result<(), Failure> {
+        let breakpoints = self.breakpoints_of_ended(task)?;
+        let directory = find_directory(spec.directory.as_deref())?;
+        let base: Environment = std::env::vars_os().collect();
+        let environment = program_environment(base, spec);
+        let search_path = environment.get(std::ffi::OsStr::new("PATH"));
+        let program = find_program(
+            &spec.program,
+            &directory,
+            search_path.map(|p| p.as_os_str()),
+        )?;
+        let gdb = self.find_gdb(spec.gdb.as_deref())?;
+        let with_stdin = reads_stdin(spec, task)?;
+        let system = |error: std::io::Error| {
+            let text = format!("streams of the program: {error}");
+            Failure::new(FailureCode::System, text)
+        };
+        let (streams, tty) = Streams::open(with_stdin).map_err(system)?;
+        let ends = streams.theirs.as_ref().expect("just opened");
+        let stdin = match &ends.stdin {
+            Some(fd) => own_path(fd.as_raw_fd()),
+            None => PathBuf::from("/dev/null"),
+        };
+        let redirects = Redirects {
+            tty: &tty,
+            stdin: &stdin,
+            stderr: &own_path(ends.stderr.as_raw_fd()),
+        };
+        let launch = Launch::new(
+            program,
+            spec,
+            &environment,
+            &self.config.signals,
+            &redirects,
+        )?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.settings)?;
+        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        driver.start(now, id, launch, spec.stop, breakpoints);
+        self.add(now, task, Task::new(task, driver, child, streams, false));
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        task: TaskId,
+        spec: &AttachSpec,
+    ) -> Result<(), Failure> {
+        self.breakpoints_of_ended(task)?;
+        let pid = spec.pids.iter().find(|(known, _)| *known == task.0);
+        let Some((_, pid)) = pid.filter(|(_, pid)| *pid > 0) else {
+            let text = format!("task {task}: no process was named for it");
+            return Err(Failure::new(FailureCode::AttachFailed, text));
+        };
+        let gdb = self.find_gdb(spec.gdb.as_deref())?;
+        let directory = find_directory(None)?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.settings)?;
+        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        driver.attach(now, id, *pid, spec.read_only);
+        self.add(
+            now,
+            task,
+            Task::new(task, driver, child, Streams::none(), true),
+        );
+        Ok(())
+    }
+
+    /// The breakpoints of a task that has ended; fails where it has not.
+    fn breakpoints_of_ended(
+        &self,
+        task: TaskId,
+    ) -> Result<Vec<sdm_debug::command::BreakSpec>, Failure> {
+        let slot = self.current.get(&task);
+        let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
+            return Ok(Vec::new());
+        };
+        if known.driver.why_not_live().is_none() {
+            return Err(Failure::new(FailureCode::AlreadyRunning, "already running"));
+        }
+        Ok(known.driver.breakpoint_specs())
+    }
+
+    fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
+        let configured = self
+            .config
+            .gdb
+            .as_ref()
+            .map(|path| path.as_os_str().as_bytes());
+        find_gdb(named.or(configured))
+    }
+
+    fn add(&mut self, now: Instant, id: TaskId, mut task: Task) {
+        task.set_paused(now, self.paused);
+        // Its first commands are to be written.
+        task.handle_timeout(now);
+        self.slots.insert(self.next_slot, task);
+        self.current.insert(id, self.next_slot);
+        self.next_slot += 1;
+    }
+
+    /// Collects what the tasks have to say, and what there is to watch now.
+    fn settle(&mut self, now: Instant) {
+        self.now = Some(now);
+        let mut wanted = BTreeMap::new();
+        for (slot, task) in &mut self.slots {
+            self.outputs.extend(task.outputs.drain(..));
+            for (fd, readable, writable) in task.interests() {
+                wanted.insert(fd, (*slot, readable, writable));
+            }
+        }
+        for fd in self.watched.keys() {
+            if !wanted.contains_key(fd) {
+                self.changes.push_back(InterestChange::Forget { fd: *fd });
+            }
+        }
+        for (fd, interest) in &wanted {
+            if self.watched.get(fd) != Some(interest) {
+                let (_, readable, writable) = *interest;
+                self.changes.push_back(InterestChange::Watch {
+                    fd: *fd,
+                    readable,
+                    writable,
+                });
+            }
+        }
+        self.watched = wanted;
+        // What a restart replaced is kept only until it is gone.
+        let current = &self.current;
+        self.slots.retain(|slot, task| {
+            let stands = current.values().any(|known| known == slot);
+            stands || !task.is_down() || !task.is_silent() || !task.closing.is_empty()
+        });
+    }
+}
+
+impl Backend for GdbBackend {
+    fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
+        for task in tasks {
+            self.execute_one(now, id, task, &command);
+        }
+        self.settle(now);
+    }
+
+    fn cancel(&mut self, now: Instant, id: CommandId) {
+        for slot in self.current.values() {
+            if let Some(task) = self.slots.get_mut(slot) {
+                task.cancel(now, id);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn poll_output(&mut self) -> Option<BackendOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn poll_interest(&mut self) -> Option<InterestChange> {
+        let change = self.changes.pop_front();
+        if change.is_none() {
+            // The owner has forgotten them: now they can go.
+            for task in self.slots.values_mut() {
+                task.closing.clear();
+            }
+        }
+        change
+    }
+
+    fn handle_ready(&mut self, now: Instant, fd: RawFd) {
+        let slot = self.watched.get(&fd).map(|(slot, ..)| *slot);
+        if let Some(task) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
+            task.handle_ready(now, fd);
+            self.settle(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let now = self.now?;
+        self.slots
+            .values()
+            .filter_map(|task| task.poll_timeout(now))
+            .min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for task in self.slots.values_mut() {
+            if task.poll_timeout(now).is_some_and(|at| at <= now) {
+                task.handle_timeout(now);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn set_output_paused(&mut self, now: Instant, paused: bool) {
+        self.paused = paused;
+        for task in self.slots.values_mut() {
+            task.set_paused(now, paused);
+        }
+        self.settle(now);
+    }
+
+    fn shut_down(&mut self, now: Instant, policy: EndPolicy) {
+        if self.ending.replace(policy).is_some() {
+            return;
+        }
+        for task in self.slots.values_mut() {
+            task.shut_down(now, policy == EndPolicy::KillStarted);
+        }
+        self.settle(now);
+    }
+
+    fn is_down(&self) -> bool {
+        self.ending.is_some() && self.slots.values().all(Task::is_down)
+    }
+}
+
+/// True where the task's standard input comes from the front-end.
+fn reads_stdin(spec: &StartSpec, task: TaskId) -> Result<bool, Failure> {
+    if spec.stdin_tasks.is_empty() {
+        return Ok(false);
+    }
+    let tasks: IdSet = spec.stdin_tasks.parse().map_err(|error| {
+        let text = format!("tasks that read input: {error}");
+        Failure::new(FailureCode::BadCommand, text)
+    })?;
+    Ok(tasks.contains(task))
+}
+
+/// By which another process opens a descriptor of ours.
+fn own_path(fd: RawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
+}

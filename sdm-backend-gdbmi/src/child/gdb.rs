@@ -1,0 +1,144 @@
+//! One gdb process over three pipes.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sdm_debug::{Failure, FailureCode};
+
+use crate::stdio::set_nonblocking;
+
+/// Settings that every gdb starts with. Each was measured or has bitten:
+/// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
+/// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
+/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown.
+const SETTINGS: [&str; 13] = [
+    "set mi-async on",
+    "set auto-load off",
+    "set debuginfod enabled off",
+    "set debug-file-directory",
+    "set pagination off",
+    "set confirm off",
+    "set width 0",
+    "set height 0",
+    "set style enabled off",
+    "set print elements 4000",
+    "set startup-with-shell on",
+    "set history save off",
+    "set breakpoint pending off",
+];
+
+/// A running gdb.
+pub(crate) struct GdbChild {
+    child: Child,
+    status: Option<ExitStatus>,
+    /// Commands; closed to end gdb.
+    pub(crate) stdin: Option<OwnedFd>,
+    /// Records.
+    pub(crate) stdout: Option<OwnedFd>,
+    /// Words that are no MI.
+    pub(crate) stderr: Option<OwnedFd>,
+}
+
+impl GdbChild {
+    /// Starts a gdb in `directory`. Inherited descriptors stay open for the program (`PMI_FD`).
+    pub(crate) fn spawn(gdb: &Path, directory: &Path, extra: &[String]) -> Result<Self, Failure> {
+        let mut command = Command::new(gdb);
+        command.args(["-nx", "-q", "-i=mi3"]);
+        for setting in SETTINGS
+            .iter()
+            .copied()
+            .chain(extra.iter().map(String::as_str))
+        {
+            command.args(["-iex", setting]);
+        }
+        command
+            .current_dir(directory)
+            .env("LC_ALL", "C")
+            .env("SHELL", "/bin/sh")
+            .env_remove("LINES")
+            .env_remove("COLUMNS")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        crate::sys::prepare_gdb(&mut command);
+        let failed = |error: std::io::Error| {
+            let text = format!("{}: {error}", gdb.display());
+            Failure::new(FailureCode::NoGdb, text)
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        let stdin = child.stdin.take().map(OwnedFd::from);
+        let stdout = child.stdout.take().map(OwnedFd::from);
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        for fd in [&stdin, &stdout, &stderr].into_iter().flatten() {
+            set_nonblocking(fd.as_fd()).map_err(|errno| failed(errno.into()))?;
+        }
+        Ok(Self {
+            child,
+            status: None,
+            stdin,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn try_wait(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            // An error means that somebody else reaped it: it is gone either way.
+            self.status = self
+                .child
+                .try_wait()
+                .unwrap_or(Some(ExitStatus::from_raw(0)));
+        }
+        self.status
+    }
+
+    /// Sends it a signal, unless it is gone.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.try_wait().is_none() {
+            let pid = Pid::from_raw(self.child.id().cast_signed());
+            // It was not reaped, so the pid is still its own.
+            let _ = kill(pid, signal);
+        }
+    }
+}
+
+/// The last lines that a gdb said outside of MI, for the moment it dies.
+#[derive(Default)]
+pub(crate) struct LastWords {
+    bytes: Vec<u8>,
+}
+
+/// How much of them is kept.
+const LAST_WORDS_BYTES_MAX: usize = 2048;
+
+impl LastWords {
+    /// Takes the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let excess = self.bytes.len().saturating_sub(LAST_WORDS_BYTES_MAX);
+        self.bytes.drain(..excess);
+    }
+
+    /// How gdb ended, in words.
+    pub(crate) fn describe(&self, status: Option<ExitStatus>) -> String {
+        let mut text = match status.map(|status| (status.code(), status.signal())) {
+            Some((Some(code), _)) => format!("gdb exited with {code}"),
+            Some((_, Some(signal))) => {
+                let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
+                format!("gdb was ended by {name}")
+            }
+            _ => "gdb closed its output".to_owned(),
+        };
+        let words = String::from_utf8_lossy(&self.bytes);
+        if let Some(last) = words.lines().rev().find(|line| !line.trim().is_empty()) {
+            text.push_str(": ");
+            text.push_str(last.trim());
+        }
+        text
+    }
+}

@@ -1,0 +1,276 @@
+//! How gdb is made to run a program as it would run without gdb.
+//!
+//! gdb hands its command line to `/bin/sh -c "exec WRAPPER PROGRAM ARGS"`, which takes any byte in
+//! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is
+//! `env`: it undoes what gdb and the shell change in the environment and sets signals; the
+//! redirections behind the arguments give standard input and error channels of their own, opened
+//! by path through the server's `/proc/PID/fd`, so that neither gdb nor the program holds a
+//! descriptor of ours. gdb itself puts the program onto the pty.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use sdm_debug::command::StartSpec;
+use sdm_debug::{Failure, FailureCode};
+
+use super::SignalState;
+
+/// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
+pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
+
+/// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
+const TOUCHED: [&str; 8] = [
+    "LC_ALL", "SHELL", "LINES", "COLUMNS", "PWD", "OLDPWD", "SHLVL", "_",
+];
+
+/// What gdb is told in order to run one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Launch {
+    /// The program, absolute.
+    pub(crate) program: PathBuf,
+    /// For `set exec-wrapper`.
+    pub(crate) wrapper: Vec<u8>,
+    /// For `set args`: the arguments and the redirections.
+    pub(crate) args: Vec<u8>,
+    /// For `set inferior-tty`.
+    pub(crate) tty: PathBuf,
+}
+
+/// Where the program's standard streams go.
+pub(crate) struct Redirects<'a> {
+    /// The pty for standard output.
+    pub(crate) tty: &'a Path,
+    /// Opened for reading.
+    pub(crate) stdin: &'a Path,
+    /// Opened for writing.
+    pub(crate) stderr: &'a Path,
+}
+
+/// An environment by name.
+pub(crate) type Environment = BTreeMap<OsString, OsString>;
+
+/// The environment of the program: `base`, with the changes of `spec`.
+pub(crate) fn program_environment(base: Environment, spec: &StartSpec) -> Environment {
+    let mut environment = base;
+    if let Some(directory) = &spec.directory
+        && environment.contains_key(&OsString::from("PWD"))
+    {
+        let current = std::env::current_dir().unwrap_or_default();
+        let path = current.join(OsString::from_vec(directory.clone()));
+        environment.insert("PWD".into(), path.into());
+    }
+    for (name, value) in &spec.environment {
+        let name = OsString::from_vec(name.clone());
+        match value {
+            Some(value) => environment.insert(name, OsString::from_vec(value.clone())),
+            None => environment.remove(&name),
+        };
+    }
+    environment
+}
+
+impl Launch {
+    /// Plans the start of `program`.
+    pub(crate) fn new(
+        program: PathBuf,
+        spec: &StartSpec,
+        environment: &Environment,
+        signals: &SignalState,
+        redirects: &Redirects<'_>,
+    ) -> Result<Self, Failure> {
+        let plain = |name: &[u8]| !name.is_empty() && !name.contains(&0) && !name.contains(&b'=');
+        for (name, value) in &spec.environment {
+            if !plain(name) || value.as_ref().is_some_and(|value| value.contains(&0)) {
+                let name = String::from_utf8_lossy(name);
+                let text = format!("environment variable {name:?}: no such name or value can be");
+                return Err(Failure::new(FailureCode::BadCommand, text));
+            }
+        }
+        if spec.args.iter().any(|arg| arg.contains(&0)) {
+            let text = "an argument holds a byte 0, which no program can be given";
+            return Err(Failure::new(FailureCode::BadCommand, text));
+        }
+        let wrapper = if program.as_os_str().as_bytes().contains(&b'=') {
+            shell_wrapper(spec, environment, signals)
+        } else {
+            env_wrapper(spec, environment, signals)
+        };
+        let mut args = Vec::new();
+        for arg in &spec.args {
+            args.extend_from_slice(&shell_quote(arg));
+            args.push(b' ');
+        }
+        args.push(b'<');
+        args.extend_from_slice(&shell_quote(redirects.stdin.as_os_str().as_bytes()));
+        args.extend_from_slice(b" 2>");
+        args.extend_from_slice(&shell_quote(redirects.stderr.as_os_str().as_bytes()));
+        let bytes = wrapper.len() + args.len() + program.as_os_str().len();
+        if bytes > COMMAND_LINE_BYTES_MAX {
+            let text = format!(
+                "arguments and environment changes of {bytes} bytes, at most {COMMAND_LINE_BYTES_MAX}"
+            );
+            return Err(Failure::new(FailureCode::Limit, text));
+        }
+        let tty = redirects.tty.to_owned();
+        Ok(Self {
+            program,
+            wrapper,
+            args,
+            tty,
+        })
+    }
+}
+
+/// What must be set (or unset) for the program by name, because it was touched on the way.
+fn differences<'a>(
+    spec: &'a StartSpec,
+    environment: &'a Environment,
+) -> BTreeMap<OsString, Option<&'a OsString>> {
+    let touched = TOUCHED.iter().map(OsString::from);
+    let changed = spec
+        .environment
+        .iter()
+        .map(|(name, _)| OsString::from_vec(name.clone()));
+    // A shell drops what it cannot name itself, for example bash's exported functions.
+    let unnameable = environment
+        .keys()
+        .filter(|name| !is_shell_name(name.as_bytes()))
+        .cloned();
+    touched
+        .chain(changed)
+        .chain(unnameable)
+        .map(|name| {
+            let value = environment.get(&name);
+            (name, value)
+        })
+        .collect()
+}
+
+fn is_shell_name(name: &[u8]) -> bool {
+    name.first().is_some_and(|byte| !byte.is_ascii_digit())
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+fn env_wrapper(spec: &StartSpec, environment: &Environment, signals: &SignalState) -> Vec<u8> {
+    let mut words: Vec<Vec<u8>> = vec![b"/usr/bin/env".to_vec()];
+    for (option, list) in [("ignore", &signals.ignored), ("block", &signals.blocked)] {
+        if !list.is_empty() {
+            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+            words.push(format!("--{option}-signal={}", list.join(",")).into_bytes());
+        }
+    }
+    let differences = differences(spec, environment);
+    for (name, _) in differences.iter().filter(|(_, value)| value.is_none()) {
+        words.push(b"-u".to_vec());
+        words.push(name.as_bytes().to_vec());
+    }
+    words.push(b"--".to_vec());
+    for (name, value) in &differences {
+        if let Some(value) = value {
+            words.push([name.as_bytes(), b"=", value.as_bytes()].concat());
+        }
+    }
+    let words: Vec<Vec<u8>> = words.iter().map(|word| shell_quote(word)).collect();
+    words.join(&b' ')
+}
+
+/// The wrapper for a program whose path holds `=`, which `env` would take for a variable. Names
+/// that no shell knows are lost here.
+fn shell_wrapper(spec: &StartSpec, environment: &Environment, signals: &SignalState) -> Vec<u8> {
+    let mut script = Vec::new();
+    for signal in &signals.ignored {
+        script.extend_from_slice(format!("trap '' {signal}; ").as_bytes());
+    }
+    for (name, value) in &differences(spec, environment) {
+        match value {
+            _ if !is_shell_name(name.as_bytes()) => continue,
+            Some(value) => {
+                script.extend_from_slice(b"export ");
+                script.extend_from_slice(name.as_bytes());
+                script.push(b'=');
+                script.extend_from_slice(&shell_quote(value.as_bytes()));
+            }
+            None => {
+                script.extend_from_slice(b"unset ");
+                script.extend_from_slice(name.as_bytes());
+            }
+        }
+        script.extend_from_slice(b"; ");
+    }
+    script.extend_from_slice(b"exec \"$0\" \"$@\"");
+    [b"/bin/sh -c ".to_vec(), shell_quote(&script)].concat()
+}
+
+/// One word of a POSIX shell that stands for exactly these bytes.
+pub(crate) fn shell_quote(word: &[u8]) -> Vec<u8> {
+    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);
+    if !word.is_empty() && word.iter().all(safe) {
+        return word.to_vec();
+    }
+    let mut out = vec![b'\''];
+    for &byte in word {
+        if byte == b'\'' {
+            out.extend_from_slice(b"'\\''");
+        } else {
+            out.push(byte);
+        }
+    }
+    out.push(b'\'');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(word: &str, expect: &str) {
+        assert_eq!(
+            String::from_utf8(shell_quote(word.as_bytes())).unwrap(),
+            expect
+        );
+    }
+
+    #[test]
+    fn words_for_the_shell() {
+        check("plain-1.0/x", "plain-1.0/x");
+        check("", "''");
+        check("a b", "'a b'");
+        check("it's", "'it'\\''s'");
+        check("*$`\\\n\"", "'*$`\\\n\"'");
+    }
+
+    #[test]
+    fn the_wrapper_restores_what_was_touched() {
+        let spec = StartSpec {
+            environment: vec![
+                (b"GONE".to_vec(), None),
+                (b"NEW".to_vec(), Some(b"a b".to_vec())),
+            ],
+            ..StartSpec::default()
+        };
+        let base: Environment = [
+            ("SHELL", "/bin/zsh"),
+            ("PWD", "/x"),
+            ("GONE", "1"),
+            ("f%%", "()"),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+        let environment = program_environment(base, &spec);
+        let signals = SignalState {
+            blocked: vec![10],
+            ignored: vec![1, 2],
+        };
+        let wrapper = env_wrapper(&spec, &environment, &signals);
+        assert_eq!(
+            String::from_utf8(wrapper).unwrap(),
+            "/usr/bin/env --ignore-signal=1,2 --block-signal=10 -u COLUMNS -u GONE -u LC_ALL \
+             -u LINES -u OLDPWD -u SHLVL -u _ -- 'NEW=a b' PWD=/x SHELL=/bin/zsh 'f%%=()'"
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! Finds programs, and says why one cannot be run.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sdm_debug::{Failure, FailureCode};
+
+/// The path of a program that can be run, absolute; `directory` is where it will run.
+pub(crate) fn find_program(
+    name: &[u8],
+    directory: &Path,
+    search_path: Option<&OsStr>,
+) -> Result<PathBuf, Failure> {
+    if name.is_empty() {
+        return Err(no_program("no program was named"));
+    }
+    let shown = String::from_utf8_lossy(name).into_owned();
+    let path = if name.contains(&b'/') {
+        directory.join(OsStr::from_bytes(name))
+    } else {
+        search(OsStr::from_bytes(name), search_path)
+            .ok_or_else(|| no_program(format!("{shown}: not found on PATH")))?
+    };
+    check_program(&path, &shown)?;
+    Ok(path)
+}
+
+/// The path of gdb, absolute.
+pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
+    let name = OsStr::from_bytes(name.unwrap_or(b"gdb"));
+    let shown = name.to_string_lossy();
+    let found = if name.as_bytes().contains(&b'/') {
+        std::path::absolute(name)
+            .ok()
+            .filter(|path| is_executable(path))
+    } else {
+        search(name, std::env::var_os("PATH").as_deref())
+    };
+    found.ok_or_else(|| {
+        Failure::new(
+            FailureCode::NoGdb,
+            format!("{shown}: no such debugger on this host"),
+        )
+        .with_hint("install gdb, or name one with --gdb")
+    })
+}
+
+/// The working directory of a program.
+pub(crate) fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
+    let current = std::env::current_dir()
+        .map_err(|error| no_program(format!("the server's working directory: {error}")))?;
+    let Some(directory) = directory else {
+        return Ok(current);
+    };
+    let shown = String::from_utf8_lossy(directory);
+    let path = current.join(OsStr::from_bytes(directory));
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(path),
+        Ok(_) => Err(no_program(format!("directory {shown}: not a directory"))),
+        Err(error) => Err(no_program(format!("directory {shown}: {}", plain(&error)))),
+    }
+}
+
+pub(crate) fn no_program(text: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::NoProgram, text)
+}
+
+fn search(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+    let path = path.map_or_else(
+        || OsString::from("/usr/local/bin:/usr/bin:/bin"),
+        OsString::from,
+    );
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .filter_map(|path| std::path::absolute(path).ok())
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
+    let found =
+        fs::metadata(path).map_err(|error| no_program(format!("{shown}: {}", plain(&error))))?;
+    if found.is_dir() {
+        return Err(no_program(format!("{shown}: is a directory")));
+    }
+    if !is_executable(path) {
+        return Err(no_program(format!("{shown}: is not executable"))
+            .with_hint("chmod +x makes it so, if it is a program"));
+    }
+    let mut head = [0; 128];
+    // A program may be executable and not readable; gdb then says so.
+    let read = fs::File::open(path)
+        .and_then(|mut file| file.read(&mut head))
+        .unwrap_or(0);
+    let head = &head[..read];
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let interpreter = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        return Err(no_program(format!(
+            "{shown}: is a script (#!{interpreter}): give its interpreter as the program"
+        )));
+    }
+    if read >= 4 && !head.starts_with(b"\x7fELF") || (1..4).contains(&read) {
+        return Err(no_program(format!("{shown}: is no ELF program")));
+    }
+    Ok(())
+}
+
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, expect: &str) {
+        let found = find_program(
+            name.as_bytes(),
+            Path::new("/"),
+            Some(OsStr::new("/usr/bin:/bin")),
+        );
+        let text = match found {
+            Ok(path) => path.display().to_string(),
+            Err(failure) => failure.text,
+        };
+        assert!(text.contains(expect), "{name}: {text}");
+    }
+
+    #[test]
+    fn programs_that_can_and_cannot_be_run() {
+        check("env", "/bin/env");
+        check("/usr/bin/env", "/usr/bin/env");
+        check("usr/bin/env", "/usr/bin/env");
+        check("", "no program was named");
+        check("/nosuch", "/nosuch: no such file");
+        check("nosuch-program", "nosuch-program: not found on PATH");
+        check("/usr", "/usr: is a directory");
+        check("/etc/passwd", "/etc/passwd: is not executable");
+        let script = std::env::temp_dir().join(format!("sdm-script-{}", std::process::id()));
+        fs::write(&script, "#!/bin/sh -e\nexit\n").unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        check(
+            script.to_str().unwrap(),
+            "is a script (#!/bin/sh -e): give its interpreter",
+        );
+        fs::remove_file(&script).unwrap();
+    }
+
+    #[test]
+    fn a_missing_gdb_is_said_with_a_hint() {
+        let failure = find_gdb(Some(b"/nosuch/gdb")).unwrap_err();
+        assert_eq!(failure.code, FailureCode::NoGdb);
+        assert!(failure.hint.contains("install gdb"), "{failure}");
+        assert!(
+            find_directory(Some(b"/nosuch"))
+                .unwrap_err()
+                .text
+                .contains("no such file")
+        );
+        assert!(
+            find_directory(Some(b"/etc/passwd"))
+                .unwrap_err()
+                .text
+                .contains("not a directory")
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Attaching to a process that runs already.
+
+use std::time::Duration;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::core::Gdb;
+use super::end::not_begun;
+use super::frames::base_name;
+use super::stop::place_stop;
+
+/// How long the process may take to stop after gdb has said that it is attached.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+
+pub(super) async fn attach(gdb: Gdb, id: CommandId, pid: i32, read_only: bool) {
+    {
+        let mut state = gdb.edit();
+        state.attached = true;
+        state.read_only = read_only;
+    }
+    let result = attach_to(&gdb, pid).await;
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+async fn attach_to(gdb: &Gdb, pid: i32) -> Result<Reply, Failure> {
+    let failed = |text: String| Failure::new(FailureCode::AttachFailed, text);
+    let program = std::path::PathBuf::from(format!("/proc/{pid}/exe"));
+    if gdb.host().process_state(pid).is_none() {
+        return Err(failed(format!("process {pid}: no such process")));
+    }
+    if let Ok(target) = std::fs::read_link(program) {
+        gdb.edit().program_name = base_name(&target.to_string_lossy()).to_owned();
+    }
+    for answer in super::start::prepare(gdb) {
+        answer.await?;
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
+    if let Err(failure) = answer {
+        let text = failure.text.trim_end_matches('.');
+        return Err(failed(format!("process {pid}: {text}")).with_hint(
+            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it",
+        ));
+    }
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let stopped = |state: &super::core::State| (!state.stops.is_empty()).then_some(());
+    if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
+        return Err(failed(format!("process {pid}: did not stop")));
+    }
+    // This stop is ours: nobody else may look at it.
+    let record = gdb.edit().stops.pop_front().unwrap_or_default();
+    let stop = place_stop(gdb, StopReason::Attached, &record.results).await;
+    gdb.edit().set_task(TaskState::Stopped);
+    Ok(Reply::Stopped(stop))
+}

@@ -1,0 +1,416 @@
+//! What every command of one gdb shares: its state, and the three things a command can wait for.
+//!
+//! A command is written as one `async fn` from first MI command to answer; the driver polls it
+//! whenever something has come. There is no executor and no waker behind it: waiting is looking
+//! at [`State`] again. A borrow of the state never lives across an `await`.
+
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::breakpoints::{Breakpoints, Owner};
+use super::run::{Interrupts, OpenRun};
+use super::{Action, DriverConfig};
+use crate::host::Host;
+use crate::mi::Results;
+
+/// A gdb as its commands see it; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Gdb(Rc<Shared>);
+
+struct Shared {
+    state: RefCell<State>,
+    /// Rises with every change: the driver polls until it stands still.
+    version: Cell<u64>,
+    /// When somebody who waits wants to be polled again.
+    wakeups: RefCell<Vec<Instant>>,
+    host: Box<dyn Host>,
+}
+
+/// Everything known of one gdb and its task.
+pub(super) struct State {
+    pub(super) now: Instant,
+    pub(super) config: Rc<DriverConfig>,
+    pub(super) actions: VecDeque<Action>,
+    next_token: u64,
+    pub(super) pending: BTreeMap<u64, Pending>,
+    pub(super) task: TaskState,
+    /// The process, while there is one.
+    pub(super) pid: Option<i32>,
+    /// True from `^running` to `*stopped`: what gdb says, while `task` is what we say.
+    pub(super) executing: bool,
+    /// True where the process was attached to and not started.
+    pub(super) attached: bool,
+    /// True where no breakpoint may be inserted.
+    pub(super) read_only: bool,
+    /// The program's file name, for frames without a name.
+    pub(super) program_name: String,
+    pub(super) run: Option<OpenRun>,
+    pub(super) interrupts: Interrupts,
+    pub(super) breakpoints: Breakpoints,
+    /// Stops that came and were not looked at yet.
+    pub(super) stops: VecDeque<StopRecord>,
+    /// Set once gdb's end is wanted: its exit is no news then.
+    pub(super) closing: bool,
+}
+
+/// A stop that has come.
+#[derive(Default)]
+pub(super) struct StopRecord {
+    pub(super) results: Results,
+    /// Whose breakpoint it was. Found out at once: gdb says next that a temporary one is gone.
+    pub(super) owner: Option<Owner>,
+}
+
+/// An MI command under way.
+pub(super) struct Pending {
+    deadline: Instant,
+    /// gdb was sent SIGINT already.
+    interrupted: bool,
+    /// Nobody waits for it any more.
+    abandoned: bool,
+    pub(super) result: Option<Result<Results, Failure>>,
+    /// What gdb printed meanwhile, where somebody wants it.
+    pub(super) printed: Option<String>,
+}
+
+/// After SIGINT, gdb may take this long to answer.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Gdb {
+    pub(super) fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
+        let state = State {
+            now,
+            config,
+            actions: VecDeque::new(),
+            next_token: 1,
+            pending: BTreeMap::new(),
+            task: TaskState::Absent,
+            pid: None,
+            executing: false,
+            attached: false,
+            read_only: false,
+            program_name: String::new(),
+            run: None,
+            interrupts: Interrupts::default(),
+            breakpoints: Breakpoints::default(),
+            stops: VecDeque::new(),
+            closing: false,
+        };
+        Self(Rc::new(Shared {
+            state: RefCell::new(state),
+            version: Cell::new(0),
+            wakeups: RefCell::new(Vec::new()),
+            host,
+        }))
+    }
+
+    pub(super) fn get(&self) -> Ref<'_, State> {
+        self.0.state.borrow()
+    }
+
+    pub(super) fn edit(&self) -> RefMut<'_, State> {
+        self.0.version.set(self.0.version.get() + 1);
+        self.0.state.borrow_mut()
+    }
+
+    pub(super) fn host(&self) -> &dyn Host {
+        self.0.host.as_ref()
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.0.version.get()
+    }
+
+    /// Forgets who wanted to be woken: whoever still waits says so again when polled.
+    pub(super) fn clear_wakeups(&self) {
+        self.0.wakeups.borrow_mut().clear();
+    }
+
+    /// When something is to be done although nothing came.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let state = self.get();
+        let open = |pending: &&Pending| pending.result.is_none();
+        let deadlines = state
+            .pending
+            .values()
+            .filter(open)
+            .map(|pending| pending.deadline);
+        deadlines
+            .chain(self.0.wakeups.borrow().iter().copied())
+            .min()
+    }
+
+    /// Answers a command.
+    pub(super) fn answer(&self, id: CommandId, result: Result<Reply, Failure>) {
+        self.edit().actions.push_back(Action::Answer { id, result });
+    }
+
+    /// Says something unasked.
+    pub(super) fn tell(&self, event: Event) {
+        self.edit().actions.push_back(Action::Event(event));
+    }
+
+    /// Sends an MI command now; waiting for its answer is up to the caller.
+    pub(super) fn send(&self, line: impl AsRef<str>) -> Answer {
+        let wait = self.get().config.command_wait;
+        self.send_within(line, wait)
+    }
+
+    /// The same, with a bound of its own.
+    pub(super) fn send_within(&self, line: impl AsRef<str>, wait: Duration) -> Answer {
+        let mut state = self.edit();
+        let token = state.next_token;
+        state.next_token += 1;
+        let line = format!("{token}{}\n", line.as_ref());
+        state.actions.push_back(Action::Send(line));
+        let pending = Pending {
+            deadline: state.now + wait,
+            interrupted: false,
+            abandoned: false,
+            result: None,
+            printed: None,
+        };
+        state.pending.insert(token, pending);
+        Answer {
+            gdb: self.clone(),
+            token,
+        }
+    }
+
+    /// Sends an MI command and waits for its answer.
+    pub(super) async fn mi(&self, line: impl AsRef<str>) -> Result<Results, Failure> {
+        self.send(line).await
+    }
+
+    /// Waits until `found` gives something.
+    pub(super) fn until<T, F>(&self, found: F) -> Until<T, F>
+    where
+        F: FnMut(&State) -> Option<T>,
+    {
+        Until {
+            gdb: self.clone(),
+            found,
+            deadline: None,
+        }
+    }
+
+    /// The same, but gives up after `wait`.
+    pub(super) fn until_within<T, F>(&self, wait: Duration, found: F) -> Until<T, F>
+    where
+        F: FnMut(&State) -> Option<T>,
+    {
+        let deadline = Some(self.get().now + wait);
+        Until {
+            deadline,
+            ..self.until(found)
+        }
+    }
+
+    /// Interrupts what is overdue, gives up what was interrupted in vain.
+    pub(super) fn expire(&self) {
+        let now = self.get().now;
+        let due = |pending: &Pending| pending.result.is_none() && pending.deadline <= now;
+        if !self.get().pending.values().any(due) {
+            return;
+        }
+        let mut state = self.edit();
+        let mut interrupt = false;
+        for pending in state.pending.values_mut().filter(|pending| due(pending)) {
+            if pending.interrupted {
+                let text = "gdb did not answer in time, nor when it was interrupted";
+                pending.result = Some(Err(Failure::new(FailureCode::TimedOut, text)));
+            } else {
+                pending.interrupted = true;
+                pending.deadline = now + GRACE;
+                interrupt = true;
+            }
+        }
+        if interrupt {
+            state.actions.push_back(Action::InterruptGdb);
+        }
+        state
+            .pending
+            .retain(|_, pending| !(pending.abandoned && pending.result.is_some()));
+    }
+
+    /// True while gdb works on something that nobody waits for any more.
+    pub(super) fn is_clearing(&self) -> bool {
+        self.get().pending.values().any(|pending| pending.abandoned)
+    }
+
+    /// The answer to an MI command has come.
+    pub(super) fn resolve(&self, token: u64, result: Result<Results, Failure>) {
+        let mut state = self.edit();
+        let Some(pending) = state.pending.get_mut(&token) else {
+            return;
+        };
+        if pending.abandoned {
+            state.pending.remove(&token);
+        } else if pending.result.is_none() {
+            // An interrupted command says "Quit" or the like: the reason is ours.
+            let interrupted = pending.interrupted && result.is_err();
+            pending.result = Some(if interrupted {
+                let text = "gdb took too long and was interrupted";
+                Err(Failure::new(FailureCode::TimedOut, text))
+            } else {
+                result
+            });
+        }
+    }
+
+    /// gdb is gone: nothing under way will be answered.
+    pub(super) fn fail_pending(&self, failure: &Failure) {
+        let mut state = self.edit();
+        state.pending.retain(|_, pending| !pending.abandoned);
+        for pending in state.pending.values_mut() {
+            pending.result.get_or_insert_with(|| Err(failure.clone()));
+        }
+    }
+}
+
+impl State {
+    /// Why a command that needs a live process cannot be done; `None` where it can.
+    pub(super) fn why_not_live(&self) -> Option<Failure> {
+        let how = match &self.task {
+            TaskState::Starting | TaskState::Stopped | TaskState::Running => return None,
+            TaskState::Absent => "not started".to_owned(),
+            TaskState::Exited(code) => format!("not running (exited {code})"),
+            TaskState::Signalled(signal) => format!("not running (ended by {signal})"),
+            TaskState::Detached => "not running (detached)".to_owned(),
+            TaskState::GdbDead => {
+                return Some(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+            }
+        };
+        Some(Failure::new(FailureCode::NotRunning, how))
+    }
+
+    /// Why a command that needs a stopped process cannot be done; `None` where it can.
+    pub(super) fn why_not_stopped(&self) -> Option<Failure> {
+        self.why_not_live().or_else(|| {
+            (self.task != TaskState::Stopped).then(|| Failure::new(FailureCode::Running, "running"))
+        })
+    }
+
+    /// Moves the task to another state.
+    pub(super) fn set_task(&mut self, next: TaskState) {
+        if self.task != next {
+            assert!(
+                self.task.may_become(&next),
+                "no task goes from {:?} to {next:?}",
+                self.task
+            );
+            self.task = next;
+        }
+    }
+}
+
+/// Waits for the answer to one MI command.
+pub(super) struct Answer {
+    gdb: Gdb,
+    token: u64,
+}
+
+impl Answer {
+    /// The number that gdb's answer will carry.
+    pub(super) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Keeps what gdb prints until it answers, for [`Answer::printed`].
+    pub(super) fn capture(self) -> Self {
+        if let Some(pending) = self.gdb.edit().pending.get_mut(&self.token) {
+            pending.printed = Some(String::new());
+        }
+        self
+    }
+
+    /// Waits for the answer, and gives what gdb printed with it.
+    pub(super) async fn printed(self) -> (Result<Results, Failure>, String) {
+        let (gdb, token) = (self.gdb.clone(), self.token);
+        gdb.until(|state| {
+            let done = state
+                .pending
+                .get(&token)
+                .is_none_or(|pending| pending.result.is_some());
+            done.then_some(())
+        })
+        .await;
+        let pending = gdb
+            .edit()
+            .pending
+            .get_mut(&token)
+            .and_then(|p| p.printed.take());
+        (self.await, pending.unwrap_or_default())
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<Results, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let ready = match self.gdb.get().pending.get(&self.token) {
+            Some(pending) => pending.result.is_some(),
+            None => true,
+        };
+        if !ready {
+            return Poll::Pending;
+        }
+        let pending = self.gdb.edit().pending.remove(&self.token);
+        let gone = || Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+        Poll::Ready(
+            pending
+                .and_then(|pending| pending.result)
+                .unwrap_or_else(gone),
+        )
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let done = match self.gdb.get().pending.get(&self.token) {
+            Some(pending) => pending.result.is_some(),
+            None => return,
+        };
+        let mut state = self.gdb.edit();
+        if done {
+            state.pending.remove(&self.token);
+        } else if let Some(pending) = state.pending.get_mut(&self.token) {
+            pending.abandoned = true;
+        }
+    }
+}
+
+/// Waits until the state is as wanted. Gives `None` at its deadline.
+pub(super) struct Until<T, F: FnMut(&State) -> Option<T>> {
+    gdb: Gdb,
+    found: F,
+    deadline: Option<Instant>,
+}
+
+impl<T, F: FnMut(&State) -> Option<T> + Unpin> Future for Until<T, F> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
+        let this = &mut *self;
+        let state = this.gdb.get();
+        if let Some(found) = (this.found)(&state) {
+            return Poll::Ready(Some(found));
+        }
+        match this.deadline {
+            Some(deadline) if deadline <= state.now => Poll::Ready(None),
+            Some(deadline) => {
+                this.gdb.0.wakeups.borrow_mut().push(deadline);
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        }
+    }
+}

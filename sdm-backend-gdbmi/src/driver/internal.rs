@@ -1,0 +1,95 @@
+//! Breakpoints of SDM's own: they hold a program that is about to abort, or to leave before
+//! `MPI_Finalize`, since launchers then kill everybody without warning.
+//!
+//! Whether `MPI_Init` and `MPI_Finalize` were passed is counted by breakpoints that never stop
+//! (an ignore count that is never used up): no stop, no call into the program, and a step over
+//! `MPI_Init` is not disturbed.
+
+use super::core::Gdb;
+use crate::mi::quote;
+
+/// What a breakpoint of SDM's own is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Internal {
+    /// Stops: the program is about to do what the name says.
+    Hold(&'static str),
+    /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
+    Init,
+    /// Counts: `MPI_Finalize` was called.
+    Finalize,
+    /// Stops at `_exit`: a matter of interest only between the two.
+    Exit,
+}
+
+/// What is known of the program's use of MPI.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mpi {
+    pub(super) initialized: bool,
+    pub(super) finalized: bool,
+    /// The breakpoints that only an MPI program needs were inserted.
+    pub(super) watched: bool,
+}
+
+impl Mpi {
+    /// True between `MPI_Init` and `MPI_Finalize`.
+    pub(super) fn is_open(self) -> bool {
+        self.initialized && !self.finalized
+    }
+}
+
+/// What every program gets. Those of MPI stay pending in a program without it.
+const ALWAYS: [(&str, Internal); 4] = [
+    ("MPI_Init", Internal::Init),
+    ("MPI_Init_thread", Internal::Init),
+    ("MPI_Abort", Internal::Hold("MPI_Abort")),
+    ("abort", Internal::Hold("abort")),
+];
+/// What a program gets once it has MPI.
+const WITH_MPI: [(&str, Internal); 2] = [
+    ("MPI_Finalize", Internal::Finalize),
+    ("_exit", Internal::Exit),
+];
+/// Never used up.
+const NEVER: &str = "-i 2147483647 ";
+
+/// Inserts them; all commands go out before the first answer comes.
+pub(super) async fn insert_internal(gdb: &Gdb) {
+    if !gdb.get().config.internal_breakpoints || gdb.get().read_only {
+        return;
+    }
+    insert_all(gdb, &ALWAYS).await;
+    watch_mpi(gdb).await;
+}
+
+/// Inserts those of MPI programs, where the program is one and they are not there yet.
+pub(super) async fn watch_mpi(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let placed = state.breakpoints.is_placed(Internal::Init);
+        placed && !state.breakpoints.mpi.watched && state.config.internal_breakpoints
+    };
+    if wanted {
+        gdb.edit().breakpoints.mpi.watched = true;
+        insert_all(gdb, &WITH_MPI).await;
+    }
+}
+
+async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
+    let mut answers = Vec::new();
+    for (function, what) in list {
+        let never = match what {
+            Internal::Init | Internal::Finalize => NEVER,
+            Internal::Hold(_) | Internal::Exit => "",
+        };
+        // `-qualified`-like: a C++ method of the same name is not meant.
+        let location = quote(function.as_bytes());
+        let line = format!("-break-insert -f {never}--qualified --function {location}");
+        answers.push((*what, gdb.send(line)));
+    }
+    for (what, answer) in answers {
+        // Without one the program is only less well watched.
+        if let Ok(results) = answer.await {
+            gdb.edit().breakpoints.add_internal(what, &results);
+        }
+    }
+}

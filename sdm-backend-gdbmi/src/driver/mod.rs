@@ -1,0 +1,408 @@
+//! The state machine of one gdb: commands and records in, MI commands, answers and events out.
+//!
+//! Sans-I/O: `handle_*(now, ...)`, then [`Driver::poll_action`] to `None`, then sleep until
+//! something comes or [`Driver::poll_timeout`]. One command at a time talks to gdb (in the order
+//! given; a stop that has come goes first), beside it the urgent ones.
+
+mod attach;
+mod breakpoints;
+mod console;
+mod core;
+mod end;
+mod frames;
+mod internal;
+mod interrupt;
+mod records;
+mod run;
+mod stack;
+mod start;
+mod stop;
+mod values;
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::command::BreakSpec;
+use sdm_debug::fold::FoldRules;
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply, TaskState};
+
+use crate::child::Launch;
+use crate::host::Host;
+use crate::mi::Record;
+use core::Gdb;
+
+pub use values::VALUE_BYTES_MAX;
+
+/// What every driver of a backend shares.
+#[derive(Clone, Debug)]
+pub(crate) struct DriverConfig {
+    /// How long gdb may take for one command before it is interrupted.
+    pub(crate) command_wait: Duration,
+    /// How long gdb may take to read a program's symbols.
+    pub(crate) symbols_wait: Duration,
+    /// How long a task may take to stop before it is stopped the hard way.
+    pub(crate) interrupt_wait: Duration,
+    /// Hold programs that are about to abort, or to leave before `MPI_Finalize`.
+    pub(crate) internal_breakpoints: bool,
+    /// Which frames are a runtime's.
+    pub(crate) fold: FoldRules,
+}
+
+/// What the owner of a driver is to do.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Write this to gdb.
+    Send(String),
+    /// Give this answer.
+    Answer {
+        /// Of which command.
+        id: CommandId,
+        /// The answer.
+        result: Result<Reply, Failure>,
+    },
+    /// Say this.
+    Event(Event),
+    /// Send gdb SIGINT.
+    InterruptGdb,
+    /// Send the program this signal.
+    SignalProgram {
+        /// Which process.
+        pid: i32,
+        /// Which signal.
+        signal: nix::sys::signal::Signal,
+    },
+    /// The program has opened its standard streams: ours of its ends can be closed.
+    ProgramOpened,
+    /// The program has ended: no more input for it, and its output will end.
+    ProgramEnded,
+    /// Close gdb's input: it is no longer needed.
+    CloseGdb,
+}
+
+/// Drives one gdb.
+pub(crate) struct Driver {
+    gdb: Gdb,
+    ops: Vec<Op>,
+    queue: VecDeque<(CommandId, Command)>,
+}
+
+/// A command under way.
+struct Op {
+    /// `None` for what the driver does by itself.
+    id: Option<CommandId>,
+    /// True where no other such one may be under way.
+    exclusive: bool,
+    future: OpFuture,
+}
+
+type OpFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+impl Driver {
+    pub(crate) fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
+        Self {
+            gdb: Gdb::new(now, config, host),
+            ops: Vec::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Begins the start of a program, with the front-end's breakpoints of an earlier run.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        launch: Launch,
+        stop: sdm_debug::command::StopAt,
+        breakpoints: Vec<BreakSpec>,
+    ) {
+        self.gdb.edit().now = now;
+        self.gdb.edit().set_task(TaskState::Starting);
+        let gdb = self.gdb.clone();
+        self.push(
+            Some(id),
+            true,
+            start::start(gdb, id, launch, stop, breakpoints),
+        );
+        self.run();
+    }
+
+    /// Begins to attach to a process.
+    pub(crate) fn attach(&mut self, now: Instant, id: CommandId, pid: i32, read_only: bool) {
+        self.gdb.edit().now = now;
+        self.gdb.edit().set_task(TaskState::Starting);
+        let gdb = self.gdb.clone();
+        self.push(Some(id), true, attach::attach(gdb, id, pid, read_only));
+        self.run();
+    }
+
+    /// Begins a command.
+    pub(crate) fn handle_command(&mut self, now: Instant, id: CommandId, command: Command) {
+        self.gdb.edit().now = now;
+        let gdb = self.gdb.clone();
+        match command {
+            Command::Status => {
+                let state = gdb.get().task.clone();
+                gdb.answer(id, Ok(Reply::Status(state)));
+            }
+            Command::Interrupt => self.push(Some(id), false, interrupt::interrupt(gdb, id)),
+            Command::Kill => self.push(Some(id), false, end::kill(gdb, id)),
+            Command::Detach => self.push(Some(id), false, end::detach(gdb, id)),
+            command => self.queue.push_back((id, command)),
+        }
+        self.run();
+    }
+
+    /// Gives a command up.
+    pub(crate) fn handle_cancel(&mut self, now: Instant, id: CommandId) {
+        self.gdb.edit().now = now;
+        let cancelled = || Err(Failure::new(FailureCode::Cancelled, "cancelled"));
+        if let Some(at) = self.queue.iter().position(|(queued, _)| *queued == id) {
+            self.queue.remove(at);
+            self.gdb.answer(id, cancelled());
+        }
+        if let Some(at) = self.ops.iter().position(|op| op.id == Some(id)) {
+            // Dropping it leaves what gdb works on abandoned.
+            drop(self.ops.remove(at));
+            if self.gdb.is_clearing() {
+                self.gdb.edit().actions.push_back(Action::InterruptGdb);
+            }
+            if self
+                .gdb
+                .get()
+                .run
+                .as_ref()
+                .is_none_or(|run| run.id != Some(id))
+            {
+                self.gdb.answer(id, cancelled());
+            }
+        }
+        let open = {
+            let mut state = self.gdb.edit();
+            let run = state.run.as_mut().filter(|run| run.id == Some(id));
+            run.map(|run| run.id = None).is_some()
+        };
+        if open {
+            self.gdb.answer(id, cancelled());
+        }
+        let begun = self.gdb.get().run.is_some() || self.ops.iter().any(|op| op.exclusive);
+        if !begun && self.gdb.get().task == TaskState::Starting {
+            // A start or an attach that was given up half way.
+            end::not_begun(&self.gdb);
+        }
+        self.run();
+    }
+
+    /// gdb said something.
+    pub(crate) fn handle_record(&mut self, now: Instant, record: Record) {
+        self.gdb.edit().now = now;
+        records::handle(&self.gdb, record);
+        self.run();
+    }
+
+    /// gdb is gone; `text` says how.
+    pub(crate) fn handle_gdb_end(&mut self, now: Instant, text: &str) {
+        self.gdb.edit().now = now;
+        let closing = self.gdb.get().closing;
+        let failure = Failure::new(FailureCode::GdbDead, text);
+        if !closing {
+            end::gdb_died(&self.gdb, text);
+        }
+        self.gdb.fail_pending(&failure);
+        self.run();
+        // What still waits waits for something that gdb would have said.
+        for op in std::mem::take(&mut self.ops) {
+            if let Some(id) = op.id {
+                self.gdb.answer(id, Err(failure.clone()));
+            }
+        }
+        self.run();
+    }
+
+    /// The time of [`Driver::poll_timeout`] has come.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.gdb.edit().now = now;
+        self.gdb.expire();
+        self.run();
+    }
+
+    /// When [`Driver::handle_timeout`] is to be called.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.gdb.next_timeout()
+    }
+
+    /// The next thing to do, if any.
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        if self.gdb.get().actions.is_empty() {
+            return None;
+        }
+        self.gdb.edit().actions.pop_front()
+    }
+
+    /// Ends everything: what is open is cancelled, the program killed or left, gdb closed.
+    pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.edit().now = now;
+        let cancelled = || Err(Failure::new(FailureCode::Cancelled, "the session ends"));
+        for (id, _) in std::mem::take(&mut self.queue) {
+            self.gdb.answer(id, cancelled());
+        }
+        for op in std::mem::take(&mut self.ops) {
+            let is_run = self
+                .gdb
+                .get()
+                .run
+                .as_ref()
+                .is_some_and(|run| run.id == op.id);
+            if let (Some(id), false) = (op.id, is_run) {
+                self.gdb.answer(id, cancelled());
+            }
+        }
+        let gdb = self.gdb.clone();
+        self.push(None, false, end::shut_down(gdb, kill_started));
+        self.run();
+    }
+
+    /// What the task is doing.
+    pub(crate) fn task_state(&self) -> TaskState {
+        self.gdb.get().task.clone()
+    }
+
+    /// The process, while there is one.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.gdb.get().pid
+    }
+
+    /// The front-end's breakpoints, for another run.
+    pub(crate) fn breakpoint_specs(&self) -> Vec<BreakSpec> {
+        self.gdb.get().breakpoints.specs()
+    }
+
+    /// Why a command that needs a live process cannot be done now.
+    pub(crate) fn why_not_live(&self) -> Option<Failure> {
+        self.gdb.get().why_not_live()
+    }
+
+    fn push(
+        &mut self,
+        id: Option<CommandId>,
+        exclusive: bool,
+        future: impl Future<Output = ()> + 'static,
+    ) {
+        self.ops.push(Op {
+            id,
+            exclusive,
+            future: Box::pin(future),
+        });
+    }
+
+    /// Polls what is under way, and begins what can begin, until nothing changes any more.
+    fn run(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            let version = self.gdb.version();
+            self.gdb.clear_wakeups();
+            let mut at = 0;
+            while at < self.ops.len() {
+                if self.ops[at].future.as_mut().poll(&mut context).is_ready() {
+                    self.ops.remove(at);
+                } else {
+                    at += 1;
+                }
+            }
+            let began = self.begin_next();
+            if !began && version == self.gdb.version() {
+                return;
+            }
+        }
+    }
+
+    /// Begins the next command where none is under way. True where one was begun.
+    fn begin_next(&mut self) -> bool {
+        if self.ops.iter().any(|op| op.exclusive) || self.gdb.is_clearing() {
+            return false;
+        }
+        let has_stop = !self.gdb.get().stops.is_empty();
+        if has_stop {
+            let stop = self.gdb.edit().stops.pop_front();
+            if let Some(stop) = stop {
+                self.push(None, true, stop::handle_stop(self.gdb.clone(), stop));
+            }
+            return true;
+        }
+        let Some((id, command)) = self.queue.pop_front() else {
+            return false;
+        };
+        self.begin(id, command);
+        true
+    }
+
+    fn begin(&mut self, id: CommandId, command: Command) {
+        let gdb = self.gdb.clone();
+        let refused = refusal(&gdb, &command);
+        if let Some(failure) = refused {
+            gdb.answer(id, Err(failure));
+            return;
+        }
+        let future: OpFuture = match command {
+            Command::Continue => Box::pin(run::resume(gdb, id, run::RunKind::Continue)),
+            Command::Step { kind, count } => {
+                Box::pin(run::resume(gdb, id, run::RunKind::Step(kind, count)))
+            }
+            Command::Finish => Box::pin(run::resume(gdb, id, run::RunKind::Finish)),
+            command => Box::pin(async move {
+                let result = query(&gdb, command).await;
+                gdb.answer(id, result);
+            }),
+        };
+        self.ops.push(Op {
+            id: Some(id),
+            exclusive: true,
+            future,
+        });
+    }
+}
+
+/// Why a command cannot be begun in the task's state.
+fn refusal(gdb: &Gdb, command: &Command) -> Option<Failure> {
+    let state = gdb.get();
+    match command {
+        Command::Continue | Command::Step { .. } | Command::Finish => {
+            state.why_not_live().or_else(|| {
+                let running = || Failure::new(FailureCode::AlreadyRunning, "already running");
+                (state.task != TaskState::Stopped).then(running)
+            })
+        }
+        Command::BreakInsert(_)
+        | Command::BreakDelete { .. }
+        | Command::BreakEnable { .. }
+        | Command::Console { .. } => state.why_not_live(),
+        _ => state.why_not_stopped(),
+    }
+}
+
+/// Carries out a command that is answered by what gdb says to it.
+async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
+    match command {
+        Command::BreakInsert(spec) => breakpoints::insert(gdb, spec).await,
+        Command::BreakDelete { number } => breakpoints::delete(gdb, number).await,
+        Command::BreakEnable { number, enabled } => breakpoints::enable(gdb, number, enabled).await,
+        Command::Backtrace(spec) => stack::backtrace(gdb, &spec).await,
+        Command::Stacks { full } => stack::stacks(gdb, full).await,
+        Command::Threads => stack::threads(gdb).await,
+        Command::SelectThread { number } => stack::select_thread(gdb, number).await,
+        Command::SelectFrame(select) => stack::select_frame(gdb, select).await,
+        Command::Locals => values::variables(gdb, false).await,
+        Command::Arguments => values::variables(gdb, true).await,
+        Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
+        Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
+        Command::Console { line } => console::console(gdb, &line).await,
+        other => {
+            let text = format!("the gdb backend has no {}", other.name());
+            Err(Failure::new(FailureCode::Unsupported, text))
+        }
+    }
+}

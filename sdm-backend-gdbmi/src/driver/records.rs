@@ -1,0 +1,215 @@
+//! What gdb's records mean.
+
+use sdm_debug::{Event, Failure, FailureCode, TaskState};
+
+use super::Action;
+use super::console::PRINTED_BYTES_MAX;
+use super::core::{Gdb, StopRecord};
+use super::end::{End, program_ended};
+use super::run::OpenRun;
+use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
+
+/// Signals that go through to the program; said in one line and otherwise left alone.
+pub(super) const PASSED: [&str; 6] = [
+    "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
+];
+
+/// The most stops that wait to be looked at; gdb sends no second one before it is told to go on,
+/// except for what a person does at its console.
+const STOPS_MAX: usize = 16;
+
+pub(super) fn handle(gdb: &Gdb, record: Record) {
+    match record {
+        Record::Result {
+            token: Some(token),
+            class,
+            results,
+        } => handle_result(gdb, token, class, results),
+        Record::TooLong {
+            token: Some(token),
+            bytes,
+        } => {
+            let text = format!("gdb's answer of {bytes} bytes is too long");
+            gdb.resolve(token, Err(Failure::new(FailureCode::Limit, text)));
+        }
+        Record::Async {
+            kind: AsyncKind::Exec,
+            class,
+            results,
+            ..
+        } => handle_exec(gdb, &class, results),
+        Record::Async {
+            kind: AsyncKind::Notify,
+            class,
+            results,
+            ..
+        } => handle_notify(gdb, &class, &results),
+        Record::Stream { kind, text } => handle_text(gdb, kind, &text),
+        Record::Unknown(line) => tracing::debug!("gdb: no MI: {line}"),
+        _ => {}
+    }
+}
+
+fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
+    match class {
+        ResultClass::Error => {
+            let text = results.text("msg").unwrap_or("gdb gave no reason").trim();
+            let failure = Failure::new(FailureCode::Gdb, text);
+            fail_run(gdb, token, &failure);
+            gdb.resolve(token, Err(failure));
+        }
+        ResultClass::Running => {
+            gdb.edit().executing = true;
+            gdb.resolve(token, Ok(results));
+        }
+        _ => gdb.resolve(token, Ok(results)),
+    }
+}
+
+/// gdb can say `^running` and then `^error` to one command: the run has not begun after all.
+fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
+    let mut state = gdb.edit();
+    let waits = state
+        .pending
+        .get(&token)
+        .is_some_and(|pending| pending.result.is_none());
+    let open = state.run.as_ref().is_some_and(|run| run.token == token);
+    if waits || !open {
+        return;
+    }
+    state.executing = false;
+    if let Some(OpenRun { id: Some(id), .. }) = state.run.take() {
+        let result = Err(failure.clone());
+        state.actions.push_back(Action::Answer { id, result });
+    }
+    if state.task == TaskState::Running {
+        state.set_task(TaskState::Stopped);
+    }
+}
+
+fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
+    match class {
+        "running" => gdb.edit().executing = true,
+        "stopped" => handle_stopped(gdb, results),
+        _ => {}
+    }
+}
+
+fn handle_stopped(gdb: &Gdb, results: Results) {
+    gdb.edit().executing = false;
+    // Signals that passed since the last stop stand in front: only the last reason is this one.
+    match last_text(&results, "reason") {
+        Some("exited-normally") => program_ended(gdb, End::Exited(0)),
+        Some("exited") => {
+            let code = last_text(&results, "exit-code").and_then(|code| {
+                // MI gives exit codes in octal.
+                i32::from_str_radix(code, 8).ok()
+            });
+            program_ended(gdb, End::Exited(code.unwrap_or(0)));
+        }
+        Some("exited-signalled") => {
+            let signal = last_text(&results, "signal-name").unwrap_or("a signal");
+            program_ended(gdb, End::Signalled(signal.to_owned()));
+        }
+        _ => {
+            let mut state = gdb.edit();
+            let number = last_text(&results, "bkptno").and_then(|number| number.parse().ok());
+            let owner = number.and_then(|number| state.breakpoints.owner(number));
+            if state.stops.len() < STOPS_MAX {
+                state.stops.push_back(StopRecord { results, owner });
+            }
+        }
+    }
+}
+
+/// The last constant of this name: see [`handle_stopped`].
+pub(super) fn last_text<'a>(results: &'a Results, name: &str) -> Option<&'a str> {
+    let last = results.0.iter().rev().find(|(key, _)| key == name)?;
+    last.1.as_text()
+}
+
+fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
+    match class {
+        "thread-group-started" => {
+            gdb.edit().pid = results.number("pid");
+        }
+        "thread-group-exited" => {
+            gdb.edit().pid = None;
+        }
+        "breakpoint-modified" => {
+            let Some(breakpoint) = results.tuple("bkpt") else {
+                return;
+            };
+            let event = gdb.edit().breakpoints.modified(breakpoint);
+            if let Some(event) = event {
+                gdb.tell(event);
+            }
+        }
+        "breakpoint-deleted" => {
+            if let Some(number) = results.number("id") {
+                gdb.edit().breakpoints.deleted(number);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
+    if kind == StreamKind::Console
+        && let Some(name) = passed_signal(text)
+    {
+        let name = name.to_owned();
+        gdb.tell(Event::SignalPassed { name });
+    }
+    let wanted = gdb
+        .get()
+        .pending
+        .values()
+        .any(|pending| pending.printed.is_some());
+    if !wanted {
+        return;
+    }
+    let mut state = gdb.edit();
+    for printed in state
+        .pending
+        .values_mut()
+        .filter_map(|p| p.printed.as_mut())
+    {
+        if printed.len() + text.len() <= PRINTED_BYTES_MAX {
+            printed.push_str(text);
+        }
+    }
+}
+
+/// The signal that gdb says has passed. This is text for a person (gdb 7 to 17 in the C locale);
+/// it decides nothing.
+fn passed_signal(text: &str) -> Option<&str> {
+    let (name, _) = text.strip_prefix(" received signal ")?.split_once(',')?;
+    let real_time = name
+        .strip_prefix("SIG")
+        .and_then(|number| number.parse().ok());
+    let passed = PASSED.contains(&name) || real_time.is_some_and(|n: u32| (34..=64).contains(&n));
+    passed.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_pass_are_told_from_those_that_stop() {
+        assert_eq!(
+            passed_signal(" received signal SIGUSR1, User defined.\n"),
+            Some("SIGUSR1")
+        );
+        assert_eq!(
+            passed_signal(" received signal SIG40, Real-time event 40.\n"),
+            Some("SIG40")
+        );
+        assert_eq!(
+            passed_signal(" received signal SIGSEGV, Segmentation fault.\n"),
+            None
+        );
+        assert_eq!(passed_signal("received signal SIGUSR1"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Letting the program run: continue, step, finish.
+
+use sdm_core::CommandId;
+use sdm_debug::command::StepKind;
+use sdm_debug::{Failure, TaskState};
+
+use super::core::Gdb;
+
+/// A run that was begun and has not ended. A task has at most one.
+#[derive(Clone, Debug)]
+pub(super) struct OpenRun {
+    /// Who waits for its end; `None` where nobody does any more.
+    pub(super) id: Option<CommandId>,
+    pub(super) kind: RunKind,
+    /// The number of the MI command that began it: gdb can say `^running` and then `^error`.
+    pub(super) token: u64,
+}
+
+/// What began a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RunKind {
+    /// A start that is to be held at `main`.
+    StartToMain,
+    /// A start that is to be held at the entry point, and has not yet reached even the first
+    /// instruction of the dynamic linker.
+    StartToFirst,
+    /// The same, on its way from there to the entry point.
+    StartToEntry,
+    /// A start that is held nowhere.
+    StartFreely,
+    Continue,
+    Step(StepKind, u32),
+    Finish,
+}
+
+/// What was done to stop the program, and has not been seen to stop it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Interrupts {
+    /// How many commands wait for the program to stop.
+    pub(super) asked: u32,
+    /// A SIGINT is on its way to the program.
+    pub(super) int_sent: bool,
+    /// A SIGSTOP is on its way to the program.
+    pub(super) stop_sent: bool,
+}
+
+impl RunKind {
+    /// The MI command that lets the program run so; again where it was stopped for nothing.
+    pub(super) fn line(self) -> String {
+        let (name, count) = match self {
+            Self::StartToMain
+            | Self::StartToFirst
+            | Self::StartToEntry
+            | Self::StartFreely
+            | Self::Continue => return "-exec-continue".to_owned(),
+            Self::Finish => return "-exec-finish".to_owned(),
+            Self::Step(kind, count) => {
+                let name = match kind {
+                    StepKind::Into => "-exec-step",
+                    StepKind::Over => "-exec-next",
+                    StepKind::Instruction => "-exec-step-instruction",
+                    StepKind::InstructionOver => "-exec-next-instruction",
+                };
+                (name, count)
+            }
+        };
+        if count > 1 {
+            format!("{name} {count}")
+        } else {
+            name.to_owned()
+        }
+    }
+}
+
+/// Begins a run; what ends it answers the command.
+pub(super) async fn resume(gdb: Gdb, id: CommandId, kind: RunKind) {
+    if let Err(failure) = begin(&gdb, Some(id), kind, &kind.line()).await {
+        gdb.answer(id, Err(failure));
+    }
+}
+
+/// Sends the MI command that begins a run, and opens the run when gdb says that it runs.
+///
+/// The run is opened before gdb has answered: a cancel meanwhile must find it.
+pub(super) async fn begin(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+    line: &str,
+) -> Result<(), Failure> {
+    // A step deep into a recursion or a big library's start can take gdb itself long.
+    let wait = gdb.get().config.symbols_wait;
+    let answer = gdb.send_within(line, wait);
+    let token = answer.token();
+    let before = gdb.get().task.clone();
+    {
+        let mut state = gdb.edit();
+        state.run = Some(OpenRun { id, kind, token });
+        if state.task == TaskState::Stopped {
+            state.set_task(TaskState::Running);
+        }
+    }
+    let result = answer.await;
+    if let Err(failure) = result {
+        let mut state = gdb.edit();
+        let open = state.run.as_ref().is_some_and(|run| run.token == token);
+        if open {
+            state.run = None;
+            if state.task == TaskState::Running && before == TaskState::Stopped {
+                state.set_task(TaskState::Stopped);
+            }
+            return Err(failure);
+        }
+    }
+    Ok(())
+}

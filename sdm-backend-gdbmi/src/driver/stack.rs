@@ -1,0 +1,197 @@
+//! Stacks, threads, and which of them is selected.
+
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::fold::{RawFrame, RawThread, fold_task, innermost_user_frame};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::core::Gdb;
+use super::frames::{FRAMES_MAX, GdbFrame};
+use crate::mi::Results;
+
+/// The most threads of one task whose stacks are read.
+const THREADS_MAX: usize = 1024;
+
+pub(super) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, Failure> {
+    let mut frames = list_frames(gdb, None).await?;
+    let total = frames.len();
+    let (first, last) = if spec.full {
+        (0, total)
+    } else {
+        shown(gdb, &frames)
+    };
+    let limit = match spec.limit {
+        0 => total,
+        limit => usize::try_from(limit).unwrap_or(total),
+    };
+    let end = last.min(first.saturating_add(limit));
+    if spec.args && first < end {
+        list_arguments(gdb, &mut frames[first..end]).await?;
+    }
+    let shown = frames[first..end]
+        .iter()
+        .map(|frame| frame.frame(gdb, spec.args));
+    let folded = if end < last {
+        first
+    } else {
+        first + (total - last)
+    };
+    Ok(Reply::Backtrace(Backtrace {
+        frames: shown.collect(),
+        more: end < last || total > FRAMES_MAX as usize,
+        folded: u32::try_from(folded).unwrap_or(u32::MAX),
+    }))
+}
+
+/// From the innermost frame that the user wrote to the outermost; all where he wrote none.
+fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
+    let config = gdb.get().config.clone();
+    let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();
+    let Some(first) = innermost_user_frame(&raw, &config.fold) else {
+        return (0, frames.len());
+    };
+    let is_user = |frame: &RawFrame| {
+        innermost_user_frame(std::slice::from_ref(frame), &config.fold).is_some()
+    };
+    let last = raw.iter().rposition(is_user).unwrap_or(first.index);
+    (first.index, last.max(first.index) + 1)
+}
+
+async fn list_frames(gdb: &Gdb, thread: Option<u32>) -> Result<Vec<GdbFrame>, Failure> {
+    let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
+    let results = gdb
+        .mi(format!("-stack-list-frames {thread}0 {FRAMES_MAX}"))
+        .await?;
+    let frames = results
+        .tuples("stack")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    Ok(frames.collect())
+}
+
+async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failure> {
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
+        return Ok(());
+    };
+    let line = format!("-stack-list-arguments 1 {} {}", first.level, last.level);
+    let results = gdb.mi(line).await?;
+    for arguments in results.tuples("stack-args") {
+        let level: Option<u32> = arguments.number("level");
+        if let Some(frame) = frames.iter_mut().find(|frame| Some(frame.level) == level) {
+            frame.set_arguments(arguments);
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut ids: Vec<(u32, String)> = info
+        .tuples("threads")
+        .filter_map(|thread| {
+            let name = thread.text("name").unwrap_or_default();
+            Some((thread.number("id")?, name.to_owned()))
+        })
+        .collect();
+    ids.sort_unstable();
+    let beyond = ids.len().saturating_sub(THREADS_MAX);
+    ids.truncate(THREADS_MAX);
+    let mut threads = Vec::new();
+    for (id, name) in ids {
+        let frames = list_frames(gdb, Some(id)).await?;
+        threads.push(RawThread {
+            // gdb numbers threads as they come; the first one runs `main`.
+            main: id == 1,
+            name,
+            frames: frames.iter().map(GdbFrame::raw).collect(),
+        });
+    }
+    let config = gdb.get().config.clone();
+    let mut stacks = fold_task(&threads, &config.fold, full);
+    stacks.helpers += u32::try_from(beyond).unwrap_or(u32::MAX);
+    Ok(Reply::Stacks(stacks))
+}
+
+pub(super) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let current: Option<u32> = info.number("current-thread-id");
+    let mut threads: Vec<ThreadView> = info
+        .tuples("threads")
+        .filter_map(|thread| {
+            let number = thread.number("id")?;
+            let frame = thread
+                .tuple("frame")
+                .map(|frame| GdbFrame::read(gdb, frame));
+            Some(ThreadView {
+                number,
+                name: thread.text("name").unwrap_or_default().to_owned(),
+                frame: frame.map(|frame| frame.frame(gdb, false)),
+                current: current == Some(number),
+            })
+        })
+        .collect();
+    threads.sort_by_key(|thread| thread.number);
+    Ok(Reply::Threads(threads))
+}
+
+pub(super) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let known = info
+        .tuples("threads")
+        .any(|thread| thread.number("id") == Some(number));
+    if !known {
+        let text = format!("no thread {number}");
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    let results = gdb.mi(format!("-thread-select {number}")).await?;
+    view(gdb, &results).await
+}
+
+pub(super) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply, Failure> {
+    let current = gdb.mi("-stack-info-frame").await?;
+    let level: u32 = current
+        .tuple("frame")
+        .and_then(|frame| frame.number("level"))
+        .unwrap_or(0);
+    let wanted = match select {
+        FrameSelect::Current => return view(gdb, &current).await,
+        FrameSelect::Level(level) => Some(level),
+        FrameSelect::Move(by) => level.checked_add_signed(by),
+    };
+    let Some(wanted) = wanted else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame further in",
+        ));
+    };
+    // gdb takes a level that does not exist without a word, so ask first.
+    let there = gdb
+        .mi(format!("-stack-list-frames {wanted} {wanted}"))
+        .await;
+    let there = there.is_ok_and(|results| results.tuples("stack").next().is_some());
+    if !there {
+        let text = match select {
+            FrameSelect::Level(level) => format!("no frame {level}"),
+            _ => "no frame further out".to_owned(),
+        };
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    gdb.mi(format!("-stack-select-frame {wanted}")).await?;
+    let results = gdb.mi("-stack-info-frame").await?;
+    view(gdb, &results).await
+}
+
+/// The frame in `results`, which is the selected one, with its arguments.
+async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
+    let Some(frame) = results.tuple("frame") else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame is selected",
+        ));
+    };
+    let mut frames = [GdbFrame::read(gdb, frame)];
+    list_arguments(gdb, &mut frames).await?;
+    let [frame] = frames;
+    let source = frame.source(gdb);
+    let frame: Frame = frame.frame(gdb, true);
+    Ok(Reply::Frame(FrameView { frame, source }))
+}

@@ -1,0 +1,159 @@
+//! Starting a program and bringing it to `main`.
+
+use std::os::unix::ffi::OsStrExt;
+
+use sdm_core::CommandId;
+use sdm_debug::command::{BreakSpec, StopAt};
+use sdm_debug::event::Phase;
+use sdm_debug::{Event, Failure, FailureCode, TaskState};
+
+use super::Action;
+use super::core::{Answer, Gdb};
+use super::end::not_begun;
+use super::frames::base_name;
+use super::records::PASSED;
+use super::run::{RunKind, begin};
+use super::values::{console_bytes, console_line};
+use crate::child::Launch;
+
+pub(super) async fn start(
+    gdb: Gdb,
+    id: CommandId,
+    launch: Launch,
+    stop: StopAt,
+    breakpoints: Vec<BreakSpec>,
+) {
+    let result = run_program(&gdb, id, &launch, stop, breakpoints).await;
+    // Its streams are open, or will never be.
+    gdb.edit().actions.push_back(Action::ProgramOpened);
+    let Err(failure) = result else {
+        return;
+    };
+    let task = gdb.get().task.clone();
+    let failure = if task.is_live() {
+        not_begun(&gdb);
+        failure
+    } else if task == TaskState::GdbDead {
+        failure
+    } else {
+        Failure::new(FailureCode::NotRunning, "killed before it ran")
+    };
+    gdb.answer(id, Err(failure));
+}
+
+async fn run_program(
+    gdb: &Gdb,
+    id: CommandId,
+    launch: &Launch,
+    stop: StopAt,
+    breakpoints: Vec<BreakSpec>,
+) -> Result<(), Failure> {
+    let program = launch.program.as_os_str().as_bytes();
+    let name = String::from_utf8_lossy(program).into_owned();
+    gdb.edit().program_name = base_name(&name).to_owned();
+    let mut answers = prepare(gdb);
+    gdb.mi("-gdb-version").await?;
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    let line = format!("-file-exec-and-symbols {}", escape_path(program));
+    gdb.send_within(line, wait)
+        .await
+        .map_err(|failure| no_program(&name, failure))?;
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let tty = String::from_utf8_lossy(launch.tty.as_os_str().as_bytes()).into_owned();
+    let set = |what: &[u8], value: &[u8]| console_bytes(&[what, value].concat());
+    answers.push(gdb.send(format!("-gdb-set inferior-tty {tty}")));
+    answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+    answers.push(gdb.send(set(b"set args ", &launch.args)));
+    for answer in answers {
+        answer.await?;
+    }
+    for mut spec in breakpoints {
+        spec.pending = true;
+        let number = spec.number;
+        if let Err(failure) = super::breakpoints::insert(gdb, spec).await {
+            let text = format!("breakpoint {number} could not be inserted again: {failure}");
+            gdb.tell(Event::Notice { text });
+        }
+    }
+    launch_it(gdb, id, stop)
+        .await
+        .map_err(|failure| no_program(&name, failure))
+}
+
+async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure> {
+    let id = Some(id);
+    match stop {
+        StopAt::Nowhere => {
+            super::internal::insert_internal(gdb).await;
+            begin(gdb, id, RunKind::StartFreely, "-exec-run").await?;
+            let mut state = gdb.edit();
+            if state.task == TaskState::Starting {
+                state.set_task(TaskState::Running);
+            }
+        }
+        StopAt::Main => {
+            // gdb knows what `main` is called in the program's language, and refuses before
+            // anything runs where it finds none.
+            let to_main = begin(gdb, id, RunKind::StartToMain, "-exec-run --start").await;
+            let began = gdb.get().pid.is_some();
+            match to_main {
+                Ok(()) => {}
+                Err(failure) if began || failure.code != FailureCode::Gdb => return Err(failure),
+                Err(_) => {
+                    let line = console_line("starti");
+                    begin(gdb, id, RunKind::StartToFirst, &line).await?;
+                }
+            }
+        }
+    }
+    gdb.tell(Event::Progress(Phase::Running));
+    Ok(())
+}
+
+/// What every gdb is told before anything else.
+pub(super) fn prepare(gdb: &Gdb) -> Vec<Answer> {
+    let mut passed = String::from("handle");
+    for name in PASSED {
+        passed.push(' ');
+        passed.push_str(name);
+    }
+    for number in 34..=64 {
+        passed.push_str(&format!(" SIG{number}"));
+    }
+    passed.push_str(" nostop print pass");
+    [
+        passed.as_str(),
+        "handle SIGSEGV SIGBUS SIGFPE SIGILL SIGABRT stop print pass",
+        // Ours: it must never reach the program.
+        "handle SIGSTOP stop print nopass",
+    ]
+    .into_iter()
+    .map(|command| gdb.send(console_line(command)))
+    .collect()
+}
+
+/// A path as one word of gdb's command line.
+fn escape_path(path: &[u8]) -> String {
+    let mut word = String::new();
+    for character in String::from_utf8_lossy(path).chars() {
+        let plain = character.is_alphanumeric() || "/._-+".contains(character);
+        if !plain {
+            word.push('\\');
+        }
+        word.push(character);
+    }
+    word
+}
+
+fn no_program(name: &str, failure: Failure) -> Failure {
+    if failure.code != FailureCode::Gdb {
+        return failure;
+    }
+    let text = if failure.text.contains(name) {
+        failure.text
+    } else {
+        format!("{name}: {}", failure.text)
+    };
+    Failure::new(FailureCode::NoProgram, text.trim().trim_end_matches('.'))
+}

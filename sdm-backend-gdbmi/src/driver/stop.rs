@@ -1,0 +1,248 @@
+//! What a stop means, and where the person finds himself after it.
+
+use sdm_core::CommandId;
+use sdm_debug::fold::innermost_user_frame;
+use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::{Event, Reply, TaskState};
+
+use super::Action;
+use super::breakpoints::Owner;
+use super::core::{Gdb, StopRecord};
+use super::frames::{FRAMES_MAX, GdbFrame};
+use super::internal::{Internal, watch_mpi};
+use super::records::last_text;
+use super::run::{RunKind, begin};
+use super::values::value;
+use crate::mi::Results;
+
+/// What is to come of a stop.
+enum Verdict {
+    /// A person is told.
+    Report(StopReason),
+    /// Nobody asked for it and nobody needs it: the program goes on as it went.
+    GoOn,
+    /// A start has reached the dynamic linker and is to go on to the program's entry point.
+    ToEntry,
+}
+
+/// Looks at a stop: answers the open run with it, tells of it, or lets the program go on.
+pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
+    if gdb.get().executing || !gdb.get().task.is_live() {
+        // Something (a console command of the person's) has let it run again.
+        return;
+    }
+    let record = &stop.results;
+    let verdict = judge(&gdb, &stop);
+    let reason = match verdict {
+        Verdict::Report(reason) => reason,
+        Verdict::GoOn => match go_on(&gdb).await {
+            Ok(()) => return,
+            Err(text) => StopReason::Other(text),
+        },
+        Verdict::ToEntry => match go_to_entry(&gdb, record).await {
+            None => return,
+            Some(reason) => reason,
+        },
+    };
+    if matches!(reason, StopReason::AtMain | StopReason::AtEntry) {
+        super::internal::insert_internal(&gdb).await;
+    } else {
+        watch_mpi(&gdb).await;
+    }
+    let stop = place_stop(&gdb, reason, record).await;
+    report(&gdb, stop);
+}
+
+fn report(gdb: &Gdb, stop: Stop) {
+    let mut state = gdb.edit();
+    if state.executing || !state.task.is_live() {
+        return;
+    }
+    state.set_task(TaskState::Stopped);
+    match state.run.take().and_then(|run| run.id) {
+        Some(id) => {
+            let result = Ok(Reply::Stopped(stop));
+            state.actions.push_back(Action::Answer { id, result });
+        }
+        None => state.actions.push_back(Action::Event(Event::Stopped(stop))),
+    }
+}
+
+fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
+    let record = &stop.results;
+    let kind = gdb.get().run.as_ref().map(|run| run.kind);
+    match last_text(record, "reason") {
+        Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
+        Some("signal-received") => judge_signal(gdb, record, kind),
+        Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
+        Some("function-finished") => {
+            let value = last_text(record, "return-value").map(value);
+            Verdict::Report(StopReason::FunctionFinished { value })
+        }
+        Some(other) => Verdict::Report(StopReason::Other(in_words(other, record))),
+        // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
+        None => Verdict::Report(match kind {
+            Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
+            Some(RunKind::Step(..)) => StopReason::StepEnd,
+            Some(RunKind::StartToMain) => StopReason::AtMain,
+            Some(RunKind::StartToEntry) => StopReason::AtEntry,
+            _ => StopReason::Other("stopped".to_owned()),
+        }),
+    }
+}
+
+fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    let state = gdb.get();
+    match (stop.owner, kind) {
+        (Some(Owner::User(number)), _) => Verdict::Report(StopReason::Breakpoint { number }),
+        (Some(Owner::Internal(Internal::Hold(what))), _) => {
+            let what = what.to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(Owner::Internal(Internal::Exit)), _) if state.breakpoints.mpi.is_open() => {
+            let what = "_exit before MPI_Finalize".to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(Owner::Internal(_)), _) => Verdict::GoOn,
+        (None, Some(RunKind::StartToMain)) => Verdict::Report(StopReason::AtMain),
+        (None, Some(RunKind::StartToEntry)) => Verdict::Report(StopReason::AtEntry),
+        (None, _) => {
+            let number = last_text(&stop.results, "bkptno").unwrap_or("?");
+            let text = format!("gdb's own breakpoint {number}");
+            Verdict::Report(StopReason::Other(text))
+        }
+    }
+}
+
+fn judge_signal(gdb: &Gdb, record: &Results, kind: Option<RunKind>) -> Verdict {
+    let name = last_text(record, "signal-name").unwrap_or("0");
+    let mut state = gdb.edit();
+    let asked = state.interrupts.asked > 0;
+    let sent = match name {
+        "SIGINT" => std::mem::take(&mut state.interrupts.int_sent),
+        "SIGSTOP" => std::mem::take(&mut state.interrupts.stop_sent),
+        // gdb's word for a stop that it made itself.
+        "0" => kind == Some(RunKind::StartToFirst) || asked,
+        _ => false,
+    };
+    match kind {
+        Some(RunKind::StartToFirst) if name == "0" && !asked => Verdict::ToEntry,
+        _ if sent && asked => Verdict::Report(StopReason::Interrupted),
+        // A signal that we sent and that came behind another stop.
+        _ if sent => Verdict::GoOn,
+        _ => {
+            let meaning = last_text(record, "signal-meaning").unwrap_or_default();
+            Verdict::Report(StopReason::Signal {
+                name: name.to_owned(),
+                meaning: meaning.to_owned(),
+            })
+        }
+    }
+}
+
+/// gdb's reason in words, with what it adds for watchpoints.
+fn in_words(reason: &str, record: &Results) -> String {
+    let mut text = reason.replace('-', " ");
+    for name in ["wpt", "hw-rwpt", "hw-awpt"] {
+        if let Some(expression) = record.tuple(name).and_then(|point| point.text("exp")) {
+            text.push_str(": ");
+            text.push_str(expression);
+        }
+    }
+    if let Some(values) = record.tuple("value") {
+        for name in ["old", "new", "value"] {
+            if let Some(value) = values.text(name) {
+                text.push_str(&format!(", {name} {value}"));
+            }
+        }
+    }
+    text
+}
+
+/// Lets the program run on as it ran, as if it had not stopped.
+async fn go_on(gdb: &Gdb) -> Result<(), String> {
+    let run = gdb.get().run.clone();
+    let kind = run.as_ref().map_or(RunKind::Continue, |run| run.kind);
+    let id = run.and_then(|run| run.id);
+    resume_silently(gdb, id, kind).await
+}
+
+async fn resume_silently(gdb: &Gdb, id: Option<CommandId>, kind: RunKind) -> Result<(), String> {
+    match begin(gdb, id, kind, &kind.line()).await {
+        Ok(()) => Ok(()),
+        Err(failure) => {
+            // The run is still to be answered, by the stop that this has become.
+            let token = 0;
+            gdb.edit().run = Some(super::run::OpenRun { id, kind, token });
+            Err(failure.text)
+        }
+    }
+}
+
+/// From the first instruction of the dynamic linker to the entry point of the program; gives the
+/// reason of the stop where it is there already, or cannot go.
+async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
+    let first = || StopReason::Other("held at its first instruction".to_owned());
+    let pid = gdb.get().pid;
+    let Some(entry) = pid.and_then(|pid| gdb.host().entry_address(pid)) else {
+        return Some(first());
+    };
+    let frame = record.tuple("frame");
+    if frame.and_then(|frame| frame.address("addr")) == Some(entry) {
+        // A static program: nothing runs before it.
+        return Some(StopReason::AtEntry);
+    }
+    let line = format!("-break-insert -t *{entry:#x}");
+    if gdb.mi(line).await.is_err() {
+        return Some(first());
+    }
+    let id = gdb.get().run.as_ref().and_then(|run| run.id);
+    let begun = resume_silently(gdb, id, RunKind::StartToEntry).await;
+    begun.err().map(StopReason::Other)
+}
+
+/// Selects the innermost frame that the user wrote, and describes it.
+pub(super) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) -> Stop {
+    let innermost = record
+        .tuple("frame")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    let (frame, inside) = match innermost {
+        None => (None, None),
+        Some(frame) if is_user(gdb, &frame) => (Some(frame), None),
+        Some(frame) => find_user_frame(gdb, frame).await,
+    };
+    Stop {
+        reason,
+        inside,
+        source: frame.as_ref().and_then(|frame| frame.source(gdb)),
+        frame: frame.map(|frame| frame.frame(gdb, false)),
+    }
+}
+
+fn is_user(gdb: &Gdb, frame: &GdbFrame) -> bool {
+    let config = gdb.get().config.clone();
+    innermost_user_frame(&[frame.raw()], &config.fold).is_some()
+}
+
+async fn find_user_frame(gdb: &Gdb, innermost: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
+    let config = gdb.get().config.clone();
+    let Ok(results) = gdb.mi(format!("-stack-list-frames 0 {FRAMES_MAX}")).await else {
+        return (Some(innermost), None);
+    };
+    let mut frames: Vec<GdbFrame> = results
+        .tuples("stack")
+        .map(|frame| GdbFrame::read(gdb, frame))
+        .collect();
+    let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
+    let Some(user) = innermost_user_frame(&raw, &config.fold) else {
+        return (Some(innermost), None);
+    };
+    let frame = frames.swap_remove(user.index);
+    if frame.level > 0 {
+        let line = format!("-stack-select-frame {}", frame.level);
+        if gdb.mi(line).await.is_err() {
+            return (Some(innermost), None);
+        }
+    }
+    (Some(frame), user.inside)
+}

@@ -1,0 +1,89 @@
+//! Values, as gdb prints them: evaluate, locals, arguments, set.
+
+use sdm_debug::reply::{Value, Variable};
+use sdm_debug::{Failure, Reply};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::core::Gdb;
+use crate::mi::{Results, quote};
+
+/// The longest text of one value, in bytes; a longer one is cut and carries its length and hash.
+pub const VALUE_BYTES_MAX: usize = 4 << 10;
+
+/// A value of this text, cut where it is too long.
+pub(super) fn value(text: &str) -> Value {
+    if text.len() <= VALUE_BYTES_MAX {
+        return Value {
+            text: text.to_owned(),
+            cut: None,
+        };
+    }
+    let mut end = VALUE_BYTES_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Value {
+        text: text[..end].to_owned(),
+        cut: Some((text.len() as u64, xxh3_64(text.as_bytes()))),
+    }
+}
+
+/// A `{name=,value=}` of gdb's; one without a value has an empty one.
+pub(super) fn variable(results: &Results) -> Variable {
+    Variable {
+        name: results.text("name").unwrap_or_default().to_owned(),
+        value: value(results.text("value").unwrap_or_default()),
+    }
+}
+
+/// The arguments of the selected frame, or its other variables.
+pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
+    let results = gdb.mi("-stack-list-variables --all-values").await?;
+    let is_argument = |variable: &&Results| variable.text("arg").is_some();
+    let wanted = results
+        .tuples("variables")
+        .filter(|variable| is_argument(variable) == arguments);
+    Ok(Reply::Variables(wanted.map(variable).collect()))
+}
+
+pub(super) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
+    let results = gdb.mi(line).await?;
+    Ok(Reply::Value(value(
+        results.text("value").unwrap_or_default(),
+    )))
+}
+
+pub(super) async fn set_variable(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    let command = format!("set var {expression}");
+    gdb.mi(console_line(&command)).await?;
+    Ok(Reply::Done)
+}
+
+/// The MI command that runs a console command.
+pub(super) fn console_line(command: &str) -> String {
+    console_bytes(command.as_bytes())
+}
+
+/// The same, of any bytes.
+pub(super) fn console_bytes(command: &[u8]) -> String {
+    format!("-interpreter-exec console {}", quote(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_and_never_equal_by_what_is_left() {
+        assert_eq!(value("12").cut, None);
+        let one = "\u{fc}".repeat(VALUE_BYTES_MAX);
+        let other = format!("{one}!");
+        let (one, other) = (value(&one), value(&other));
+        assert_eq!(one.text, other.text);
+        assert_ne!(one, other);
+        assert_eq!(one.cut.unwrap().0, 2 * VALUE_BYTES_MAX as u64);
+        let odd = value(&format!("x{}", "\u{fc}".repeat(VALUE_BYTES_MAX)));
+        assert_eq!(odd.text.len(), VALUE_BYTES_MAX - 1);
+    }
+}

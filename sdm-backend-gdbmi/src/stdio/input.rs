@@ -1,0 +1,128 @@
+//! The program's standard input: a numbered stream that never enters the program twice.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::unistd::write;
+
+/// What is taken over and not yet written, at most, in bytes.
+pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
+
+/// Why input was not taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StdinError {
+    /// The bytes begin behind what was taken over so far.
+    Gap {
+        /// Where the stream stands.
+        at: u64,
+    },
+    /// There is no room.
+    Full,
+    /// The stream was ended, or the program closed it.
+    Closed,
+}
+
+/// Our end of the program's standard input.
+pub(crate) struct InputStream {
+    /// `None` once it is closed.
+    fd: Option<OwnedFd>,
+    buffer: VecDeque<u8>,
+    /// How much was taken over so far.
+    taken: u64,
+    /// No more will be taken; closed when the buffer is empty.
+    ended: bool,
+}
+
+impl InputStream {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self {
+            fd: Some(fd),
+            buffer: VecDeque::new(),
+            taken: 0,
+            ended: false,
+        }
+    }
+
+    /// Our descriptor, while there is something to write to it.
+    pub(crate) fn wants_write(&self) -> Option<RawFd> {
+        let fd = self.fd.as_ref()?;
+        (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
+    }
+
+    /// Takes bytes over; those taken over before are skipped.
+    pub(crate) fn take(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), StdinError> {
+        if offset > self.taken {
+            return Err(StdinError::Gap { at: self.taken });
+        }
+        let known = usize::try_from(self.taken - offset).unwrap_or(usize::MAX);
+        let fresh = bytes.get(known..).unwrap_or_default();
+        if !fresh.is_empty() && (self.ended || self.fd.is_none()) {
+            return Err(StdinError::Closed);
+        }
+        if self.buffer.len() + fresh.len() > STDIN_BUFFER_BYTES_MAX {
+            return Err(StdinError::Full);
+        }
+        self.buffer.extend(fresh);
+        self.taken += fresh.len() as u64;
+        self.ended |= eof;
+        Ok(())
+    }
+
+    /// Writes what fits. Returns the descriptor that was closed, if any.
+    pub(crate) fn write(&mut self) -> Option<OwnedFd> {
+        while let Some(fd) = &self.fd {
+            if self.buffer.is_empty() {
+                return if self.ended { self.fd.take() } else { None };
+            }
+            match write(fd, self.buffer.as_slices().0) {
+                Ok(count) => drop(self.buffer.drain(..count)),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return None,
+                // The program closed its end: what is left has no reader.
+                Err(_) => return self.close(),
+            }
+        }
+        None
+    }
+
+    /// Gives the stream up.
+    pub(crate) fn close(&mut self) -> Option<OwnedFd> {
+        self.buffer.clear();
+        self.ended = true;
+        self.fd.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_enter_once() {
+        let (theirs, ours) = nix::unistd::pipe().unwrap();
+        let mut input = InputStream::new(ours);
+        assert_eq!(input.take(1, b"x", false), Err(StdinError::Gap { at: 0 }));
+        assert_eq!(input.take(0, b"abc", false), Ok(()));
+        assert_eq!(input.take(0, b"abc", false), Ok(()));
+        assert_eq!(input.take(1, b"bcde", true), Ok(()));
+        assert_eq!(input.take(5, b"f", false), Err(StdinError::Closed));
+        assert_eq!(input.take(3, b"de", true), Ok(()));
+        assert!(input.write().is_some());
+        let mut buffer = [0; 16];
+        let count = nix::unistd::read(&theirs, &mut buffer).unwrap();
+        assert_eq!(&buffer[..count], b"abcde");
+    }
+
+    #[test]
+    fn the_buffer_is_bounded() {
+        let (_theirs, ours) = nix::unistd::pipe().unwrap();
+        let mut input = InputStream::new(ours);
+        let bytes = vec![0; STDIN_BUFFER_BYTES_MAX];
+        assert_eq!(input.take(0, &bytes, false), Ok(()));
+        assert_eq!(
+            input.take(bytes.len() as u64, b"x", false),
+            Err(StdinError::Full)
+        );
+    }
+}

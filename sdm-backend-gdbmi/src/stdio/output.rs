@@ -1,0 +1,162 @@
+//! One stream of the program's output: reads bytes, gives whole lines.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::unistd::read;
+use sdm_core::limits::BULK_CHUNK_BYTES_MAX;
+use sdm_debug::event::Stream;
+
+/// A line that has not ended is given out after this long.
+const PARTIAL_LINE_WAIT: Duration = Duration::from_millis(20);
+/// What is read in one go before others have their turn.
+const READ_BYTES_MAX: usize = 256 << 10;
+
+/// What a call of [`OutputStream::read`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMore {
+    /// Nothing more now.
+    Later,
+    /// There may be more at once.
+    Now,
+    /// Nothing more ever.
+    Ended,
+}
+
+/// Our end of one output stream.
+pub(crate) struct OutputStream {
+    /// Which stream it is.
+    pub(crate) stream: Stream,
+    fd: OwnedFd,
+    /// Read and not given out: less than a line, mostly.
+    pending: Vec<u8>,
+    /// When `pending` is given out as it is.
+    flush_at: Option<Instant>,
+}
+
+impl OutputStream {
+    pub(crate) fn new(stream: Stream, fd: OwnedFd) -> Self {
+        Self {
+            stream,
+            fd,
+            pending: Vec::new(),
+            flush_at: None,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Gives the descriptor up, to be closed.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
+    /// Reads what is there; whole lines go to `give`.
+    pub(crate) fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
+        let mut total = 0;
+        let mut buffer = vec![0; 64 << 10];
+        let more = loop {
+            match read(&self.fd, &mut buffer) {
+                Ok(0) | Err(Errno::EIO) => break ReadMore::Ended,
+                Ok(count) => {
+                    self.take(&buffer[..count], &mut give);
+                    total += count;
+                    if total >= READ_BYTES_MAX {
+                        break ReadMore::Now;
+                    }
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break ReadMore::Later,
+                Err(error) => {
+                    tracing::warn!("program's {:?}: read: {error}", self.stream);
+                    break ReadMore::Ended;
+                }
+            }
+        };
+        if more == ReadMore::Ended {
+            self.flush(&mut give);
+        } else if self.pending.is_empty() {
+            self.flush_at = None;
+        } else if total > 0 || self.flush_at.is_none() {
+            self.flush_at = Some(now + PARTIAL_LINE_WAIT);
+        }
+        more
+    }
+
+    /// When [`OutputStream::flush`] is due.
+    pub(crate) fn flush_at(&self) -> Option<Instant> {
+        self.flush_at
+    }
+
+    /// Gives out what is there of an unfinished line.
+    pub(crate) fn flush(&mut self, mut give: impl FnMut(Vec<u8>)) {
+        self.flush_at = None;
+        if !self.pending.is_empty() {
+            give(std::mem::take(&mut self.pending));
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], give: &mut impl FnMut(Vec<u8>)) {
+        self.pending.extend_from_slice(bytes);
+        let mut start = 0;
+        while let Some(length) = next_chunk(&self.pending[start..]) {
+            give(self.pending[start..start + length].to_vec());
+            start += length;
+        }
+        self.pending.drain(..start);
+    }
+}
+
+/// How long the next chunk is: up to the last line end that fits, or all that fits of a line too
+/// long. `None` while a line is unfinished.
+fn next_chunk(bytes: &[u8]) -> Option<usize> {
+    let window = &bytes[..bytes.len().min(BULK_CHUNK_BYTES_MAX)];
+    match window.iter().rposition(|&byte| byte == b'\n') {
+        Some(end) => Some(end + 1),
+        None => (window.len() == BULK_CHUNK_BYTES_MAX).then_some(window.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn chunks_end_at_lines_where_they_can() {
+        assert_eq!(next_chunk(b""), None);
+        assert_eq!(next_chunk(b"abc"), None);
+        assert_eq!(next_chunk(b"abc\nde"), Some(4));
+        assert_eq!(next_chunk(b"a\nb\nc"), Some(4));
+        let long = vec![b'x'; BULK_CHUNK_BYTES_MAX + 1];
+        assert_eq!(next_chunk(&long), Some(BULK_CHUNK_BYTES_MAX));
+    }
+
+    #[test]
+    fn an_unfinished_line_waits_and_then_goes() {
+        let (ours, theirs) = nix::unistd::pipe().unwrap();
+        crate::stdio::set_nonblocking(ours.as_fd()).unwrap();
+        let mut stream = OutputStream::new(Stream::Stderr, ours);
+        let now = Instant::now();
+        nix::unistd::write(&theirs, b"one\ntw").unwrap();
+        let mut chunks = Vec::new();
+        assert_eq!(
+            stream.read(now, |chunk| chunks.push(chunk)),
+            ReadMore::Later
+        );
+        assert_eq!(chunks, [b"one\n".to_vec()]);
+        assert_eq!(stream.flush_at(), Some(now + PARTIAL_LINE_WAIT));
+        stream.flush(|chunk| chunks.push(chunk));
+        assert_eq!(chunks[1], b"tw");
+        nix::unistd::write(&theirs, b"o").unwrap();
+        drop(theirs);
+        assert_eq!(
+            stream.read(now, |chunk| chunks.push(chunk)),
+            ReadMore::Ended
+        );
+        assert_eq!(chunks[2], b"o");
+    }
+}

@@ -1,0 +1,54 @@
+//! The only unsafe code of this crate: what a child does between fork and exec.
+//!
+//! Everything here is async-signal-safe: system calls on values made before the fork.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::libc;
+
+/// Signals whose dispositions the C library keeps for itself.
+const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
+/// The largest signal number of Linux.
+pub(crate) const SIGNAL_MAX: i32 = 64;
+
+/// Makes the child a session of its own, with an empty signal mask, default dispositions, and a
+/// SIGTERM when its parent dies.
+///
+/// gdb hangs at `run` where SIGCHLD is blocked, so a mask is never inherited. It is never killed
+/// by SIGKILL: a gdb killed so leaves breakpoint bytes in what it had attached to.
+pub(crate) fn prepare_gdb(command: &mut Command) {
+    let parent = std::process::id();
+    // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
+    unsafe {
+        command.pre_exec(move || become_gdb(parent));
+    }
+}
+
+fn become_gdb(parent: u32) -> io::Result<()> {
+    // SAFETY: plain system calls; the structures are valid and live on the stack.
+    unsafe {
+        if libc::setsid() < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for signal in (1..=SIGNAL_MAX).filter(|signal| !RESERVED.contains(signal)) {
+            // SIGKILL and SIGSTOP are refused, which does no harm.
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut empty: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut empty);
+        if libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut()) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The parent may have gone before the line above.
+        if libc::getppid().cast_unsigned() != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+    }
+    Ok(())
+}

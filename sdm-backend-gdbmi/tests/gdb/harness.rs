@@ -1,0 +1,345 @@
+//! Drives a backend by polling its descriptors, and waits for what it says.
+
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
+use sdm_core::CommandId;
+use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{Stop, StopReason, Value};
+use sdm_debug::{
+    Backend, BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, Reply, TaskState,
+};
+use sdm_idset::{IdSet, TaskId};
+
+/// Nothing here takes this long, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) type Answer = Result<Reply, Failure>;
+
+pub(crate) struct Harness {
+    pub(crate) backend: GdbBackend,
+    fds: BTreeMap<RawFd, PollFlags>,
+    next_id: u64,
+    pub(crate) answers: Vec<(CommandId, TaskId, Answer)>,
+    pub(crate) events: Vec<(TaskId, Event)>,
+    /// Everything of this test lies in here; its name is in every command line.
+    pub(crate) directory: PathBuf,
+}
+
+impl Harness {
+    pub(crate) fn new() -> Self {
+        Self::with(GdbConfig::default())
+    }
+
+    pub(crate) fn with(config: GdbConfig) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "sdm-gdbmi-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        Self {
+            backend: GdbBackend::new(config),
+            fds: BTreeMap::new(),
+            next_id: 1,
+            answers: Vec::new(),
+            events: Vec::new(),
+            directory,
+        }
+    }
+
+    /// Compiles a fixture into the test's own directory.
+    pub(crate) fn compile(&self, fixture: &str, options: &[&str]) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(fixture)
+            .with_extension("c");
+        let program = self.directory.join(fixture);
+        let status = Process::new("cc")
+            .args(["-g", "-O0", "-pthread", "-o"])
+            .arg(&program)
+            .arg(source)
+            .args(options)
+            .status()
+            .unwrap();
+        assert!(status.success(), "cc {fixture}");
+        program
+    }
+
+    pub(crate) fn send_to(&mut self, tasks: &IdSet, command: Command) -> CommandId {
+        let id = CommandId(self.next_id);
+        self.next_id += 1;
+        self.backend.execute(Instant::now(), id, tasks, command);
+        self.drain();
+        id
+    }
+
+    pub(crate) fn send(&mut self, command: Command) -> CommandId {
+        self.send_to(&task(), command)
+    }
+
+    pub(crate) fn answer(&mut self, id: CommandId) -> Answer {
+        self.wait(&format!("an answer to {id}"), |harness| {
+            let at = harness
+                .answers
+                .iter()
+                .position(|(known, ..)| *known == id)?;
+            Some(harness.answers.remove(at).2)
+        })
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(crate) fn ask(&mut self, command: Command) -> Answer {
+        let id = self.send(command);
+        self.answer(id)
+    }
+
+    /// Starts a program and expects it at main.
+    pub(crate) fn start(&mut self, program: &Path, args: &[&str]) -> Stop {
+        let stop = stopped(self.ask(Command::Start(spec(program, args))));
+        assert_eq!(stop.reason, StopReason::AtMain);
+        stop
+    }
+
+    pub(crate) fn run_on(&mut self) -> Answer {
+        self.ask(Command::Continue)
+    }
+
+    pub(crate) fn break_at(&mut self, number: u32, location: &str) -> Answer {
+        self.ask(Command::BreakInsert(BreakSpec {
+            number,
+            location: location.to_owned(),
+            ..BreakSpec::default()
+        }))
+    }
+
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Result<Value, Failure> {
+        let expression = expression.to_owned();
+        match self.ask(Command::Evaluate { expression })? {
+            Reply::Value(value) => Ok(value),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn state(&mut self) -> TaskState {
+        match self.ask(Command::Status) {
+            Ok(Reply::Status(state)) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn wait_event(&mut self, found: impl Fn(&Event) -> bool) -> Event {
+        self.wait("an event", |harness| {
+            let at = harness.events.iter().position(|(_, event)| found(event))?;
+            Some(harness.events.remove(at).1)
+        })
+    }
+
+    /// What the program printed so far.
+    pub(crate) fn output(&self, wanted: Stream) -> Vec<u8> {
+        let mut all = Vec::new();
+        for (_, event) in &self.events {
+            if let Event::Output { stream, bytes } = event
+                && *stream == wanted
+            {
+                all.extend_from_slice(bytes);
+            }
+        }
+        all
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn wait_output(&mut self, stream: Stream, text: &str) {
+        self.wait(&format!("the output {text:?}"), |harness| {
+            let output = String::from_utf8_lossy(&harness.output(stream)).into_owned();
+            output.contains(text).then_some(())
+        });
+    }
+
+    pub(crate) fn wait_output_end(&mut self) {
+        for wanted in [Stream::Stdout, Stream::Stderr] {
+            self.wait_event(
+                |event| matches!(event, Event::OutputEnd { stream } if *stream == wanted),
+            );
+        }
+    }
+
+    pub(crate) fn wait<T>(
+        &mut self,
+        what: &str,
+        mut found: impl FnMut(&mut Self) -> Option<T>,
+    ) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "waited in vain for {what}; answers {:?}, events {:?}",
+                self.answers,
+                self.events
+            );
+            self.turn();
+        }
+    }
+
+    /// Waits for something to do, for a moment at most, and does it.
+    pub(crate) fn turn(&mut self) {
+        let now = Instant::now();
+        let wait = match self.backend.poll_timeout() {
+            Some(at) => at
+                .saturating_duration_since(now)
+                .min(Duration::from_millis(200)),
+            None => Duration::from_millis(200),
+        };
+        let mut fds: Vec<PollFd<'_>> = self
+            .fds
+            .iter()
+            .map(|(fd, flags)| {
+                // SAFETY: the backend keeps what it wants watched open until it is forgotten.
+                let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
+                PollFd::new(fd, *flags)
+            })
+            .collect();
+        let millis = u16::try_from(wait.as_millis()).unwrap() + u16::from(!wait.is_zero());
+        poll(&mut fds, PollTimeout::from(millis)).unwrap();
+        let ready: Vec<RawFd> = self
+            .fds
+            .keys()
+            .zip(&fds)
+            .filter(|(_, fd)| fd.revents().is_some_and(|events| !events.is_empty()))
+            .map(|(fd, _)| *fd)
+            .collect();
+        for fd in ready {
+            if self.fds.contains_key(&fd) {
+                self.backend.handle_ready(Instant::now(), fd);
+                self.drain();
+            }
+        }
+        let now = Instant::now();
+        if self.backend.poll_timeout().is_some_and(|at| at <= now) {
+            self.backend.handle_timeout(now);
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(change) = self.backend.poll_interest() {
+            match change {
+                InterestChange::Watch {
+                    fd,
+                    readable,
+                    writable,
+                } => {
+                    let mut flags = PollFlags::empty();
+                    flags.set(PollFlags::POLLIN, readable);
+                    flags.set(PollFlags::POLLOUT, writable);
+                    self.fds.insert(fd, flags);
+                }
+                InterestChange::Forget { fd } => {
+                    assert!(self.fds.remove(&fd).is_some(), "{fd} was not watched");
+                    assert!(
+                        std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok(),
+                        "{fd} was closed before it was forgotten"
+                    );
+                }
+            }
+        }
+        while let Some(output) = self.backend.poll_output() {
+            match output {
+                BackendOutput::Answer { id, task, result } => {
+                    let twice = self.answers.iter().any(|(i, t, _)| *i == id && *t == task);
+                    assert!(!twice, "two answers to {id} of task {task}");
+                    self.answers.push((id, task, result));
+                }
+                BackendOutput::Event { task, event } => self.events.push((task, event)),
+            }
+        }
+    }
+
+    /// Ends the backend, and sees that nothing of this test is left.
+    pub(crate) fn shut_down(&mut self) {
+        self.backend
+            .shut_down(Instant::now(), EndPolicy::KillStarted);
+        self.drain();
+        self.wait("the end", |harness| harness.backend.is_down().then_some(()));
+        self.assert_nothing_left();
+    }
+
+    pub(crate) fn assert_nothing_left(&mut self) {
+        let left = processes_of(&self.directory);
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.shut_down();
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The processes whose command line names the directory.
+pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
+    let name = directory.to_str().unwrap();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let directory = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        if line.contains(name) || directory.starts_with(name) {
+            found.push((pid, line));
+        }
+    }
+    found
+}
+
+pub(crate) fn task() -> IdSet {
+    IdSet::single(TaskId(0))
+}
+
+/// A start that is held at main, with the directory of the program as its own.
+pub(crate) fn spec(program: &Path, args: &[&str]) -> StartSpec {
+    use std::os::unix::ffi::OsStrExt;
+    StartSpec {
+        program: program.as_os_str().as_bytes().to_vec(),
+        args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect(),
+        directory: program
+            .parent()
+            .map(|path| path.as_os_str().as_bytes().to_vec()),
+        stop: StopAt::Main,
+        ..StartSpec::default()
+    }
+}
+
+pub(crate) fn stopped(answer: Answer) -> Stop {
+    match answer {
+        Ok(Reply::Stopped(stop)) => stop,
+        other => panic!("not stopped: {other:?}"),
+    }
+}
+
+/// Function and line of a stop.
+pub(crate) fn place(stop: &Stop) -> (&str, u32) {
+    let frame = stop.frame.as_ref().expect("a frame");
+    (&frame.function, frame.line)
+}

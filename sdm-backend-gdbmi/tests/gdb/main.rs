@@ -1,0 +1,12 @@
+//! The backend with a real gdb and real programs.
+#![allow(unsafe_code, clippy::unwrap_used)]
+
+mod attach;
+mod breakpoints;
+mod ends;
+mod environment;
+mod harness;
+mod interrupt;
+mod run;
+mod stacks;
+mod streams;

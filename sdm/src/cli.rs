@@ -1,0 +1,302 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use sdm_idset::IdSet;
+
+/// The most tasks that one session can have.
+pub const TASKS_MAX: u32 = 1 << 20;
+
+/// A debugger for programs that run as many processes at once.
+#[derive(Debug, Parser)]
+#[command(name = "sdm", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Verb,
+}
+
+/// What `sdm` can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Start a program as N processes, bring them to `main`, and debug them.
+    Run(RunArgs),
+    /// Print the merged stacks of running processes of this machine, and leave them as they are.
+    ///
+    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
+    Stacks(StacksArgs),
+}
+
+/// Who starts the processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LauncherName {
+    /// On this machine, without an MPI runtime.
+    #[default]
+    Local,
+    /// Open MPI's mpirun.
+    Mpirun,
+    /// MPICH's mpiexec (Hydra).
+    Mpiexec,
+}
+
+impl LauncherName {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Mpirun => "mpirun",
+            Self::Mpiexec => "mpiexec",
+        }
+    }
+}
+
+/// `sdm run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How many processes.
+    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
+    pub count: u32,
+
+    /// Who starts them.
+    #[arg(long, value_enum, default_value_t)]
+    pub launcher: LauncherName,
+
+    /// An option for the launcher, passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
+    #[arg(short = 'x', long = "command-file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A command; may be repeated and mixed with -x. The session ends after the last.
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "CMD",
+        allow_hyphen_values = true
+    )]
+    pub commands: Vec<String>,
+
+    /// Give the prompt after the commands of -x and -c.
+    #[arg(short = 'i', long)]
+    pub interactive: bool,
+
+    /// One record per event, as JSON lines, instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Let the processes run instead of holding them at `main`.
+    #[arg(long)]
+    pub no_stop: bool,
+
+    /// The gdb to use; found on PATH unless given.
+    #[arg(long, value_name = "PATH")]
+    pub gdb: Option<PathBuf>,
+
+    /// Where the processes start.
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+
+    /// A variable of the processes' environment; without a value it is removed.
+    #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = environment)]
+    pub environment: Vec<(String, Option<String>)>,
+
+    /// Whose standard input `send` feeds: a set of ranks, `all` or `none`. The others read an
+    /// empty one.
+    #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
+    pub stdin: StdinSet,
+
+    /// How long a question to the processes may take, in seconds.
+    #[arg(long, value_name = "S", default_value = "30",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
+    pub program: Vec<OsString>,
+}
+
+/// `sdm stacks`.
+#[derive(Debug, Args)]
+pub struct StacksArgs {
+    /// Unix process ids.
+    #[arg(long, value_name = "P,P,...", value_delimiter = ',', conflicts_with = "name",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pub pids: Vec<i32>,
+
+    /// All of your processes with this name, or whose command line holds it.
+    #[arg(long = "match", value_name = "NAME", required_unless_present = "pids")]
+    pub name: Option<String>,
+
+    /// Unfolded, and every thread.
+    #[arg(long)]
+    pub full: bool,
+
+    /// One record per event, as JSON lines, instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The gdb to use; found on PATH unless given.
+    #[arg(long, value_name = "PATH")]
+    pub gdb: Option<PathBuf>,
+
+    /// How long a question to the processes may take, in seconds.
+    #[arg(long, value_name = "S", default_value = "60",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+}
+
+/// Whose standard input is fed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StdinSet {
+    /// Everybody's.
+    All,
+    /// These tasks'.
+    Tasks(IdSet),
+}
+
+impl StdinSet {
+    /// The tasks meant among `count`.
+    ///
+    /// # Errors
+    /// A set that names tasks beyond them.
+    pub fn among(&self, count: u32) -> Result<IdSet, String> {
+        let all = IdSet::all_below(count);
+        match self {
+            Self::All => Ok(all),
+            Self::Tasks(tasks) if tasks.is_subset(&all) => Ok(tasks.clone()),
+            Self::Tasks(tasks) => Err(format!(
+                "--stdin {}: there are only the ranks {}",
+                crate::render::set_text(tasks, 60),
+                crate::render::set_text(&all, 60)
+            )),
+        }
+    }
+}
+
+/// A command of -c, or a file of -x.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commands {
+    /// `-x FILE`.
+    File(PathBuf),
+    /// `-c CMD`.
+    Line(String),
+}
+
+/// Reads the command line; the commands of -x and -c in their order.
+///
+/// # Errors
+/// A wrong command line, or `--help` and `--version`: clap's error says which.
+pub fn parse(
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<(Cli, Vec<Commands>), clap::Error> {
+    let matches = Cli::command().try_get_matches_from(args)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let commands = match (&cli.command, matches.subcommand_matches("run")) {
+        (Verb::Run(run), Some(matches)) => in_order(run, matches),
+        _ => Vec::new(),
+    };
+    Ok((cli, commands))
+}
+
+fn in_order(run: &RunArgs, matches: &ArgMatches) -> Vec<Commands> {
+    let places = |name| matches.indices_of(name).into_iter().flatten();
+    let files = run.files.iter().cloned().map(Commands::File);
+    let lines = run.commands.iter().cloned().map(Commands::Line);
+    let mut all: Vec<_> = places("files")
+        .zip(files)
+        .chain(places("commands").zip(lines))
+        .collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, command)| command).collect()
+}
+
+fn environment(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() || text.contains('\0') {
+        return Err("expected NAME=VALUE, or NAME".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}
+
+fn stdin_set(text: &str) -> Result<StdinSet, String> {
+    match text {
+        "all" => Ok(StdinSet::All),
+        "none" => Ok(StdinSet::Tasks(IdSet::new())),
+        text => text
+            .parse()
+            .map(StdinSet::Tasks)
+            .map_err(|error: sdm_idset::ParseError| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<(Cli, Vec<Commands>), clap::Error> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_keep_their_order() {
+        let line = "sdm run -n 4 -c bt -x a.sdm -c continue --launcher mpirun -- ./app -n 3";
+        let (cli, commands) = read(line).unwrap();
+        let expect = [
+            Commands::Line("bt".to_owned()),
+            Commands::File("a.sdm".into()),
+            Commands::Line("continue".to_owned()),
+        ];
+        assert_eq!(commands, expect);
+        let Verb::Run(run) = cli.command else {
+            panic!("{cli:?}");
+        };
+        assert_eq!((run.count, run.launcher), (4, LauncherName::Mpirun));
+        assert_eq!(run.program, ["./app", "-n", "3"]);
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_refused_with_2() {
+        for (line, part) in [
+            ("sdm run -n 0 -- ./app", "0 is not in 1..="),
+            ("sdm run -n 4", "<PROGRAM [ARGS]>"),
+            ("sdm run --env =x -- ./app", "expected NAME=VALUE"),
+            ("sdm run --stdin 3- -- ./app", "--stdin"),
+            ("sdm run --launcher slurm -- ./app", "possible values"),
+            ("sdm stacks", "--match"),
+            ("sdm stacks --pids 1,x", "--pids"),
+            ("sdm stacks --pids 1 --match x", "cannot be used"),
+            ("sdm frobnicate", "frobnicate"),
+        ] {
+            let error = read(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(part), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn standard_input_goes_to_ranks_that_there_are() {
+        let set = |text| stdin_set(text).unwrap();
+        assert_eq!(set("all").among(4).unwrap().to_string(), "0-3");
+        assert_eq!(set("1-2").among(4).unwrap().to_string(), "1-2");
+        assert!(set("none").among(4).unwrap().is_empty());
+        assert!(set("3-5").among(4).unwrap_err().contains("--stdin 3-5"));
+    }
+}
