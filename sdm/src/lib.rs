@@ -1,10 +1,12 @@
 //! The front-end of SDM as a library: start a session, send commands to sets of tasks, receive
 //! what they answer, merged.
 
+pub mod app;
 pub mod cli;
 pub mod commands;
 pub mod json;
 pub mod render;
 pub mod session;
 pub mod shell;
+mod sys;
 pub mod view;

@@ -11,6 +11,11 @@ const WORDS: &[(&str, &[&str])] = &[
     ("breakpoints", &["b"]),
 ];
 
+/// The words that SDM answers itself.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(full, _)| *full)
+}
+
 /// Reads what follows `info`.
 pub(super) fn parse_info(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     if rest.is_empty() {

@@ -4,6 +4,7 @@
 //! session.
 
 mod args;
+mod complete;
 mod cursor;
 mod help;
 mod info;
@@ -11,10 +12,10 @@ mod parse;
 mod set;
 mod table;
 
+pub use complete::candidates;
 pub use help::help;
 pub use parse::parse;
 pub use set::{SetExpr, resolve};
-pub use table::complete;
 
 use sdm_debug::command::{FrameSelect, StepKind};
 

@@ -156,14 +156,6 @@ pub(super) fn find(word: &str, at: usize) -> Result<(&'static str, Word), Comman
     }
 }
 
-/// The commands that begin with `prefix`, for completion.
-pub fn complete(prefix: &str) -> impl Iterator<Item = &'static str> {
-    COMMANDS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(move |name| name.starts_with(prefix))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::{Command, EndPolicy, Reply};
 use sdm_idset::IdSet;
 
-use super::input::{Control, LineSource, ScriptLine, script_lines};
+use super::input::{Control, LineSource, ScriptLine};
 use super::wait::{Goal, Waited};
 use super::{Over, Shell, Verdict};
 use crate::session::Debug;
@@ -79,7 +79,7 @@ impl<D: Debug> Shell<D> {
     /// first line that fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
         while self.over.is_none() {
-            source.request(&self.prompt());
+            source.request(&self.prompt(), self.asking);
             let line = match self.next_line() {
                 Some(Control::Line(line)) => line,
                 Some(Control::Eof) => break,
@@ -169,7 +169,7 @@ impl<D: Debug> Shell<D> {
         };
         self.source_depth += 1;
         let mut verdict = Verdict::Done;
-        for line in script_lines(file, &text) {
+        for line in ScriptLine::of_file(file, &text) {
             verdict = self.carry_out_line(&line);
             if self.over.is_some() {
                 break;

@@ -31,8 +31,9 @@ pub struct ScriptLine {
 
 /// Gives one line after another, each when it is asked for.
 pub trait LineSource {
-    /// Asks for the next line: it comes as a [`Control`].
-    fn request(&mut self, prompt: &str);
+    /// Asks for the next line: it comes as a [`Control`]. A question is no command: its answer
+    /// is not remembered.
+    fn request(&mut self, prompt: &str, question: bool);
 }
 
 /// The lines of files and of the command line.
@@ -52,7 +53,7 @@ impl Script {
 }
 
 impl LineSource for Script {
-    fn request(&mut self, _prompt: &str) {
+    fn request(&mut self, _prompt: &str, _question: bool) {
         let control = match self.lines.pop_front() {
             Some(line) => Control::Line(line),
             None => Control::Eof,
@@ -62,13 +63,16 @@ impl LineSource for Script {
     }
 }
 
-/// The lines of a text.
-pub(super) fn script_lines(name: &str, text: &str) -> Vec<ScriptLine> {
-    let numbered = text.lines().zip(1..);
-    numbered
-        .map(|(line, number): (&str, u32)| ScriptLine {
-            text: line.to_owned(),
-            origin: format!("{name}:{number}"),
-        })
-        .collect()
+impl ScriptLine {
+    /// The lines of a file.
+    #[must_use]
+    pub fn of_file(name: &str, text: &str) -> Vec<ScriptLine> {
+        let numbered = text.lines().zip(1_u32..);
+        numbered
+            .map(|(line, number)| ScriptLine {
+                text: line.to_owned(),
+                origin: format!("{name}:{number}"),
+            })
+            .collect()
+    }
 }

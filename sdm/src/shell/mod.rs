@@ -95,6 +95,22 @@ pub struct Shell<D> {
     over: Option<Over>,
 }
 
+/// What is left of a shell when its session is closed.
+pub struct Ended {
+    view: Box<dyn View>,
+    clock: Box<dyn Fn() -> Instant>,
+    began: Instant,
+}
+
+impl Ended {
+    /// Shows that the session is over.
+    pub fn show(mut self, code: u8, reason: Option<String>) {
+        self.view.status(None);
+        let at = (self.clock)().saturating_duration_since(self.began);
+        self.view.show(at, &Item::End { code, reason });
+    }
+}
+
 /// Why nothing more can be done.
 #[derive(Clone, Debug, PartialEq)]
 enum Over {
@@ -152,15 +168,30 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    /// Gives the session back.
-    pub fn into_debug(self) -> D {
-        self.debug
+    /// Gives the session back, and where to show how it ended.
+    pub fn into_parts(self) -> (D, Ended) {
+        let ended = Ended {
+            view: self.view,
+            clock: self.clock,
+            began: self.began,
+        };
+        (self.debug, ended)
     }
 
-    /// Shows that the session is over.
-    pub fn show_end(&mut self, code: u8, reason: Option<String>) {
-        self.view.status(None);
-        self.show(&Item::End { code, reason });
+    /// True once nothing more can be done.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
+    /// A person takes over from a script.
+    pub fn set_interactive(&mut self) {
+        self.options.interactive = true;
+    }
+
+    /// Shows a line of its own.
+    pub fn say(&mut self, text: &str) {
+        self.show(&Item::Notice(text.to_owned()));
     }
 
     fn now(&self) -> Instant {

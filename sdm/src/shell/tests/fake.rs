@@ -135,7 +135,8 @@ pub(super) fn run(
     });
     shell.start(sdm_debug::command::StartSpec::default());
     let ending = shell.run_lines(&mut Script::new(lines.collect(), to));
-    shell.show_end(ending.code, ending.reason.clone());
+    let (_, ended) = shell.into_parts();
+    ended.show(ending.code, ending.reason.clone());
     let screen = recorder.text.borrow().clone();
     Run {
         screen,

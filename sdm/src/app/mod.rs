@@ -1,0 +1,148 @@
+//! The command `sdm`, apart from how a session is opened.
+
+mod processes;
+mod prompt;
+mod run;
+mod screen;
+mod signals;
+mod stacks;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_debug::EndPolicy;
+use sdm_idset::IdSet;
+
+use crate::cli::{self, Verb};
+use crate::json::JsonView;
+use crate::render::{Names, TextView};
+use crate::session::Debug;
+use crate::view::{Item, Problem, View};
+use screen::{StatusLine, Stdout};
+
+/// Wakes a session that waits for its next event, from any thread.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Which processes a session is to have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Who starts the servers: `local`, `mpirun`, `mpiexec`.
+    pub launcher: String,
+    /// The user's own options for the launcher.
+    pub launcher_options: Vec<OsString>,
+    /// How many servers.
+    pub servers: u32,
+    /// The tasks of each server; server i owns task i where this is empty.
+    pub tasks: Vec<IdSet>,
+    /// Where the servers start; this process's directory where absent.
+    pub directory: Option<PathBuf>,
+}
+
+/// How far the opening of a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// `launched` or `connected`.
+    pub phase: &'static str,
+    /// How many servers have come so far.
+    pub done: u32,
+    /// How many there will be.
+    pub total: u32,
+    /// The first one that has not come yet.
+    pub slowest: Option<String>,
+    /// Something that the launcher has to say.
+    pub note: Option<String>,
+}
+
+/// Opens sessions and closes them.
+pub trait Opener {
+    /// A session.
+    type Session: Debug;
+
+    /// Opens one. It stays on the calling thread.
+    ///
+    /// # Errors
+    /// Why it could not be opened, for a person.
+    fn open(
+        &mut self,
+        plan: Plan,
+        tell: &mut dyn FnMut(Opening),
+    ) -> Result<(Self::Session, Wake), String>;
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// What could not be ended, for a person.
+    fn close(&mut self, session: Self::Session, policy: EndPolicy) -> Result<(), String>;
+}
+
+/// Carries out a command line; gives the exit code.
+pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
+    let (cli, commands) = match cli::parse(args) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Nothing can be said where standard error is gone.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    match cli.command {
+        Verb::Run(args) => run::run(&args, commands, opener),
+        Verb::Stacks(args) => stacks::stacks(&args, opener),
+    }
+}
+
+/// Where what a session says is shown.
+fn view(json: bool, names: Names, queue: Option<Arc<prompt::Queue>>) -> Box<dyn View> {
+    if json {
+        Box::new(JsonView::new(io::stdout()))
+    } else {
+        Box::new(TextView::new(Stdout::new(queue), names))
+    }
+}
+
+/// Says why there is no session, and gives the exit code back.
+fn give_up(json: bool, code: u8, message: String) -> u8 {
+    if !json {
+        eprintln!("sdm: {message}");
+        return code;
+    }
+    let mut view = view(true, Names::ranks(), None);
+    let problem = Problem {
+        message,
+        ..Problem::default()
+    };
+    view.show(Duration::ZERO, &Item::Error(problem));
+    view.show(Duration::ZERO, &Item::End { code, reason: None });
+    code
+}
+
+/// Opens a session; on a terminal it shows how far it is.
+fn open<O: Opener>(opener: &mut O, plan: Plan) -> Result<(O::Session, Wake), String> {
+    const STATUS_AFTER: Duration = Duration::from_secs(1);
+    const SLOWEST_AFTER: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    let mut line = StatusLine::new();
+    let mut tell = |opening: Opening| {
+        if let Some(note) = &opening.note {
+            line.show(None);
+            eprintln!("[launcher] {note}");
+        }
+        let took = began.elapsed();
+        if took < STATUS_AFTER {
+            return;
+        }
+        let seconds = took.as_secs();
+        let (phase, done, total) = (opening.phase, opening.done, opening.total);
+        let mut text = format!("start: {phase} {done}/{total} ({seconds} s)");
+        if let Some(slowest) = opening.slowest.filter(|_| took >= SLOWEST_AFTER) {
+            text.push_str(&format!(", waiting for {slowest}"));
+        }
+        line.show(Some(&text));
+    };
+    let opened = opener.open(plan, &mut tell);
+    line.show(None);
+    opened
+}

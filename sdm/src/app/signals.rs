@@ -1,0 +1,80 @@
+//! Ctrl-C, Ctrl-Z and the signals that want `sdm` to end.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use nix::sys::signal::{Signal, raise};
+
+use super::Wake;
+use crate::shell::Control;
+use crate::sys;
+
+/// Listens to signals in a thread of its own.
+pub(super) struct Signals {
+    target: Target,
+}
+
+type Target = Arc<Mutex<Option<(Sender<Control>, Wake)>>>;
+
+impl Signals {
+    /// Listens from now on. Before [`Signals::send_to`] the signals that end a program end this
+    /// one: what it has started ends with it.
+    ///
+    /// `reading` is true while a person edits a line: Ctrl-Z then stops `sdm` as it stops any
+    /// program.
+    pub(super) fn listen(interactive: bool, reading: Arc<AtomicBool>) -> io::Result<Self> {
+        let mut signals = vec![Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+        if interactive {
+            signals.push(Signal::SIGTSTP);
+        }
+        let pipe = File::from(sys::signal_pipe(&signals)?);
+        let target = Target::default();
+        let heard = Arc::clone(&target);
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || hear(pipe, &heard, &reading))?;
+        Ok(Self { target })
+    }
+
+    /// Signals reach a shell from now on.
+    pub(super) fn send_to(&self, controls: Sender<Control>, wake: Wake) {
+        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        *target = Some((controls, wake));
+    }
+}
+
+fn hear(mut pipe: File, target: &Target, reading: &AtomicBool) {
+    let mut byte = [0];
+    while pipe.read_exact(&mut byte).is_ok() {
+        let number = byte[0];
+        let control = match Signal::try_from(i32::from(number)) {
+            Ok(Signal::SIGINT) => Control::Interrupt,
+            Ok(Signal::SIGTSTP) if reading.load(Ordering::SeqCst) => {
+                // Where this fails `sdm` just goes on.
+                let _ = raise(Signal::SIGSTOP);
+                continue;
+            }
+            Ok(Signal::SIGTSTP) => Control::Suspend,
+            _ => Control::Terminate(number),
+        };
+        let target = target.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*target {
+            Some((controls, wake)) => {
+                // Nobody listens once the session is over.
+                let _ = controls.send(control);
+                wake();
+            }
+            None if control == Control::Suspend => {
+                let _ = raise(Signal::SIGSTOP);
+            }
+            None => {
+                eprintln!("\nsdm: ended by a signal while starting");
+                std::process::exit(128 + i32::from(number));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the operating system is asked for directly.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+/// Where the handler writes to; -1 before there is one.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// From now on each of these signals is one byte, its number, in the pipe given back. Signals that
+/// are ignored stay ignored (`nohup`).
+///
+/// # Errors
+/// A pipe or a handler that cannot be made; a second call.
+pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
+    let flags = nix::fcntl::OFlag::O_CLOEXEC;
+    let (from, to) = nix::unistd::pipe2(flags)?;
+    nix::fcntl::fcntl(
+        &to,
+        nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK),
+    )?;
+    let end = to.into_raw_fd();
+    if PIPE
+        .compare_exchange(-1, end, Ordering::SeqCst, Ordering::SeqCst)
+        .is_err()
+    {
+        return Err(io::Error::other("signals are already listened to"));
+    }
+    let action = SigAction::new(
+        SigHandler::Handler(on_signal),
+        SaFlags::SA_RESTART,
+        SigSet::empty(),
+    );
+    for signal in signals {
+        // SAFETY: the handler only writes to a pipe and puts errno back, which is async-signal-safe.
+        let before = unsafe { sigaction(*signal, &action) }?;
+        if matches!(before.handler(), SigHandler::SigIgn) {
+            // SAFETY: this puts back what was there.
+            unsafe { sigaction(*signal, &before) }?;
+        }
+    }
+    Ok(from)
+}
+
+extern "C" fn on_signal(number: libc::c_int) {
+    let errno = Errno::last_raw();
+    let byte = [u8::try_from(number).unwrap_or(0)];
+    let fd = PIPE.load(Ordering::SeqCst);
+    // SAFETY: `byte` lives through the call and holds one byte; `fd` is never closed. A full pipe
+    // already holds more signals than anybody needs.
+    unsafe {
+        libc::write(fd, byte.as_ptr().cast(), 1);
+    }
+    Errno::set_raw(errno);
+}
+
+/// How many characters fit into a line of the terminal behind `fd`.
+pub(crate) fn terminal_width(fd: &impl AsRawFd) -> Option<usize> {
+    let fd: RawFd = fd.as_raw_fd();
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which `size` is.
+    let result = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) };
+    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
