@@ -1,5 +1,6 @@
 //! The command `sdm`, apart from how a session is opened.
 
+mod live;
 mod processes;
 mod prompt;
 mod run;
@@ -21,6 +22,7 @@ use crate::json::JsonView;
 use crate::render::{Names, TextView};
 use crate::session::Debug;
 use crate::view::{Item, Problem, View};
+pub use live::Live;
 use screen::{StatusLine, Stdout};
 
 /// Wakes a session that waits for its next event, from any thread.
