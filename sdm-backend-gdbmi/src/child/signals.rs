@@ -15,20 +15,24 @@ pub struct SignalState {
 }
 
 impl SignalState {
-    /// What this process has now: to be called first thing in `main`. SIGPIPE is left out of the
+    /// What this thread has now: to be called first thing in `main`. SIGPIPE is left out of the
     /// ignored ones: the Rust runtime ignores it before `main`, and programs expect it to kill.
+    /// SIGTRAP is left out of both: a debugger sees nothing of a program that blocks it.
     #[must_use]
     pub fn capture() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         Self::from_status(&status)
     }
 
     fn from_status(status: &str) -> Self {
-        let mut ignored = signals_of(status, "SigIgn:");
-        ignored.retain(|&signal| signal != nix::libc::SIGPIPE);
+        let without = |field, left_out: &[i32]| {
+            let mut signals = signals_of(status, field);
+            signals.retain(|signal| !left_out.contains(signal));
+            signals
+        };
         Self {
-            blocked: signals_of(status, "SigBlk:"),
-            ignored,
+            blocked: without("SigBlk:", &[nix::libc::SIGTRAP]),
+            ignored: without("SigIgn:", &[nix::libc::SIGTRAP, nix::libc::SIGPIPE]),
         }
     }
 }
@@ -53,7 +57,7 @@ mod tests {
 
     #[test]
     fn masks_are_read() {
-        let status = "Name:\tx\nSigBlk:\t0000000000010000\nSigIgn:\t0000000180001001\n";
+        let status = "Name:\tx\nSigBlk:\t0000000000010010\nSigIgn:\t0000000180001001\n";
         let state = SignalState::from_status(status);
         assert_eq!(state.blocked, [17]);
         assert_eq!(state.ignored, [1]);

@@ -1,1 +1,146 @@
-//! To come.
+//! Attaching to what runs already, and leaving it as it was.
+
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Instant;
+
+use sdm_debug::command::{AttachSpec, BreakSpec};
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Backend, Command, EndPolicy, FailureCode, Reply, TaskState};
+
+use crate::harness::{Harness, place, stopped};
+
+struct Running(Child);
+
+impl Running {
+    fn new(harness: &Harness, args: &[&str]) -> Self {
+        use std::io::BufRead;
+        let program = harness.compile("spin", &[]);
+        let mut child = Process::new(program)
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "spinning\n");
+        Self(child)
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+
+    /// `R` or `S`, not `t`.
+    fn state(&self) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.rsplit_once(") ").unwrap().1[..1].to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn attach(running: &Running, read_only: bool) -> Command {
+    Command::Attach(AttachSpec {
+        pids: vec![(0, running.0.id().cast_signed())],
+        read_only,
+        gdb: None,
+    })
+}
+
+#[test]
+fn attach_look_and_detach() {
+    let mut harness = Harness::new();
+    let mut running = Running::new(&harness, &["threads"]);
+    let stop = stopped(harness.ask(attach(&running, true)));
+    assert_eq!(stop.reason, StopReason::Attached);
+    assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+    assert_eq!(harness.evaluate("leave").unwrap().text, "0");
+    let Ok(Reply::Stacks(stacks)) = harness.ask(Command::Stacks { full: false }) else {
+        panic!("no stacks");
+    };
+    assert_eq!(stacks.threads.len(), 2, "{stacks:?}");
+    let spec = BreakSpec {
+        number: 1,
+        location: "work".to_owned(),
+        ..BreakSpec::default()
+    };
+    let refused = harness.ask(Command::BreakInsert(spec)).unwrap_err();
+    assert_eq!(refused.code, FailureCode::Unsupported);
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    assert_eq!(harness.state(), TaskState::Detached);
+    harness.wait("it to run", |_| {
+        ["R", "S"].contains(&running.state().as_str()).then_some(())
+    });
+    // And once more, to be left while it runs.
+    stopped(harness.ask(attach(&running, false)));
+    let run = harness.send(Command::Continue);
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    assert_eq!(harness.answer(run), Ok(Reply::Detached));
+    stopped(harness.ask(attach(&running, false)));
+    harness
+        .backend
+        .shut_down(Instant::now(), EndPolicy::KillStarted);
+    harness.wait("the end", |harness| harness.backend.is_down().then_some(()));
+    harness.wait("it to run", |_| {
+        ["R", "S"].contains(&running.state().as_str()).then_some(())
+    });
+    assert!(running.is_running(), "what was attached is left running");
+    drop(running);
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_said_clearly() {
+    let mut harness = Harness::new();
+    let none = AttachSpec {
+        pids: vec![(1, 1)],
+        ..AttachSpec::default()
+    };
+    let failure = harness.ask(Command::Attach(none)).unwrap_err();
+    assert_eq!(failure.code, FailureCode::AttachFailed);
+    let mut child = Process::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let gone = AttachSpec {
+        pids: vec![(0, child.id().cast_signed())],
+        ..AttachSpec::default()
+    };
+    let failure = harness.ask(Command::Attach(gone)).unwrap_err();
+    assert_eq!(failure.code, FailureCode::AttachFailed);
+    assert!(failure.text.contains("no such process"), "{failure}");
+    assert_eq!(harness.state(), TaskState::Absent);
+    let running = Running::new(&harness, &[]);
+    stopped(harness.ask(attach(&running, false)));
+    assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
+    drop(running);
+}
+
+#[test]
+fn a_pending_signal_of_ours_does_not_stay_behind() {
+    let mut harness = Harness::new();
+    let mut running = Running::new(&harness, &[]);
+    stopped(harness.ask(attach(&running, false)));
+    let spec = BreakSpec {
+        number: 1,
+        location: "work".to_owned(),
+        ..BreakSpec::default()
+    };
+    harness.ask(Command::BreakInsert(spec)).unwrap();
+    for _ in 0..10 {
+        let run = harness.send(Command::Continue);
+        let interrupt = harness.send(Command::Interrupt);
+        harness.answer(interrupt).unwrap();
+        stopped(harness.answer(run));
+    }
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    harness.wait("it to run", |_| {
+        ["R", "S"].contains(&running.state().as_str()).then_some(())
+    });
+    assert!(running.is_running(), "killed by a SIGINT of ours");
+    drop(running);
+}

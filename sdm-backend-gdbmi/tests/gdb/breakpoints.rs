@@ -1,1 +1,180 @@
-//! To come.
+//! Breakpoints: the front-end's and SDM's own.
+
+use sdm_debug::command::{BreakSpec, StopAt};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{BreakpointPlace, StopReason};
+use sdm_debug::{Command, FailureCode, Reply, TaskState};
+
+use crate::harness::{Harness, place, spec, stopped};
+
+fn insert(number: u32, location: &str) -> BreakSpec {
+    BreakSpec {
+        number,
+        location: location.to_owned(),
+        ..BreakSpec::default()
+    }
+}
+
+#[test]
+fn by_line_function_condition_count_and_address() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let answer = harness.break_at(11, "steps.c:21");
+    assert_eq!(
+        answer,
+        Ok(Reply::Breakpoint(BreakpointPlace {
+            number: 11,
+            pending: false,
+            places: vec![("twice".to_owned(), "steps.c".to_owned(), 21)],
+        }))
+    );
+    let twice = harness.break_at(11, "main").unwrap_err();
+    assert_eq!(twice.code, FailureCode::BadCommand);
+    let stop = stopped(harness.run_on());
+    assert_eq!(
+        (stop.reason.clone(), place(&stop)),
+        (StopReason::Breakpoint { number: 11 }, ("twice", 21))
+    );
+    let enable = |number, enabled| Command::BreakEnable { number, enabled };
+    assert_eq!(harness.ask(enable(11, false)), Ok(Reply::Done));
+    let conditional = BreakSpec {
+        condition: Some("n == 5 && \"a b\"[0] == 'a'".to_owned()),
+        temporary: true,
+        ..insert(12, "twice")
+    };
+    harness.ask(Command::BreakInsert(conditional)).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 12 });
+    assert_eq!(harness.evaluate("n").unwrap().text, "5");
+    // A temporary one is gone.
+    let gone = harness
+        .ask(Command::BreakDelete { number: 12 })
+        .unwrap_err();
+    assert_eq!(gone.code, FailureCode::NoSuchThing);
+    let counted = BreakSpec {
+        ignore: 2,
+        hardware: true,
+        ..insert(13, "steps.c:20")
+    };
+    harness.ask(Command::BreakInsert(counted)).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 13 });
+    assert_eq!(harness.evaluate("n").unwrap().text, "8");
+    assert_eq!(
+        harness.ask(Command::BreakDelete { number: 13 }),
+        Ok(Reply::Done)
+    );
+    let address = harness.evaluate("(long)&depth").unwrap().text;
+    harness.break_at(14, &format!("*{address}")).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 14 });
+    assert_eq!(
+        harness.ask(enable(99, true)).unwrap_err().code,
+        FailureCode::NoSuchThing
+    );
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_refused_or_waits() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let refused = harness.break_at(1, "nosuch").unwrap_err();
+    assert_eq!(refused.code, FailureCode::Gdb);
+    assert!(refused.text.contains("nosuch"), "{refused}");
+    let pending = BreakSpec {
+        pending: true,
+        ..insert(2, "nosuch")
+    };
+    let answer = harness.ask(Command::BreakInsert(pending));
+    let Ok(Reply::Breakpoint(place)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(place.pending && place.places.is_empty());
+}
+
+#[test]
+fn inserted_while_the_program_runs() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    assert_eq!(harness.state(), TaskState::Running);
+    let conditional = BreakSpec {
+        condition: Some("rounds > 20".to_owned()),
+        ..insert(5, "work")
+    };
+    assert!(matches!(
+        harness.ask(Command::BreakInsert(conditional)),
+        Ok(Reply::Breakpoint(_))
+    ));
+    let stop = stopped(harness.answer(run));
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 5 });
+    let run = harness.send(Command::Continue);
+    stopped(harness.answer(run));
+    harness.ask(Command::BreakDelete { number: 5 }).unwrap();
+    let run = harness.send(Command::Continue);
+    harness.ask(Command::Interrupt).unwrap();
+    assert_eq!(stopped(harness.answer(run)).reason, StopReason::Interrupted);
+}
+
+#[test]
+fn a_program_that_is_about_to_abort_is_held() {
+    let mut harness = Harness::new();
+    let program = harness.compile("crash", &[]);
+    harness.start(&program, &["abort"]);
+    let stop = stopped(harness.run_on());
+    let what = "abort".to_owned();
+    assert_eq!(stop.reason, StopReason::Internal { what });
+    assert_eq!(place(&stop).0, "main");
+    assert_eq!(stop.inside.as_deref(), Some("abort"));
+    let stop = stopped(harness.run_on());
+    assert!(matches!(stop.reason, StopReason::Signal { ref name, .. } if name == "SIGABRT"));
+    let signal = "SIGABRT".to_owned();
+    assert_eq!(harness.run_on(), Ok(Reply::Signalled { signal }));
+}
+
+#[test]
+fn a_program_that_leaves_before_mpi_finalize_is_held() {
+    let mut harness = Harness::new();
+    let program = harness.compile("fake_mpi", &[]);
+    harness.start(&program, &["leave"]);
+    let stop = stopped(harness.run_on());
+    let what = "_exit before MPI_Finalize".to_owned();
+    assert_eq!(stop.reason, StopReason::Internal { what });
+    assert_eq!(place(&stop).0, "main");
+    assert_eq!(
+        harness.run_on(),
+        Ok(Reply::Exited {
+            code: 4,
+            before_finalize: true
+        })
+    );
+    // Started again it is watched again, also when it is held nowhere.
+    let mut start = spec(&program, &["abort"]);
+    start.stop = StopAt::Nowhere;
+    let stop = stopped(harness.ask(Command::Start(start)));
+    let what = "MPI_Abort".to_owned();
+    assert_eq!(stop.reason, StopReason::Internal { what });
+    harness.ask(Command::Kill).unwrap();
+    // One that does as it should is not held, nor is a step over MPI_Init.
+    harness.start(&program, &[]);
+    for line in [25, 26] {
+        let count = 1;
+        let kind = sdm_debug::command::StepKind::Over;
+        let stop = stopped(harness.ask(Command::Step { kind, count }));
+        assert_eq!(
+            (stop.reason.clone(), place(&stop)),
+            (StopReason::StepEnd, ("main", line))
+        );
+    }
+    assert_eq!(
+        harness.run_on(),
+        Ok(Reply::Exited {
+            code: 6,
+            before_finalize: false
+        })
+    );
+}

@@ -1,1 +1,146 @@
-//! To come.
+//! Signals, kills, and the death of gdb.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sdm_debug::event::Stream;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
+
+use crate::harness::{Harness, place, processes_of, stopped};
+
+#[test]
+fn a_segfault_stops_and_then_ends() {
+    let mut harness = Harness::new();
+    let program = harness.compile("crash", &[]);
+    harness.start(&program, &["segv"]);
+    let stop = stopped(harness.run_on());
+    assert_eq!(
+        stop.reason,
+        StopReason::Signal {
+            name: "SIGSEGV".to_owned(),
+            meaning: "Segmentation fault".to_owned(),
+        }
+    );
+    assert_eq!(place(&stop), ("read_through", 15));
+    assert_eq!(harness.evaluate("pointer").unwrap().text, "0x0");
+    let signal = "SIGSEGV".to_owned();
+    assert_eq!(harness.run_on(), Ok(Reply::Signalled { signal }));
+    assert_eq!(harness.state(), TaskState::Signalled("SIGSEGV".to_owned()));
+}
+
+#[test]
+fn signals_that_pass_are_told() {
+    let mut harness = Harness::new();
+    let program = harness.compile("crash", &[]);
+    harness.start(&program, &["usr1"]);
+    assert!(matches!(
+        harness.run_on(),
+        Ok(Reply::Exited { code: 7, .. })
+    ));
+    harness.wait_output_end();
+    assert_eq!(harness.output(Stream::Stdout), b"caught 10\ncaught 10\n");
+    let passed = |event: &Event| matches!(event, Event::SignalPassed { name } if name == "SIGUSR1");
+    assert_eq!(
+        harness
+            .events
+            .iter()
+            .filter(|(_, event)| passed(event))
+            .count(),
+        2
+    );
+    harness.start(&program, &["term"]);
+    let signal = "SIGTERM".to_owned();
+    assert_eq!(harness.run_on(), Ok(Reply::Signalled { signal }));
+}
+
+#[test]
+fn a_kill_ends_what_runs_and_what_stands() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &["block"]);
+    assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
+    harness.start(&program, &["block"]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
+    let signal = "SIGKILL".to_owned();
+    assert_eq!(harness.answer(run), Ok(Reply::Signalled { signal }));
+    let failure = harness.ask(Command::Kill).unwrap_err();
+    assert_eq!(failure.text, "not running (ended by SIGKILL)");
+    // A start can be killed half way too.
+    let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
+    assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
+    assert!(harness.answer(start).is_err());
+}
+
+fn gdb_of(harness: &Harness) -> Pid {
+    let found = processes_of(&harness.directory);
+    let gdb = found.iter().find(|(_, line)| line.contains("-i=mi3"));
+    Pid::from_raw(gdb.expect("a gdb").0)
+}
+
+#[test]
+fn a_gdb_that_is_killed_is_told_and_takes_the_program_with_it() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    kill(gdb_of(&harness), Signal::SIGKILL).unwrap();
+    let failure = harness.answer(run).unwrap_err();
+    assert_eq!(failure.code, FailureCode::GdbDead);
+    assert!(failure.text.contains("SIGKILL"), "{failure}");
+    harness.wait_event(|event| matches!(event, Event::GdbDied { .. }));
+    assert_eq!(harness.state(), TaskState::GdbDead);
+    assert_eq!(
+        harness.evaluate("1").unwrap_err().code,
+        FailureCode::GdbDead
+    );
+    harness.wait("the program's end", |harness| {
+        processes_of(&harness.directory).is_empty().then_some(())
+    });
+    // And the task can be started again.
+    harness.start(&program, &[]);
+}
+
+#[test]
+fn a_gdb_that_is_killed_while_it_starts_fails_the_start() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
+    kill(gdb_of(&harness), Signal::SIGKILL).unwrap();
+    assert_eq!(
+        harness.answer(start).unwrap_err().code,
+        FailureCode::GdbDead
+    );
+}
+
+#[test]
+fn a_gdb_that_hangs_does_not_hold_up_the_end() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    kill(gdb_of(&harness), Signal::SIGSTOP).unwrap();
+    harness.shut_down();
+}
+
+#[test]
+fn many_tasks_at_once() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    let all = sdm_idset::IdSet::all_below(4);
+    let id = harness.send_to(&all, Command::Start(crate::harness::spec(&program, &["3"])));
+    for _ in 0..4 {
+        stopped(harness.answer(id));
+    }
+    let id = harness.send_to(&all, Command::Continue);
+    for _ in 0..4 {
+        let answer = harness.answer(id);
+        assert!(
+            matches!(answer, Ok(Reply::Exited { code: 3, .. })),
+            "{answer:?}"
+        );
+    }
+}

@@ -157,7 +157,6 @@ impl Harness {
         all
     }
 
-    #[allow(dead_code)]
     pub(crate) fn wait_output(&mut self, stream: Stream, text: &str) {
         self.wait(&format!("the output {text:?}"), |harness| {
             let output = String::from_utf8_lossy(&harness.output(stream)).into_owned();

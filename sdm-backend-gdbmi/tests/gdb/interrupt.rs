@@ -1,1 +1,114 @@
-//! To come.
+//! Stopping what runs.
+
+use std::time::Duration;
+
+use sdm_backend_gdbmi::GdbConfig;
+use sdm_debug::event::Stream;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Backend, Command, Event, FailureCode, Reply, TaskState};
+
+use crate::harness::{Harness, place, stopped};
+
+#[test]
+fn a_running_program_is_stopped_and_goes_on() {
+    for args in [&[][..], &["block"]] {
+        let mut harness = Harness::new();
+        let program = harness.compile("spin", &[]);
+        harness.start(&program, args);
+        let mut run = harness.send(Command::Continue);
+        harness.wait_output(Stream::Stdout, "spinning");
+        for _ in 0..3 {
+            let failure = harness.evaluate("rounds").unwrap_err();
+            assert_eq!(
+                (failure.code, failure.text.as_str()),
+                (FailureCode::Running, "running")
+            );
+            assert_eq!(
+                harness.run_on().unwrap_err().code,
+                FailureCode::AlreadyRunning
+            );
+            assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
+            let stop = stopped(harness.answer(run));
+            assert_eq!(stop.reason, StopReason::Interrupted, "{args:?}");
+            assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+            assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
+            run = harness.send(Command::Continue);
+        }
+        harness.ask(Command::Interrupt).unwrap();
+        stopped(harness.answer(run));
+        // What stopped it never reaches it.
+        let expression = "leave = 1".to_owned();
+        harness.ask(Command::SetVariable { expression }).unwrap();
+        assert!(
+            matches!(harness.run_on(), Ok(Reply::Exited { code: 3, .. })),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_that_races_with_a_breakpoint_leaves_no_second_stop() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "work").unwrap();
+    let mut reasons = Vec::new();
+    for _ in 0..40 {
+        let run = harness.send(Command::Continue);
+        let interrupt = harness.send(Command::Interrupt);
+        assert_eq!(harness.answer(interrupt), Ok(Reply::Done));
+        reasons.push(stopped(harness.answer(run)).reason);
+    }
+    // Now nobody interrupts: only the breakpoint stops it.
+    for _ in 0..20 {
+        let stop = stopped(harness.run_on());
+        assert_eq!(
+            stop.reason,
+            StopReason::Breakpoint { number: 1 },
+            "after {reasons:?}"
+        );
+    }
+    harness.ask(Command::BreakDelete { number: 1 }).unwrap();
+    let expression = "leave = 1".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    assert!(matches!(
+        harness.run_on(),
+        Ok(Reply::Exited { code: 3, .. })
+    ));
+}
+
+#[test]
+fn a_cancelled_run_goes_on_and_its_stop_is_an_event() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    harness.backend.cancel(std::time::Instant::now(), run);
+    let failure = harness.answer(run).unwrap_err();
+    assert_eq!(failure.code, FailureCode::Cancelled);
+    assert_eq!(harness.state(), TaskState::Running);
+    harness.ask(Command::Interrupt).unwrap();
+    let event = harness.wait_event(|event| matches!(event, Event::Stopped(_)));
+    assert!(matches!(event, Event::Stopped(stop) if stop.reason == StopReason::Interrupted));
+}
+
+#[test]
+fn a_query_that_hangs_is_given_up() {
+    let config = GdbConfig {
+        command_wait: Duration::from_millis(300),
+        ..GdbConfig::default()
+    };
+    let mut harness = Harness::with(config);
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    // It calls a function of the program that never returns.
+    let failure = harness.evaluate("wait_for_ever(0)").unwrap_err();
+    assert_eq!(failure.code, FailureCode::TimedOut, "{failure}");
+    let expression = "wait_for_ever(0)".to_owned();
+    let id = harness.send(Command::Evaluate { expression });
+    harness.turn();
+    harness.backend.cancel(std::time::Instant::now(), id);
+    assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
+    assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
+}

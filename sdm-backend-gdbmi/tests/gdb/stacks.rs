@@ -1,1 +1,161 @@
-//! To come.
+//! Stacks, frames, threads.
+
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{Backtrace, FrameView};
+use sdm_debug::{Command, FailureCode, Reply};
+
+use crate::harness::{Answer, Harness, place, stopped};
+
+fn frames(answer: Answer) -> Backtrace {
+    match answer {
+        Ok(Reply::Backtrace(backtrace)) => backtrace,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn view(answer: Answer) -> FrameView {
+    match answer {
+        Ok(Reply::Frame(view)) => view,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn backtraces_with_arguments_and_limits() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let spec = sdm_debug::command::BreakSpec {
+        number: 1,
+        location: "depth".to_owned(),
+        condition: Some("n == 0".to_owned()),
+        ..Default::default()
+    };
+    harness.ask(Command::BreakInsert(spec)).unwrap();
+    stopped(harness.run_on());
+    let all = frames(harness.ask(Command::Backtrace(BacktraceSpec::default())));
+    assert_eq!(all.frames.len(), 7);
+    assert!(!all.more);
+    assert_eq!(all.frames[6].function, "main");
+    assert_eq!(all.frames[6].file, "steps.c");
+    assert!(all.frames[6].path.ends_with("/tests/fixtures/steps.c"));
+    assert!(all.frames[0].args.is_empty());
+    let args = BacktraceSpec {
+        limit: 2,
+        args: true,
+        full: false,
+    };
+    let two = frames(harness.ask(Command::Backtrace(args)));
+    assert_eq!((two.frames.len(), two.more), (2, true));
+    assert_eq!(two.frames[1].args[0].name, "n");
+    assert_eq!(two.frames[1].args[0].value.text, "1");
+    let Ok(Reply::Stacks(stacks)) = harness.ask(Command::Stacks { full: false }) else {
+        panic!("no stacks");
+    };
+    assert_eq!(stacks.threads.len(), 1);
+    let shown: Vec<_> = stacks.threads[0]
+        .frames
+        .iter()
+        .map(|f| (f.function.as_str(), f.repeat))
+        .collect();
+    assert_eq!(shown.first(), Some(&("main", 1)));
+    assert_eq!(shown.last().unwrap().0, "depth");
+    let up = view(harness.ask(Command::SelectFrame(FrameSelect::Move(2))));
+    assert_eq!(
+        (up.frame.level, up.frame.args[0].value.text.as_str()),
+        (2, "2")
+    );
+    assert_eq!(harness.evaluate("n").unwrap().text, "2");
+    let outermost = view(harness.ask(Command::SelectFrame(FrameSelect::Level(6))));
+    assert!(outermost.source.unwrap().contains("depth(5)"));
+    let current = view(harness.ask(Command::SelectFrame(FrameSelect::Current)));
+    assert_eq!(current.frame.level, 6);
+    for beyond in [
+        FrameSelect::Level(700),
+        FrameSelect::Move(1),
+        FrameSelect::Move(-7),
+    ] {
+        let failure = harness.ask(Command::SelectFrame(beyond)).unwrap_err();
+        assert_eq!(failure.code, FailureCode::NoSuchThing, "{beyond:?}");
+    }
+    let current = view(harness.ask(Command::SelectFrame(FrameSelect::Current)));
+    assert_eq!(
+        current.frame.level, 6,
+        "a refused selection changes nothing"
+    );
+}
+
+#[test]
+fn the_users_frame_is_selected_where_a_program_waits_in_libc() {
+    let mut harness = Harness::new();
+    let program = harness.compile("stream", &[]);
+    let mut start = crate::harness::spec(&program, &["cat"]);
+    start.stdin_tasks = "0".to_owned();
+    stopped(harness.ask(Command::Start(start)));
+    let run = harness.send(Command::Continue);
+    let bytes = b"x".to_vec();
+    harness
+        .ask(Command::Stdin {
+            offset: 0,
+            bytes,
+            eof: false,
+        })
+        .unwrap();
+    harness.wait_output(Stream::Stdout, "x");
+    harness.ask(Command::Interrupt).unwrap();
+    let stop = stopped(harness.answer(run));
+    assert_eq!(place(&stop).0, "main");
+    assert_eq!(stop.inside.as_deref(), Some("read"));
+    assert!(stop.source.unwrap().contains("read(0"));
+    assert_eq!(harness.evaluate("total").unwrap().text, "1");
+    let folded = frames(harness.ask(Command::Backtrace(BacktraceSpec::default())));
+    assert_eq!(folded.frames.len(), 1);
+    assert!(folded.folded >= 1, "{folded:?}");
+    let full = BacktraceSpec {
+        full: true,
+        ..BacktraceSpec::default()
+    };
+    let full = frames(harness.ask(Command::Backtrace(full)));
+    assert!(full.frames.len() > 1);
+    assert!(
+        full.frames
+            .iter()
+            .any(|frame| frame.module.starts_with("libc.so")),
+        "{full:?}"
+    );
+    for frame in &full.frames {
+        assert!(!frame.function.contains("??"), "{frame:?}");
+    }
+}
+
+#[test]
+fn threads_are_listed_selected_and_folded() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &["threads"]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    harness.ask(Command::Interrupt).unwrap();
+    stopped(harness.answer(run));
+    let Ok(Reply::Threads(threads)) = harness.ask(Command::Threads) else {
+        panic!("no threads");
+    };
+    let numbers: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    assert_eq!(threads.iter().filter(|thread| thread.current).count(), 1);
+    view(harness.ask(Command::SelectThread { number: 2 }));
+    let before = view(harness.ask(Command::SelectFrame(FrameSelect::Current)));
+    let Ok(Reply::Stacks(stacks)) = harness.ask(Command::Stacks { full: false }) else {
+        panic!("no stacks");
+    };
+    assert!(stacks.threads[0].main);
+    assert_eq!(stacks.threads[1].count, 2, "{stacks:?}");
+    assert_eq!(stacks.threads[1].frames[0].function, "wait_for_ever");
+    let after = view(harness.ask(Command::SelectFrame(FrameSelect::Current)));
+    assert_eq!(before, after, "stacks leave the selection alone");
+    let failure = harness
+        .ask(Command::SelectThread { number: 9 })
+        .unwrap_err();
+    assert_eq!(failure.code, FailureCode::NoSuchThing);
+}
