@@ -56,10 +56,20 @@ fn record(item: &Item) -> (&'static str, Value) {
             session,
             tasks,
             program,
-        } => (
-            "start",
-            json!({ "session": session, "tasks": set(tasks), "program": program }),
-        ),
+            pids,
+        } => {
+            let pids = pids.iter();
+            let pids = pids.map(|(task, pid)| json!({ "task": task, "pid": pid }));
+            (
+                "start",
+                json!({
+                    "session": session,
+                    "tasks": set(tasks),
+                    "program": program,
+                    "pids": pids.collect::<Vec<_>>(),
+                }),
+            )
+        }
         Item::Echo { line } => ("command", json!({ "line": line })),
         Item::Answer(gathered) => ("answer", answer(gathered)),
         Item::Happened { tasks, what } => {

@@ -21,6 +21,8 @@ pub enum Item {
         tasks: IdSet,
         /// The program and its arguments; empty where tasks were attached to.
         program: Vec<String>,
+        /// Task and Unix pid, where tasks were attached to.
+        pids: Vec<(u32, i32)>,
     },
     /// A command that a script is about to carry out.
     Echo {

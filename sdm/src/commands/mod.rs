@@ -14,7 +14,7 @@ mod table;
 
 pub use complete::candidates;
 pub use help::help;
-pub use parse::parse;
+pub use parse::{parse, spelled_out};
 pub use set::{SetExpr, resolve};
 
 use sdm_debug::command::{FrameSelect, StepKind};

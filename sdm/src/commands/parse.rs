@@ -30,6 +30,22 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
     Ok(Line { to, command })
 }
 
+/// A line with its command spelled out and without its set: `[0-3] c &` is `continue &`.
+#[must_use]
+pub fn spelled_out(line: &str) -> String {
+    let mut rest = Cursor::new(line);
+    let at = match prefix_set(&mut rest) {
+        Ok(_) => rest.at(),
+        Err(_) => return line.trim().to_owned(),
+    };
+    let word = command_word(&mut rest);
+    let after = &line[at + word.len()..];
+    match table::find(word, at) {
+        Ok((name, _)) => format!("{name}{}", after.trim_end()),
+        Err(_) => line.trim().to_owned(),
+    }
+}
+
 /// `[SET]` at the start of a line.
 fn prefix_set(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, CommandError> {
     let Some(inner) = rest.rest().strip_prefix('[') else {

@@ -44,6 +44,7 @@ impl<D: Debug> Shell<D> {
             session: self.debug.id().to_string(),
             tasks: self.debug.tasks().clone(),
             program: program.map(text).collect(),
+            pids: Vec::new(),
         };
         self.show(&item);
         let all = self.debug.tasks().clone();
@@ -191,6 +192,7 @@ impl<D: Debug> Shell<D> {
             session: self.debug.id().to_string(),
             tasks: all.clone(),
             program: Vec::new(),
+            pids: spec.pids.clone(),
         };
         self.show(&item);
         let (verdict, open) = self.ask_quietly("attach", &all, &Command::Attach(spec));

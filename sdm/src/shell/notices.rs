@@ -7,10 +7,33 @@ use sdm_idset::IdSet;
 use super::gather::{Merged, join};
 use crate::view::{Happening, Item};
 
-/// Something is shown once nothing more has come for this long...
-const QUIET: Duration = Duration::from_millis(300);
-/// ...or once it has been held back for this long.
-const HELD_MAX: Duration = Duration::from_secs(1);
+/// How long what happened is held back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// It is shown once nothing more has come for this long...
+    quiet: Duration,
+    /// ...or once it has been held back for this long.
+    held_max: Duration,
+}
+
+impl Patience {
+    /// At the prompt.
+    pub(super) const IDLE: Patience = Patience {
+        quiet: Duration::from_millis(300),
+        held_max: Duration::from_secs(1),
+    };
+    /// While a run is waited for: its end shows all, so there is time.
+    pub(super) const RUN: Patience = Patience {
+        quiet: Duration::from_millis(800),
+        held_max: Duration::from_secs(2),
+    };
+    /// While tasks are started: they come to `main` one after the other.
+    pub(super) const START: Patience = Patience {
+        quiet: Duration::from_secs(10),
+        held_max: Duration::from_secs(30),
+    };
+}
+
 /// How long lost tasks and the end of the launcher wait for each other.
 const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 
@@ -23,6 +46,7 @@ pub(super) struct Notices {
     lost: Vec<(IdSet, String)>,
     launcher: Option<(String, Vec<String>)>,
     gone_since: Option<Instant>,
+    pub(super) patience: Patience,
 }
 
 impl Default for Notices {
@@ -34,6 +58,7 @@ impl Default for Notices {
             lost: Vec::new(),
             launcher: None,
             gone_since: None,
+            patience: Patience::IDLE,
         }
     }
 }
@@ -60,8 +85,8 @@ impl Notices {
 
     /// When [`Notices::take_due`] has something.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let quiet = self.newest.map(|newest| newest + QUIET);
-        let held = self.first.map(|first| first + HELD_MAX);
+        let quiet = self.newest.map(|newest| newest + self.patience.quiet);
+        let held = self.first.map(|first| first + self.patience.held_max);
         let gone = self.gone_since.map(|since| since + LAUNCHER_WINDOW);
         quiet.into_iter().chain(held).chain(gone).min()
     }
@@ -70,7 +95,7 @@ impl Notices {
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let past = |since: Option<Instant>, window| since.is_some_and(|at| now >= at + window);
         let mut items = Vec::new();
-        if past(self.newest, QUIET) || past(self.first, HELD_MAX) {
+        if past(self.newest, self.patience.quiet) || past(self.first, self.patience.held_max) {
             items.extend(self.take_happened());
         }
         if past(self.gone_since, LAUNCHER_WINDOW) {

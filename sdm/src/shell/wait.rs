@@ -7,7 +7,9 @@ use sdm_debug::event::Phase;
 use sdm_debug::{Command, TaskState};
 use sdm_idset::IdSet;
 
+use super::notices::Patience;
 use super::{Control, Over, Shell};
+use crate::commands;
 use crate::render::set_text;
 use crate::session::Debug;
 
@@ -54,37 +56,53 @@ impl<D: Debug> Shell<D> {
             Goal::Answered(_) => Some(began + self.options.query_timeout + TREE_GRACE),
             _ => until,
         };
+        self.notices.patience = match goal {
+            Goal::Answered(_) => Patience::IDLE,
+            Goal::Run(_) | Goal::Still(_) => Patience::RUN,
+            Goal::Held(_) | Goal::Started(_) => Patience::START,
+        };
+        let waited = self.wait_until(goal, said, (began, until));
+        self.notices.patience = Patience::IDLE;
+        self.view.status(None);
+        waited
+    }
+
+    fn wait_until(
+        &mut self,
+        goal: &Goal,
+        said: &str,
+        (began, until): (Instant, Option<Instant>),
+    ) -> Waited {
         let mut interrupted = false;
         let mut shown = began;
-        let waited = loop {
+        loop {
             match self.take_control() {
                 Some(Control::Interrupt) if !interrupted => {
                     interrupted = true;
                     self.interrupt_goal(goal);
                 }
-                Some(Control::Interrupt | Control::Suspend) => break Waited::GivenUp,
+                Some(Control::Interrupt | Control::Suspend) => return Waited::GivenUp,
                 _ => {}
             }
             if self.is_reached(goal) {
-                break Waited::Reached;
+                return Waited::Reached;
             }
             if self.over.is_some() {
-                break Waited::Over;
+                return Waited::Over;
             }
             let now = self.now();
             if until.is_some_and(|until| now >= until) {
-                break Waited::TimedOut;
+                return Waited::TimedOut;
             }
             if now >= shown + STATUS_AFTER {
                 shown = now;
-                let line = self.status_line(goal, said, now - began);
+                let said = commands::spelled_out(said);
+                let line = self.status_line(goal, &said, now - began);
                 self.view.status(Some(&line));
             }
             let next = (shown + STATUS_AFTER).min(until.unwrap_or(shown + STATUS_AFTER));
             self.pump(Some(next));
-        };
-        self.view.status(None);
-        waited
+        }
     }
 
     /// The next thing from outside; lines and what follows them wait until they are asked for.

@@ -162,3 +162,16 @@ fn errors_say_what_and_where() {
     check_error("output maybe", Some(7), "on or off");
     check_error("run", None, "started by `sdm run`");
 }
+
+#[test]
+fn a_command_is_spelled_out_for_the_line_that_tells_what_goes_on() {
+    for (line, expect) in [
+        ("c", "continue"),
+        (" [0-3] c & ", "continue &"),
+        ("p/x mask", "print/x mask"),
+        ("n 3", "next 3"),
+        ("frob it", "frob it"),
+    ] {
+        assert_eq!(spelled_out(line), expect, "{line}");
+    }
+}
