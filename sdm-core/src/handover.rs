@@ -15,6 +15,8 @@ use crate::secure::SessionKey;
 pub const SESSION_VARIABLE: &str = "SDM_SESSION";
 /// The variable that holds the key, in hexadecimal.
 pub const KEY_VARIABLE: &str = "SDM_KEY";
+/// The variable that says what is logged, in the words of `tracing`: `info`, `sdm_core=debug`.
+pub const LOG_VARIABLE: &str = "SDM_LOG";
 /// What the names of all variables of ours begin with.
 const OURS: &str = "SDM_";
 

@@ -25,7 +25,13 @@ struct Arguments {
 }
 
 fn main() -> Result<()> {
+    let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
     let handed_over = sdm_core::handover::take();
+    if let Ok(filter) = filter {
+        // Never on stdout: it carries the announcement.
+        let log = tracing_subscriber::fmt().with_env_filter(filter);
+        log.with_writer(std::io::stderr).with_ansi(false).init();
+    }
     let arguments = Arguments::parse();
     let config = handed_over.context("sdm-master")?;
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)

@@ -6,6 +6,12 @@ use sdm_server::run::Arguments;
 
 fn main() -> Result<()> {
     let lookup = sdm_server::run::snapshot();
+    let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
     let handed_over = sdm_core::handover::take();
+    if let Ok(filter) = filter {
+        // Never on stdout: it carries the announcement.
+        let log = tracing_subscriber::fmt().with_env_filter(filter);
+        log.with_writer(std::io::stderr).with_ansi(false).init();
+    }
     sdm_server::run::serve(&Arguments::parse(), lookup, handed_over)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sdm_core::announce::Announcement;
 use sdm_core::config::Config;
 use sdm_core::driver::{Driver, DriverEvent};
-use sdm_core::handover::{KEY_VARIABLE, SESSION_VARIABLE};
+use sdm_core::handover::{KEY_VARIABLE, LOG_VARIABLE, SESSION_VARIABLE};
 use sdm_core::ids::{CommandId, ServerId, SessionId};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -235,10 +235,13 @@ impl<'a> Starting<'a> {
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let key = self.key.to_hex();
-        vec![
+        let log = std::env::var_os(LOG_VARIABLE).map(|filter| (LOG_VARIABLE.into(), filter));
+        let mut variables = vec![
             (SESSION_VARIABLE.into(), self.id.to_string().into()),
             (KEY_VARIABLE.into(), OsString::from(key.as_str())),
-        ]
+        ];
+        variables.extend(log);
+        variables
     }
 
     fn binary(&self, program: &'static str) -> Result<PathBuf, SessionError> {
