@@ -3,6 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::errno::Errno;
@@ -57,6 +59,12 @@ extern "C" fn on_signal(number: libc::c_int) {
         libc::write(fd, byte.as_ptr().cast(), 1);
     }
     Errno::set_raw(errno);
+}
+
+/// The command will run in a session of its own, out of reach of the terminal's signals.
+pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
+    // SAFETY: setsid is async-signal-safe, and nothing else is done between fork and exec.
+    unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
 /// How many characters fit into a line of the terminal behind `fd`.

@@ -38,7 +38,10 @@ pub(super) fn sentence(what: &Happening) -> Sentence {
         }
         Happening::Signalled(signal) => {
             bad = true;
-            format!("terminated by signal {signal}")
+            match signal.as_str() {
+                "SIGKILL" => "killed (SIGKILL)".to_owned(),
+                signal => format!("terminated by signal {}", printable(signal.as_bytes())),
+            }
         }
         Happening::Detached => "detached, running on".to_owned(),
         Happening::SignalPassed(name) => format!("received signal {name}, passed on"),

@@ -272,11 +272,13 @@ impl<'a> Starting<'a> {
 
     fn start_master(&self) -> Result<Child, SessionError> {
         let program = self.binary("sdm-master")?;
-        Command::new(&program)
+        let mut command = Command::new(&program);
+        command
             .arg(self.address.to_string())
             .envs(self.environment())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::null());
+        crate::sys::in_own_session(&mut command)
             .spawn()
             .map_err(|source| SessionError::Io {
                 what: format!("start {}", program.display()),

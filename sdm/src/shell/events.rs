@@ -9,6 +9,7 @@ use sdm_debug::{Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
 
 use super::gather::join;
+use super::notices::Patience;
 use super::open::Open;
 use super::{Over, Shell};
 use crate::session::{Class, ClassAnswer, Debug, SessionEvent};
@@ -72,7 +73,7 @@ impl<D: Debug> Shell<D> {
             SessionEvent::Health { tasks, health, why } => {
                 self.handle_health(now, tasks, health, why);
             }
-            SessionEvent::Launcher { line } => self.show(&Item::LauncherLine(line)),
+            SessionEvent::Launcher { line } => self.notices.launcher_line(now, line),
             SessionEvent::LauncherEnded { status, last_words } => {
                 self.notices.launcher_ended(now, status, last_words);
             }
@@ -237,6 +238,8 @@ impl<D: Debug> Shell<D> {
     pub(super) fn settle(&mut self, ended: &IdSet) {
         const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
         const QUIET: Duration = Duration::from_millis(20);
+        // All that happened is shown together at the end.
+        self.notices.patience = Patience::START;
         let until = self.now() + OUTPUT_END_WAIT;
         let ended = ended.difference(self.tasks.lost());
         while !self.options.attached
@@ -250,6 +253,7 @@ impl<D: Debug> Shell<D> {
         while self.now() < until && self.over.is_none() {
             self.pump(Some(until));
         }
+        self.notices.patience = Patience::IDLE;
     }
 
     /// Shows what came of a command that is over, and takes it out.

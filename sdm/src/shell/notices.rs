@@ -34,6 +34,10 @@ impl Patience {
     };
 }
 
+/// How long a line of the launcher waits for the launcher's end.
+const LINES_WINDOW: Duration = Duration::from_millis(500);
+/// The most lines of the launcher that are held back.
+const LINES_MAX: usize = 256;
 /// How long lost tasks and the end of the launcher wait for each other.
 const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 
@@ -45,6 +49,9 @@ pub(super) struct Notices {
     newest: Option<Instant>,
     lost: Vec<(IdSet, String)>,
     launcher: Option<(String, Vec<String>)>,
+    /// Lines of the launcher, held back: those before its end are its last words.
+    lines: Vec<String>,
+    lines_since: Option<Instant>,
     gone_since: Option<Instant>,
     pub(super) patience: Patience,
 }
@@ -57,6 +64,8 @@ impl Default for Notices {
             newest: None,
             lost: Vec::new(),
             launcher: None,
+            lines: Vec::new(),
+            lines_since: None,
             gone_since: None,
             patience: Patience::IDLE,
         }
@@ -77,6 +86,12 @@ impl Notices {
         join(&mut self.lost, tasks, why);
     }
 
+    /// The launcher has printed a line.
+    pub(super) fn launcher_line(&mut self, now: Instant, line: String) {
+        self.lines_since.get_or_insert(now);
+        self.lines.push(line);
+    }
+
     /// The launcher has ended.
     pub(super) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
         self.gone_since.get_or_insert(now);
@@ -88,7 +103,8 @@ impl Notices {
         let quiet = self.newest.map(|newest| newest + self.patience.quiet);
         let held = self.first.map(|first| first + self.patience.held_max);
         let gone = self.gone_since.map(|since| since + LAUNCHER_WINDOW);
-        quiet.into_iter().chain(held).chain(gone).min()
+        let lines = self.lines_since.map(|since| since + LINES_WINDOW);
+        [quiet, held, gone, lines].into_iter().flatten().min()
     }
 
     /// What has been held back for long enough.
@@ -97,6 +113,9 @@ impl Notices {
         let mut items = Vec::new();
         if past(self.newest, self.patience.quiet) || past(self.first, self.patience.held_max) {
             items.extend(self.take_happened());
+        }
+        if past(self.lines_since, LINES_WINDOW) || self.lines.len() >= LINES_MAX {
+            items.extend(self.take_lines());
         }
         if past(self.gone_since, LAUNCHER_WINDOW) {
             items.extend(self.take_gone());
@@ -118,16 +137,27 @@ impl Notices {
     pub(super) fn take_gone(&mut self) -> Vec<Item> {
         self.gone_since = None;
         let lost = std::mem::take(&mut self.lost);
-        match self.launcher.take() {
-            Some((status, last_words)) => vec![Item::LauncherEnded {
+        if let Some((status, last_words)) = self.launcher.take() {
+            self.lines.retain(|line| !last_words.contains(line));
+            let mut items = self.take_lines();
+            items.push(Item::LauncherEnded {
                 status,
                 last_words,
                 lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)),
-            }],
-            None => lost
-                .into_iter()
-                .map(|(tasks, why)| Item::Lost { tasks, why })
-                .collect(),
+            });
+            return items;
         }
+        let mut items = self.take_lines();
+        items.extend(
+            lost.into_iter()
+                .map(|(tasks, why)| Item::Lost { tasks, why }),
+        );
+        items
+    }
+
+    fn take_lines(&mut self) -> Vec<Item> {
+        self.lines_since = None;
+        let lines = std::mem::take(&mut self.lines).into_iter();
+        lines.map(Item::LauncherLine).collect()
     }
 }

@@ -57,8 +57,7 @@ impl<D: Debug> Shell<D> {
             _ => until,
         };
         self.notices.patience = match goal {
-            Goal::Answered(_) => Patience::IDLE,
-            Goal::Run(_) | Goal::Still(_) => Patience::RUN,
+            Goal::Answered(_) | Goal::Run(_) | Goal::Still(_) => Patience::RUN,
             Goal::Held(_) | Goal::Started(_) => Patience::START,
         };
         let waited = self.wait_until(goal, said, (began, until));

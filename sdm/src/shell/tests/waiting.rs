@@ -185,6 +185,18 @@ fn a_launcher_that_ends_is_one_event() {
             vec![
                 (10, health("0")),
                 (11, health("1-3")),
+                (
+                    12,
+                    Said::Event(SessionEvent::Launcher {
+                        line: "a word before".to_owned(),
+                    }),
+                ),
+                (
+                    12,
+                    Said::Event(SessionEvent::Launcher {
+                        line: "ORTE was told to abort".to_owned(),
+                    }),
+                ),
                 (12, Said::Event(lost)),
                 (13, Said::Event(ended)),
                 (14, complete(id)),
@@ -197,6 +209,12 @@ fn a_launcher_that_ends_is_one_event() {
     let expect = "the launcher ended: exited with code 1; lost with it: ranks 0-3 (4)\n  | ORTE";
     assert!(run.screen.contains(expect), "{}", run.screen);
     assert!(!run.screen.contains("connection reset"), "{}", run.screen);
+    assert!(
+        run.screen.contains("[launcher] a word before\n"),
+        "{}",
+        run.screen
+    );
+    assert_eq!(run.screen.matches("ORTE").count(), 1, "{}", run.screen);
 }
 
 #[test]
