@@ -8,8 +8,8 @@ use bytes::Bytes;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::{CommandId, SessionId};
 use sdm_core::member::Output;
-use sdm_core::message::{EndPolicy, Lane, SyncPolicy};
-use sdm_core::node::Submission;
+use sdm_core::message::{EndPolicy, Health, Lane, SyncPolicy};
+use sdm_core::node::{Delivery, Submission};
 use sdm_core::transport::{Waker, tcp::TcpTransport};
 use sdm_debug::{Command, wire};
 use sdm_idset::IdSet;
@@ -34,6 +34,8 @@ pub struct Session {
     master: Child,
     id: SessionId,
     tasks: IdSet,
+    /// Those of them whose server is gone.
+    lost: IdSet,
     /// The merge rules of commands that have one.
     rules: BTreeMap<CommandId, u16>,
     waiting: VecDeque<SessionEvent>,
@@ -56,6 +58,7 @@ impl Session {
             master,
             id,
             tasks,
+            lost: IdSet::new(),
             rules: BTreeMap::new(),
             waiting: VecDeque::new(),
             held_back: false,
@@ -139,9 +142,13 @@ impl Session {
     fn handle_output(&mut self, output: Output) {
         match output {
             Output::Deliver(delivery) => {
+                let over = self.all_are_lost(&delivery);
                 let rules = &self.rules;
                 let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
                 self.waiting.extend(events::translate(delivery, rule_of));
+                if let Some(why) = over.filter(|_| !self.ending) {
+                    self.waiting.push_back(SessionEvent::Ended(why));
+                }
             }
             Output::End(_) => self
                 .driver
@@ -150,6 +157,20 @@ impl Session {
             Output::Refused { why } => tracing::warn!("{why}"),
             _ => {}
         }
+    }
+
+    /// Why the session is over, where this was the last that could be reached of it.
+    fn all_are_lost(&mut self, delivery: &Delivery) -> Option<String> {
+        let Delivery::Reach(change) = delivery else {
+            return None;
+        };
+        match change.health {
+            Health::Lost => self.lost.union_with(&change.tasks),
+            Health::Reachable => self.lost.subtract(&change.tasks),
+            Health::Silent => {}
+        }
+        let over = change.health == Health::Lost && self.tasks.is_subset(&self.lost);
+        over.then(|| format!("nobody can be reached any more: {}", change.why))
     }
 
     fn handle_launch(&mut self, fd: std::os::fd::RawFd) {
