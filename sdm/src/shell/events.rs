@@ -156,8 +156,7 @@ impl<D: Debug> Shell<D> {
         if open.unattended
             && let Some(open) = self.open.remove(id)
         {
-            self.show_held();
-            self.show(&Item::Answer(open.gathered));
+            self.notices.conclude(self.now(), open.gathered);
         }
     }
 

@@ -83,6 +83,10 @@ impl<D: Debug> Shell<D> {
             source.request(&self.prompt(), self.asking);
             let line = match self.next_line() {
                 Some(Control::Line(line)) => line,
+                Some(Control::Eof) if self.options.interactive => {
+                    self.end_of_input();
+                    continue;
+                }
                 Some(Control::Eof) => break,
                 _ => continue,
             };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sdm_idset::IdSet;
 
 use super::gather::{Merged, join};
-use crate::view::{Happening, Item};
+use crate::view::{Gathered, Happening, Item};
 
 /// How long what happened is held back.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,8 @@ const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Notices {
     happened: Merged<Happening>,
+    /// Commands that nobody waited for and that are over: said after what happened.
+    concluded: Vec<Gathered>,
     first: Option<Instant>,
     newest: Option<Instant>,
     lost: Vec<(IdSet, String)>,
@@ -60,6 +62,7 @@ impl Default for Notices {
     fn default() -> Self {
         Self {
             happened: Merged::new(),
+            concluded: Vec::new(),
             first: None,
             newest: None,
             lost: Vec::new(),
@@ -78,6 +81,13 @@ impl Notices {
         self.first.get_or_insert(now);
         self.newest = Some(now);
         self.happened.push(tasks.clone(), what);
+    }
+
+    /// A command that nobody waited for is over.
+    pub(super) fn conclude(&mut self, now: Instant, gathered: Gathered) {
+        self.first.get_or_insert(now);
+        self.newest.get_or_insert(now);
+        self.concluded.push(gathered);
     }
 
     /// Tasks are lost.
@@ -128,8 +138,10 @@ impl Notices {
         self.first = None;
         self.newest = None;
         let happened = self.happened.take_biggest_first().into_iter();
+        let concluded = std::mem::take(&mut self.concluded).into_iter();
         happened
             .map(|(tasks, what)| Item::Happened { tasks, what })
+            .chain(concluded.map(Item::Answer))
             .collect()
     }
 

@@ -248,6 +248,15 @@ impl<D: Debug> Shell<D> {
         Verdict::Done
     }
 
+    /// The end of input asks like `quit`; a second one is the answer.
+    pub(super) fn end_of_input(&mut self) {
+        if self.asking {
+            self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
+        } else {
+            self.quit();
+        }
+    }
+
     fn answer_quit(&mut self, answer: &str) -> Verdict {
         self.asking = false;
         let policy = match answer.to_ascii_lowercase().as_str() {
