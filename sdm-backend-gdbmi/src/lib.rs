@@ -4,6 +4,16 @@
 //! own: [`mi`] reads GDB/MI, the driver is the sans-I/O state machine of one gdb, the child and
 //! stdio modules start gdb and the program so that the program sees what it sees without SDM.
 //!
+//! # What the program sees
+//!
+//! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors
+//! are those of a run without SDM. What differs: `argv[0]` is the program's absolute path; gdb is its
+//! parent; it leads a session of its own whose terminal is a pty of ours, which is its standard
+//! output (its error and input are pipes, or input is `/dev/null`); addresses are not randomised, as
+//! always under gdb, so that equal tasks print equal pointers; and the two signals that the C library
+//! keeps for itself (32, 33) have their default action. A started program that is detached loses
+//! that terminal when the backend ends.
+//!
 //! It never decides by gdb's message text, never lets a signal of its own reach the program, and
 //! never leaves a process behind: gdb is ended by closing its input, and kills what it started.
 

@@ -57,6 +57,13 @@ async fn attach_to(gdb: &Gdb, pid: i32) -> Result<Reply, Failure> {
     // This stop is ours: nobody else may look at it.
     let record = gdb.edit().stops.pop_front().unwrap_or_default();
     let stop = place_stop(gdb, StopReason::Attached, &record.results).await;
-    gdb.edit().set_task(TaskState::Stopped);
-    Ok(Reply::Stopped(stop))
+    // It may have been killed meanwhile.
+    let gone = gdb.get().why_not_live();
+    match gone {
+        Some(failure) => Err(failure),
+        None => {
+            gdb.edit().set_task(TaskState::Stopped);
+            Ok(Reply::Stopped(stop))
+        }
+    }
 }

@@ -16,6 +16,8 @@ pub(super) struct Breakpoints {
     /// gdb's number, what for, and whether it has a place.
     internal: Vec<(u32, Internal, bool)>,
     pub(super) mpi: Mpi,
+    /// Those of SDM's own were inserted, or are not wanted.
+    pub(super) armed: bool,
 }
 
 struct UserBreakpoint {

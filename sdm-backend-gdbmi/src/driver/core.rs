@@ -5,7 +5,7 @@
 //! at [`State`] again. A borrow of the state never lives across an `await`.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) now: Instant,
     pub(super) config: Rc<DriverConfig>,
     pub(super) actions: VecDeque<Action>,
+    /// Commands that were not answered yet: each is answered once and no more.
+    pub(super) open: BTreeSet<CommandId>,
     next_token: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) task: TaskState,
@@ -53,12 +55,16 @@ pub(super) struct State {
     /// The program's file name, for frames without a name.
     pub(super) program_name: String,
     pub(super) run: Option<OpenRun>,
+    /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
+    pub(super) shown_level: u32,
     pub(super) interrupts: Interrupts,
     pub(super) breakpoints: Breakpoints,
     /// Stops that came and were not looked at yet.
     pub(super) stops: VecDeque<StopRecord>,
     /// Set once gdb's end is wanted: its exit is no news then.
     pub(super) closing: bool,
+    /// Set once gdb has ended, to why: nothing is sent to it any more.
+    gone: Option<Failure>,
 }
 
 /// A stop that has come.
@@ -90,6 +96,7 @@ impl Gdb {
             now,
             config,
             actions: VecDeque::new(),
+            open: BTreeSet::new(),
             next_token: 1,
             pending: BTreeMap::new(),
             task: TaskState::Absent,
@@ -99,10 +106,12 @@ impl Gdb {
             read_only: false,
             program_name: String::new(),
             run: None,
+            shown_level: 0,
             interrupts: Interrupts::default(),
             breakpoints: Breakpoints::default(),
             stops: VecDeque::new(),
             closing: false,
+            gone: None,
         };
         Self(Rc::new(Shared {
             state: RefCell::new(state),
@@ -148,9 +157,10 @@ impl Gdb {
             .min()
     }
 
-    /// Answers a command.
+    /// Answers a command, unless it was answered before: what ends a run, a cancel and the end of
+    /// gdb can meet.
     pub(super) fn answer(&self, id: CommandId, result: Result<Reply, Failure>) {
-        self.edit().actions.push_back(Action::Answer { id, result });
+        self.edit().answer(id, result);
     }
 
     /// Says something unasked.
@@ -169,13 +179,15 @@ impl Gdb {
         let mut state = self.edit();
         let token = state.next_token;
         state.next_token += 1;
-        let line = format!("{token}{}\n", line.as_ref());
-        state.actions.push_back(Action::Send(line));
+        if state.gone.is_none() {
+            let line = format!("{token}{}\n", line.as_ref());
+            state.actions.push_back(Action::Send(line));
+        }
         let pending = Pending {
             deadline: state.now + wait,
             interrupted: false,
             abandoned: false,
-            result: None,
+            result: state.gone.clone().map(Err),
             printed: None,
         };
         state.pending.insert(token, pending);
@@ -269,6 +281,7 @@ impl Gdb {
     /// gdb is gone: nothing under way will be answered.
     pub(super) fn fail_pending(&self, failure: &Failure) {
         let mut state = self.edit();
+        state.gone = Some(failure.clone());
         state.pending.retain(|_, pending| !pending.abandoned);
         for pending in state.pending.values_mut() {
             pending.result.get_or_insert_with(|| Err(failure.clone()));
@@ -277,6 +290,13 @@ impl Gdb {
 }
 
 impl State {
+    /// See [`Gdb::answer`].
+    pub(super) fn answer(&mut self, id: CommandId, result: Result<Reply, Failure>) {
+        if self.open.remove(&id) {
+            self.actions.push_back(Action::Answer { id, result });
+        }
+    }
+
     /// Why a command that needs a live process cannot be done; `None` where it can.
     pub(super) fn why_not_live(&self) -> Option<Failure> {
         let how = match &self.task {

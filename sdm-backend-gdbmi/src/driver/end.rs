@@ -53,8 +53,7 @@ pub(super) fn program_ended(gdb: &Gdb, end: End) {
     state.closing = true;
     let run = state.run.take();
     if let Some(OpenRun { id: Some(id), .. }) = run {
-        let result = Ok(reply);
-        state.actions.push_back(Action::Answer { id, result });
+        state.answer(id, Ok(reply));
     } else if let Some(event) = event {
         state.actions.push_back(Action::Event(event));
     }
@@ -76,6 +75,17 @@ pub(super) fn not_begun(gdb: &Gdb) {
     state.actions.push_back(Action::CloseGdb);
 }
 
+/// gdb has ended as it was asked to: it kills what it started and leaves what it attached to.
+pub(super) fn gdb_closed(gdb: &Gdb) {
+    let attached = gdb.get().attached;
+    let end = if attached {
+        End::Detached
+    } else {
+        End::Signalled(Signal::SIGKILL.as_str().to_owned())
+    };
+    program_ended(gdb, end);
+}
+
 /// The task's gdb is gone without being asked to.
 pub(super) fn gdb_died(gdb: &Gdb, text: &str) {
     let mut state = gdb.edit();
@@ -87,8 +97,7 @@ pub(super) fn gdb_died(gdb: &Gdb, text: &str) {
     state.closing = true;
     state.stops.clear();
     if let Some(OpenRun { id: Some(id), .. }) = state.run.take() {
-        let result = Err(Failure::new(FailureCode::GdbDead, text));
-        state.actions.push_back(Action::Answer { id, result });
+        state.answer(id, Err(Failure::new(FailureCode::GdbDead, text)));
     }
     let text = text.to_owned();
     state

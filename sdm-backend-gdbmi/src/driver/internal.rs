@@ -52,21 +52,29 @@ const WITH_MPI: [(&str, Internal); 2] = [
 /// Never used up.
 const NEVER: &str = "-i 2147483647 ";
 
-/// Inserts them; all commands go out before the first answer comes.
+/// Inserts what is not there yet; all commands go out before the first answer comes. At the first
+/// stop the program's libraries are there, so that hardly any stays pending.
 pub(super) async fn insert_internal(gdb: &Gdb) {
-    if !gdb.get().config.internal_breakpoints || gdb.get().read_only {
+    let wanted = {
+        let state = gdb.get();
+        state.config.internal_breakpoints && !state.attached
+    };
+    if !wanted {
         return;
     }
-    insert_all(gdb, &ALWAYS).await;
+    let armed = std::mem::replace(&mut gdb.edit().breakpoints.armed, true);
+    if !armed {
+        insert_all(gdb, &ALWAYS).await;
+    }
     watch_mpi(gdb).await;
 }
 
 /// Inserts those of MPI programs, where the program is one and they are not there yet.
-pub(super) async fn watch_mpi(gdb: &Gdb) {
+async fn watch_mpi(gdb: &Gdb) {
     let wanted = {
         let state = gdb.get();
         let placed = state.breakpoints.is_placed(Internal::Init);
-        placed && !state.breakpoints.mpi.watched && state.config.internal_breakpoints
+        placed && !state.breakpoints.mpi.watched
     };
     if wanted {
         gdb.edit().breakpoints.mpi.watched = true;

@@ -17,6 +17,8 @@ mod run;
 mod stack;
 mod start;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::collections::VecDeque;
@@ -120,9 +122,7 @@ impl Driver {
         stop: sdm_debug::command::StopAt,
         breakpoints: Vec<BreakSpec>,
     ) {
-        self.gdb.edit().now = now;
-        self.gdb.edit().set_task(TaskState::Starting);
-        let gdb = self.gdb.clone();
+        let gdb = self.begin_task(now, id);
         self.push(
             Some(id),
             true,
@@ -133,9 +133,7 @@ impl Driver {
 
     /// Begins to attach to a process.
     pub(crate) fn attach(&mut self, now: Instant, id: CommandId, pid: i32, read_only: bool) {
-        self.gdb.edit().now = now;
-        self.gdb.edit().set_task(TaskState::Starting);
-        let gdb = self.gdb.clone();
+        let gdb = self.begin_task(now, id);
         self.push(Some(id), true, attach::attach(gdb, id, pid, read_only));
         self.run();
     }
@@ -143,6 +141,7 @@ impl Driver {
     /// Begins a command.
     pub(crate) fn handle_command(&mut self, now: Instant, id: CommandId, command: Command) {
         self.gdb.edit().now = now;
+        self.gdb.edit().open.insert(id);
         let gdb = self.gdb.clone();
         match command {
             Command::Status => {
@@ -157,41 +156,27 @@ impl Driver {
         self.run();
     }
 
-    /// Gives a command up.
+    /// Gives a command up. A run goes on, and its stop will be an event.
     pub(crate) fn handle_cancel(&mut self, now: Instant, id: CommandId) {
         self.gdb.edit().now = now;
-        let cancelled = || Err(Failure::new(FailureCode::Cancelled, "cancelled"));
-        if let Some(at) = self.queue.iter().position(|(queued, _)| *queued == id) {
-            self.queue.remove(at);
-            self.gdb.answer(id, cancelled());
-        }
+        self.queue.retain(|(queued, _)| *queued != id);
         if let Some(at) = self.ops.iter().position(|op| op.id == Some(id)) {
             // Dropping it leaves what gdb works on abandoned.
             drop(self.ops.remove(at));
             if self.gdb.is_clearing() {
                 self.gdb.edit().actions.push_back(Action::InterruptGdb);
             }
-            if self
-                .gdb
-                .get()
-                .run
-                .as_ref()
-                .is_none_or(|run| run.id != Some(id))
-            {
-                self.gdb.answer(id, cancelled());
-            }
         }
-        let open = {
-            let mut state = self.gdb.edit();
-            let run = state.run.as_mut().filter(|run| run.id == Some(id));
-            run.map(|run| run.id = None).is_some()
-        };
-        if open {
-            self.gdb.answer(id, cancelled());
+        let mut state = self.gdb.edit();
+        if let Some(run) = state.run.as_mut().filter(|run| run.id == Some(id)) {
+            run.id = None;
         }
-        let begun = self.gdb.get().run.is_some() || self.ops.iter().any(|op| op.exclusive);
-        if !begun && self.gdb.get().task == TaskState::Starting {
-            // A start or an attach that was given up half way.
+        let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
+        state.answer(id, Err(cancelled));
+        let begun = state.run.is_some() || self.ops.iter().any(|op| op.exclusive);
+        let given_up = !begun && state.task == TaskState::Starting;
+        drop(state);
+        if given_up {
             end::not_begun(&self.gdb);
         }
         self.run();
@@ -209,17 +194,21 @@ impl Driver {
         self.gdb.edit().now = now;
         let closing = self.gdb.get().closing;
         let failure = Failure::new(FailureCode::GdbDead, text);
-        if !closing {
+        if closing {
+            end::gdb_closed(&self.gdb);
+        } else {
             end::gdb_died(&self.gdb, text);
         }
         self.gdb.fail_pending(&failure);
         self.run();
         // What still waits waits for something that gdb would have said.
-        for op in std::mem::take(&mut self.ops) {
-            if let Some(id) = op.id {
-                self.gdb.answer(id, Err(failure.clone()));
-            }
+        self.ops.clear();
+        let mut state = self.gdb.edit();
+        state.run = None;
+        for id in state.open.clone() {
+            state.answer(id, Err(failure.clone()));
         }
+        drop(state);
         self.run();
     }
 
@@ -246,21 +235,18 @@ impl Driver {
     /// Ends everything: what is open is cancelled, the program killed or left, gdb closed.
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
-        let cancelled = || Err(Failure::new(FailureCode::Cancelled, "the session ends"));
-        for (id, _) in std::mem::take(&mut self.queue) {
-            self.gdb.answer(id, cancelled());
-        }
-        for op in std::mem::take(&mut self.ops) {
-            let is_run = self
-                .gdb
-                .get()
-                .run
-                .as_ref()
-                .is_some_and(|run| run.id == op.id);
-            if let (Some(id), false) = (op.id, is_run) {
-                self.gdb.answer(id, cancelled());
+        self.queue.clear();
+        self.ops.clear();
+        let mut state = self.gdb.edit();
+        // An open run is answered by what ends it.
+        let run = state.run.as_ref().and_then(|run| run.id);
+        for id in state.open.clone() {
+            if Some(id) != run {
+                let failure = Failure::new(FailureCode::Cancelled, "the session ends");
+                state.answer(id, Err(failure));
             }
         }
+        drop(state);
         let gdb = self.gdb.clone();
         self.push(None, false, end::shut_down(gdb, kill_started));
         self.run();
@@ -284,6 +270,15 @@ impl Driver {
     /// Why a command that needs a live process cannot be done now.
     pub(crate) fn why_not_live(&self) -> Option<Failure> {
         self.gdb.get().why_not_live()
+    }
+
+    fn begin_task(&mut self, now: Instant, id: CommandId) -> Gdb {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        state.open.insert(id);
+        state.set_task(TaskState::Starting);
+        drop(state);
+        self.gdb.clone()
     }
 
     fn push(

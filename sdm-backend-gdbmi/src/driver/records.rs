@@ -2,7 +2,6 @@
 
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
-use super::Action;
 use super::console::PRINTED_BYTES_MAX;
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
@@ -79,8 +78,7 @@ fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
     }
     state.executing = false;
     if let Some(OpenRun { id: Some(id), .. }) = state.run.take() {
-        let result = Err(failure.clone());
-        state.actions.push_back(Action::Answer { id, result });
+        state.answer(id, Err(failure.clone()));
     }
     if state.task == TaskState::Running {
         state.set_task(TaskState::Stopped);

@@ -30,6 +30,9 @@ pub(super) enum RunKind {
     StartFreely,
     Continue,
     Step(StepKind, u32),
+    /// A step of source lines from inside a runtime: first out of it, to the line that the person
+    /// was shown.
+    StepOut(StepKind, u32),
     Finish,
 }
 
@@ -53,7 +56,7 @@ impl RunKind {
             | Self::StartToEntry
             | Self::StartFreely
             | Self::Continue => return "-exec-continue".to_owned(),
-            Self::Finish => return "-exec-finish".to_owned(),
+            Self::Finish | Self::StepOut(..) => return "-exec-finish".to_owned(),
             Self::Step(kind, count) => {
                 let name = match kind {
                     StepKind::Into => "-exec-step",
@@ -74,9 +77,25 @@ impl RunKind {
 
 /// Begins a run; what ends it answers the command.
 pub(super) async fn resume(gdb: Gdb, id: CommandId, kind: RunKind) {
-    if let Err(failure) = begin(&gdb, Some(id), kind, &kind.line()).await {
+    let result = match kind {
+        RunKind::Step(step, count) => begin_step(&gdb, id, step, count).await,
+        kind => begin(&gdb, Some(id), kind, &kind.line()).await,
+    };
+    if let Err(failure) = result {
         gdb.answer(id, Err(failure));
     }
+}
+
+/// gdb steps in the innermost frame; where that is a runtime's, the person was shown the line that
+/// called it and means that one.
+async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
+    let shown = gdb.get().shown_level;
+    let mut kind = RunKind::Step(step, count);
+    if shown > 0 && matches!(step, StepKind::Into | StepKind::Over) {
+        gdb.mi(format!("-stack-select-frame {}", shown - 1)).await?;
+        kind = RunKind::StepOut(step, count);
+    }
+    begin(gdb, Some(id), kind, &kind.line()).await
 }
 
 /// Sends the MI command that begins a run, and opens the run when gdb says that it runs.
@@ -88,6 +107,11 @@ pub(super) async fn begin(
     kind: RunKind,
     line: &str,
 ) -> Result<(), Failure> {
+    // The task may have ended while the caller waited for something else.
+    let gone = gdb.get().why_not_live();
+    if let Some(failure) = gone {
+        return Err(failure);
+    }
     // A step deep into a recursion or a big library's start can take gdb itself long.
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(line, wait);
@@ -96,6 +120,7 @@ pub(super) async fn begin(
     {
         let mut state = gdb.edit();
         state.run = Some(OpenRun { id, kind, token });
+        state.shown_level = 0;
         if state.task == TaskState::Stopped {
             state.set_task(TaskState::Running);
         }

@@ -1,6 +1,7 @@
 //! What a stop means, and where the person finds himself after it.
 
 use sdm_core::CommandId;
+use sdm_debug::command::StepKind;
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Event, Reply, TaskState};
@@ -9,7 +10,7 @@ use super::Action;
 use super::breakpoints::Owner;
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
-use super::internal::{Internal, watch_mpi};
+use super::internal::{Internal, insert_internal};
 use super::records::last_text;
 use super::run::{RunKind, begin};
 use super::values::value;
@@ -21,6 +22,8 @@ enum Verdict {
     Report(StopReason),
     /// Nobody asked for it and nobody needs it: the program goes on as it went.
     GoOn,
+    /// A step has come out of a runtime and now steps on.
+    ThenStep(StepKind, u32),
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
     ToEntry,
 }
@@ -39,16 +42,20 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
             Ok(()) => return,
             Err(text) => StopReason::Other(text),
         },
+        Verdict::ThenStep(step, count) => {
+            let id = gdb.get().run.as_ref().and_then(|run| run.id);
+            match resume_silently(&gdb, id, RunKind::Step(step, count)).await {
+                Ok(()) => return,
+                // It is where the person was shown to be, and cannot step on from there.
+                Err(_) => StopReason::StepEnd,
+            }
+        }
         Verdict::ToEntry => match go_to_entry(&gdb, record).await {
             None => return,
             Some(reason) => reason,
         },
     };
-    if matches!(reason, StopReason::AtMain | StopReason::AtEntry) {
-        super::internal::insert_internal(&gdb).await;
-    } else {
-        watch_mpi(&gdb).await;
-    }
+    insert_internal(&gdb).await;
     let stop = place_stop(&gdb, reason, record).await;
     report(&gdb, stop);
 }
@@ -61,8 +68,7 @@ fn report(gdb: &Gdb, stop: Stop) {
     state.set_task(TaskState::Stopped);
     match state.run.take().and_then(|run| run.id) {
         Some(id) => {
-            let result = Ok(Reply::Stopped(stop));
-            state.actions.push_back(Action::Answer { id, result });
+            state.answer(id, Ok(Reply::Stopped(stop)));
         }
         None => state.actions.push_back(Action::Event(Event::Stopped(stop))),
     }
@@ -76,19 +82,27 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         Some("signal-received") => judge_signal(gdb, record, kind),
         Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
         Some("function-finished") => {
+            if let Some(RunKind::StepOut(step, count)) = kind {
+                return Verdict::ThenStep(step, count);
+            }
             let value = last_text(record, "return-value").map(value);
             Verdict::Report(StopReason::FunctionFinished { value })
         }
         Some(other) => Verdict::Report(StopReason::Other(in_words(other, record))),
         // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
-        None => Verdict::Report(match kind {
-            Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
-            Some(RunKind::Step(..)) => StopReason::StepEnd,
-            Some(RunKind::StartToMain) => StopReason::AtMain,
-            Some(RunKind::StartToEntry) => StopReason::AtEntry,
-            _ => StopReason::Other("stopped".to_owned()),
-        }),
+        None => judge_bare(kind),
     }
+}
+
+fn judge_bare(kind: Option<RunKind>) -> Verdict {
+    Verdict::Report(match kind {
+        Some(RunKind::StepOut(step, count)) => return Verdict::ThenStep(step, count),
+        Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
+        Some(RunKind::Step(..)) => StopReason::StepEnd,
+        Some(RunKind::StartToMain) => StopReason::AtMain,
+        Some(RunKind::StartToEntry) => StopReason::AtEntry,
+        _ => StopReason::Other("stopped".to_owned()),
+    })
 }
 
 fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
@@ -243,6 +257,7 @@ async fn find_user_frame(gdb: &Gdb, innermost: GdbFrame) -> (Option<GdbFrame>, O
         if gdb.mi(line).await.is_err() {
             return (Some(innermost), None);
         }
+        gdb.edit().shown_level = frame.level;
     }
     (Some(frame), user.inside)
 }

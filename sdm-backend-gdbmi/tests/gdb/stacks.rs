@@ -130,6 +130,31 @@ fn the_users_frame_is_selected_where_a_program_waits_in_libc() {
 }
 
 #[test]
+fn a_step_from_inside_libc_steps_the_line_that_was_shown() {
+    let mut harness = Harness::new();
+    let program = harness.compile("stream", &[]);
+    let mut start = crate::harness::spec(&program, &["cat"]);
+    start.stdin_tasks = "0".to_owned();
+    stopped(harness.ask(Command::Start(start)));
+    let run = harness.send(Command::Continue);
+    let stdin = |offset, bytes: &[u8]| Command::Stdin {
+        offset,
+        bytes: bytes.to_vec(),
+        eof: false,
+    };
+    harness.ask(stdin(0, b"x")).unwrap();
+    harness.wait_output(Stream::Stdout, "x");
+    harness.ask(Command::Interrupt).unwrap();
+    let stop = stopped(harness.answer(run));
+    let (_, line) = place(&stop);
+    harness.ask(stdin(1, b"y")).unwrap();
+    let kind = sdm_debug::command::StepKind::Over;
+    let stop = stopped(harness.ask(Command::Step { kind, count: 1 }));
+    assert_eq!(stop.reason, sdm_debug::reply::StopReason::StepEnd);
+    assert_eq!(place(&stop), ("main", line + 1));
+}
+
+#[test]
 fn threads_are_listed_selected_and_folded() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
