@@ -10,10 +10,30 @@ pub const GONE_WITHIN: Duration = Duration::from_secs(10);
 #[must_use]
 pub fn holding(mark: &str) -> Vec<(u32, String)> {
     let own = std::process::id();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own)
+    all_pids()
+        .filter(|pid| *pid != own)
         .filter_map(|pid| held_by(pid, mark))
+        .collect()
+}
+
+/// Every process of this machine.
+pub fn all_pids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+}
+
+/// The children of this process, zombies included: pid and name.
+#[must_use]
+pub fn children() -> Vec<(u32, String)> {
+    let own = std::process::id();
+    all_pids()
+        .filter_map(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let (head, tail) = stat.rsplit_once(')')?;
+            let parent = tail.split_whitespace().nth(1)?.parse::<u32>().ok()?;
+            let name = head.split_once('(')?.1.to_owned();
+            (parent == own).then_some((pid, name))
+        })
         .collect()
 }
 
@@ -33,9 +53,22 @@ fn held_by(pid: u32, mark: &str) -> Option<(u32, String)> {
 /// # Panics
 /// Where some still do after [`GONE_WITHIN`]; it names them.
 pub fn assert_gone(mark: &str) {
+    assert_none_left(|| holding(mark));
+}
+
+/// Waits until this process has no children, not even unreaped ones; for failed starts, of which
+/// nobody knows the session's name.
+///
+/// # Panics
+/// Where some are there after [`GONE_WITHIN`]; it names them.
+pub fn assert_childless() {
+    assert_none_left(children);
+}
+
+fn assert_none_left(look: impl Fn() -> Vec<(u32, String)>) {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {
-        let left = holding(mark);
+        let left = look();
         if left.is_empty() {
             return;
         }

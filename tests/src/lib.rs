@@ -2,3 +2,6 @@
 
 pub mod binaries;
 pub mod leftovers;
+pub mod ledger;
+pub mod processes;
+pub mod run;

@@ -1,0 +1,257 @@
+//! A session under test: every event is entered and checked against the accounting law.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sdm::session::{Debug, SendOptions, Session, SessionConfig, SessionError, SessionEvent};
+use sdm_core::CommandId;
+use sdm_core::message::{EndPolicy, Health};
+use sdm_debug::command::StartSpec;
+use sdm_debug::{BackendSettings, Command, Event};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::ledger::Ledger;
+use crate::{binaries, processes};
+
+/// Longer than anything takes: only a hang reaches it.
+pub const BOUND: Duration = Duration::from_secs(60);
+
+/// Sessions of many processes run one at a time within a test program.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    // Another test's failure is no reason to fail.
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Servers with scripted tasks, and a quick heartbeat.
+#[must_use]
+pub fn fake(servers: u32, scenario: &str) -> SessionConfig {
+    let mut config = SessionConfig {
+        backend: BackendSettings::Fake {
+            scenario: scenario.to_owned(),
+        },
+        binaries: Some(binaries::folder()),
+        ..SessionConfig::local(servers)
+    };
+    config.config.ping_after = Duration::from_millis(200);
+    config.config.rejoin_wait = Duration::from_secs(2);
+    config
+}
+
+/// `expression`'s value.
+#[must_use]
+pub fn evaluate(expression: &str) -> Command {
+    Command::Evaluate {
+        expression: expression.to_owned(),
+    }
+}
+
+/// A command that names who is missing after `wait`.
+#[must_use]
+pub fn within(wait: Duration) -> SendOptions {
+    SendOptions {
+        timeout: Some(wait),
+        ..SendOptions::default()
+    }
+}
+
+/// A session and all that it has said.
+pub struct Run {
+    /// The session.
+    pub session: Session,
+    /// What every command has come to.
+    pub ledgers: BTreeMap<CommandId, Ledger>,
+    /// The last word on each task's reachability, where there was one.
+    pub health: BTreeMap<TaskId, Health>,
+    /// What was said of reachability, in order.
+    pub health_words: Vec<String>,
+    /// What nobody asked for, output included, in order.
+    pub events: Vec<(IdSet, Event)>,
+    /// Why the session is over, once it is.
+    pub ended: Option<String>,
+    mark: String,
+}
+
+impl Run {
+    /// Starts a session.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn start(config: &SessionConfig) -> Self {
+        Self::try_start(config).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// Why it does not start.
+    pub fn try_start(config: &SessionConfig) -> Result<Self, SessionError> {
+        let begin = Instant::now();
+        let session = Session::start(config, &mut |_| {})?;
+        println!("{} servers started in {:?}", config.servers, begin.elapsed());
+        Ok(Self::of(session))
+    }
+
+    /// Takes over a session that stands.
+    #[must_use]
+    pub fn of(session: Session) -> Self {
+        Self {
+            mark: format!("SDM_SESSION={}", session.id()),
+            session,
+            ledgers: BTreeMap::new(),
+            health: BTreeMap::new(),
+            health_words: Vec::new(),
+            events: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// What every process of the session has in its first environment.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// All tasks.
+    #[must_use]
+    pub fn all(&self) -> IdSet {
+        self.session.tasks().clone()
+    }
+
+    /// The process of a server.
+    ///
+    /// # Panics
+    /// Where it is not there.
+    #[must_use]
+    pub fn server(&self, number: u32) -> u32 {
+        let servers = processes::servers(&self.mark);
+        *servers
+            .get(&number)
+            .unwrap_or_else(|| panic!("no server {number} among {servers:?}"))
+    }
+
+    /// Sends a command.
+    pub fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {
+        let id = self.session.send(to, command, options);
+        self.ledgers.insert(id, Ledger::new(to));
+        id
+    }
+
+    /// Takes and enters one event.
+    ///
+    /// # Panics
+    /// Where none comes within the bound, or it breaks the law.
+    pub fn turn(&mut self, what_for: &str) {
+        let event = self
+            .session
+            .next_event(Some(BOUND))
+            .unwrap_or_else(|| panic!("nothing within {BOUND:?}; waited for {what_for}: {self}"));
+        self.enter(event);
+    }
+
+    /// Takes and enters what comes during `span`, for whoever wants the session driven.
+    pub fn drive(&mut self, span: Duration) {
+        let deadline = Instant::now() + span;
+        while let Some(event) = self
+            .session
+            .next_event(Some(deadline.saturating_duration_since(Instant::now())))
+        {
+            self.enter(event);
+        }
+    }
+
+    fn enter(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::Answer {
+                id,
+                classes,
+                missing,
+                lost,
+                late,
+            } => {
+                let ledger = self.ledgers.get_mut(&id).expect("the command was sent");
+                ledger.answer(classes, &missing, &lost, late);
+            }
+            SessionEvent::Complete { id } => {
+                let ledger = self.ledgers.get_mut(&id).expect("the command was sent");
+                ledger.complete();
+            }
+            SessionEvent::Events(events) => self.events.extend(events),
+            SessionEvent::Health { tasks, health, why } => {
+                self.health_words.push(format!("{health:?} {tasks}: {why}"));
+                self.health.extend(tasks.iter().map(|task| (task, health)));
+            }
+            SessionEvent::Ended(why) => self.ended = Some(why),
+            _ => {}
+        }
+    }
+
+    /// Waits until a command is over; gives what it came to.
+    ///
+    /// # Panics
+    /// Where that takes longer than the bound.
+    pub fn finish(&mut self, id: CommandId) -> Ledger {
+        self.wait_until("the end of a command", |run| run.ledgers[&id].complete);
+        self.ledgers[&id].clone()
+    }
+
+    /// Sends a command and waits until it is over.
+    pub fn ask(&mut self, to: &IdSet, command: &Command) -> Ledger {
+        let id = self.send(to, command, &SendOptions::default());
+        self.finish(id)
+    }
+
+    /// Starts all tasks; they stop at `main`.
+    pub fn start_tasks(&mut self) {
+        let all = self.all();
+        self.ask(&all, &Command::Start(StartSpec::default()));
+    }
+
+    /// Waits for something to come true; gives how long that took.
+    ///
+    /// # Panics
+    /// Where that takes longer than the bound.
+    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Duration {
+        let begin = Instant::now();
+        while !holds(self) {
+            assert!(begin.elapsed() < BOUND, "waited for {what}: {self}");
+            self.turn(what);
+        }
+        begin.elapsed()
+    }
+
+    /// Waits until the last word on all these tasks is `health`; gives how long that took.
+    pub fn wait_health(&mut self, tasks: &IdSet, health: Health) -> Duration {
+        let what = format!("{health:?} of tasks {tasks}");
+        self.wait_until(&what, |run| {
+            tasks.iter().all(|t| run.health.get(&t) == Some(&health))
+        })
+    }
+
+    /// Ends the session; nothing of it may be left.
+    ///
+    /// # Panics
+    /// Where something is left.
+    pub fn close(self) {
+        let mark = self.mark.clone();
+        let begin = Instant::now();
+        let closed = self.session.close(EndPolicy::KillStarted);
+        crate::leftovers::assert_gone(&mark);
+        println!("ended in {:?}", begin.elapsed());
+        closed.unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+impl std::fmt::Display for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (id, ledger) in self.ledgers.iter().filter(|(_, ledger)| !ledger.complete) {
+            writeln!(f, "command {id}: open {}", ledger.open)?;
+        }
+        for words in &self.health_words {
+            writeln!(f, "{words}")?;
+        }
+        Ok(())
+    }
+}
