@@ -20,6 +20,8 @@ pub const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// How long one connection may take before its handshake begins: a host that drops packets must
 /// not use up the time of its other addresses.
 pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
+/// What is said of a connection that stands and over which nothing came.
+const NO_ANSWER: &str = "connected, but nobody answers";
 
 /// Whom to reach, and where it may be.
 #[derive(Clone, Debug)]
@@ -93,6 +95,8 @@ pub struct Dialer {
     stranger: Option<(ConnectionString, String)>,
     /// Announced addresses where someone else is; no use to come back.
     ruled_out: Vec<usize>,
+    /// True where the last connection stood, but nobody spoke.
+    unanswered: bool,
 }
 
 impl Dialer {
@@ -112,6 +116,7 @@ impl Dialer {
             last: None,
             stranger: None,
             ruled_out: Vec::new(),
+            unanswered: false,
         }
     }
 
@@ -130,6 +135,10 @@ impl Dialer {
             self.failed(now, text, false);
         }
         if now >= self.target.deadline || self.ruled_out.len() == self.target.addresses.len() {
+            if self.state == State::Greeting {
+                self.failed(now, NO_ANSWER.to_owned(), true);
+                self.unanswered = true;
+            }
             return DialStep::GiveUp(self.report(now));
         }
         match self.state {
@@ -144,6 +153,13 @@ impl Dialer {
             State::Connecting(until) => DialStep::WaitUntil(until.min(self.target.deadline)),
             State::Greeting => DialStep::WaitUntil(self.target.deadline),
         }
+    }
+
+    /// True where somebody listens whom this dialer looks for, as far as can be known, but does
+    /// not answer: a process that stands still.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered
     }
 
     /// The connection stands; its handshake begins.
@@ -166,11 +182,13 @@ impl Dialer {
             }
             DialFailure::Link(error) => {
                 let text = error.to_string();
+                let unanswered = matches!(error, LinkError::HandshakeTimeout(_));
                 self.stranger = Some((self.next_address(), text.clone()));
                 if self.target.announced && error.is_someone_else() {
                     self.ruled_out.push(self.address_index);
                 }
                 self.failed(now, text, true);
+                self.unanswered = unanswered;
             }
         }
     }
@@ -183,6 +201,7 @@ impl Dialer {
     /// Moves on to where the next attempt goes; `occupied`: somebody was there.
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         self.last = Some((self.next_address(), text));
+        self.unanswered = false;
         self.state = State::Idle;
         self.empty_run = if occupied { 0 } else { self.empty_run + 1 };
         let base = self.target.addresses[self.address_index].port();
@@ -400,6 +419,28 @@ mod tests {
             dialer.poll(start + 20 * SECOND),
             DialStep::WaitUntil(deadline)
         );
+    }
+
+    #[test]
+    fn somebody_who_stands_still_is_told_from_nobody() {
+        let start = Instant::now();
+        let mut still = dialer(start, true, &["tcp://10.0.0.1:7000"]);
+        let mut gone = dialer(start, true, &["tcp://10.0.0.1:7000"]);
+        for dialer in [&mut still, &mut gone] {
+            assert!(matches!(dialer.poll(start), DialStep::Connect(_)));
+        }
+        still.handle_connected();
+        gone.handle_failure(start, refused());
+        let end = start + 60 * SECOND;
+        let DialStep::GiveUp(why) = still.poll(end) else {
+            panic!("it had its time")
+        };
+        assert!(
+            why.ends_with("connected, but nobody answers at tcp://10.0.0.1:7000"),
+            "{why}"
+        );
+        assert!(matches!(gone.poll(end), DialStep::GiveUp(_)));
+        assert_eq!((still.is_unanswered(), gone.is_unanswered()), (true, false));
     }
 
     #[test]

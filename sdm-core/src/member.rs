@@ -462,7 +462,11 @@ impl Member {
                 DialStep::GiveUp(why) => {
                     let dialing = self.dialing.remove(at);
                     self.drop_attempt(dialing.link);
-                    self.node.handle_unreachable(now, server, &why);
+                    if dialing.request.refusal_is_final && dialing.dialer.is_unanswered() {
+                        self.node.handle_unanswered(now, server);
+                    } else {
+                        self.node.handle_unreachable(now, server, &why);
+                    }
                     return;
                 }
             }

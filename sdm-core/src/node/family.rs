@@ -24,6 +24,8 @@ pub(super) struct Child {
     reach: IdSet,
     state: ChildState,
     epoch: Epoch,
+    /// True where those above were told that it is silent, and not that it is back.
+    told_silent: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -152,6 +154,7 @@ impl Node {
             message: Message::Init(Box::new(init)),
         });
         self.tell_reachable(now, &tasks);
+        self.tell_back(now, at);
         self.ask_child_again(at, false);
     }
 
@@ -167,6 +170,21 @@ impl Node {
         self.fail_init(now, &child.reach, why);
         self.lose(now, &child.reach, why);
         self.check_ended();
+    }
+
+    /// A [`Action::Connect`] to a member that was there before has reached its place, but nobody
+    /// answers: it stands still. It is not given up.
+    pub fn handle_unanswered(&mut self, now: Instant, server: ServerId) {
+        let found = self
+            .children
+            .iter()
+            .position(|child| child.server == server && child.state == ChildState::Connecting);
+        let Some(at) = found else { return };
+        self.adopt_children_of(at);
+        let why = format!("{} does not answer", name(&self.children[at].slice[0]));
+        self.tell_silent(now, at, &why);
+        let request = self.connect_request(at, true);
+        self.actions.push_back(Action::Connect(request));
     }
 
     /// A link is gone; `why` says how.
@@ -191,15 +209,12 @@ impl Node {
             self.lose(now, &child.reach, &why);
             return;
         }
-        let was_silent = matches!(self.children[at].state, ChildState::Silent(_));
         self.children[at].state = ChildState::Connecting;
         self.adopt_children_of(at);
         self.children[at].epoch.0 += 1;
         let request = self.connect_request(at, true);
         self.actions.push_back(Action::Connect(request));
-        if !was_silent {
-            self.tell_health(now, at, Health::Silent, &why);
-        }
+        self.tell_silent(now, at, &why);
     }
 
     /// Nothing has been heard over a link for a while.
@@ -216,7 +231,7 @@ impl Node {
             self.adopt_children_of(at);
         }
         let why = self.children[at].why_no_answer();
-        self.tell_health(now, at, Health::Silent, &why);
+        self.tell_silent(now, at, &why);
     }
 
     /// A silent link has been heard again.
@@ -239,7 +254,7 @@ impl Node {
                 message: Message::Init(Box::new(init)),
             });
         }
-        self.tell_health(now, at, Health::Reachable, "");
+        self.tell_back(now, at);
         self.ask_child_again(at, true);
     }
 
@@ -309,6 +324,7 @@ impl Node {
             reach,
             state,
             epoch,
+            told_silent: false,
         });
         if self.root.is_none() {
             let request = self.connect_request(self.children.len() - 1, epoch.0 > 1);
@@ -431,6 +447,18 @@ impl Node {
                 why: String::new(),
             };
             self.tell_up(now, change);
+        }
+    }
+
+    fn tell_silent(&mut self, now: Instant, at: usize, why: &str) {
+        if !std::mem::replace(&mut self.children[at].told_silent, true) {
+            self.tell_health(now, at, Health::Silent, why);
+        }
+    }
+
+    fn tell_back(&mut self, now: Instant, at: usize) {
+        if std::mem::take(&mut self.children[at].told_silent) {
+            self.tell_health(now, at, Health::Reachable, "");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whole trees of nodes in memory, with seeded delays and deaths, and the accounting law.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -37,6 +37,8 @@ struct Net {
     executed: BTreeMap<(CommandId, u32), u32>,
     deliveries: Vec<Delivery>,
     answer: fn(&[u8], u32) -> Option<String>,
+    /// Members that stand still: connections stand, but nobody speaks.
+    still: BTreeSet<ServerId>,
 }
 
 fn answer_all(payload: &[u8], _task: u32) -> Option<String> {
@@ -57,6 +59,7 @@ impl Net {
             executed: BTreeMap::new(),
             deliveries: Vec::new(),
             answer: answer_all,
+            still: BTreeSet::new(),
         };
         let rules = |_: u16, _: &[u8]| None;
         let deadline = net.now + Duration::from_secs(3600);
@@ -196,6 +199,8 @@ impl Net {
             Arrival::Connect(from, server, epoch) => {
                 if !self.nodes.contains_key(&server) {
                     self.node(from).handle_unreachable(now, server, "refused");
+                } else if self.still.contains(&server) {
+                    self.node(from).handle_unanswered(now, server);
                 } else {
                     let (up, down) = self.link(from, server);
                     let seen = self.node(server).epoch();
@@ -447,6 +452,40 @@ fn a_dead_server_costs_its_own_task_only() {
         });
         assert!(told, "seed {seed}");
     }
+}
+
+#[test]
+fn a_parent_and_its_child_that_stand_still_both_come_back() {
+    let mut net = Net::new(16, Topology::Binomial, 11);
+    net.init();
+    // Of the tree below server 7, which has servers 8 to 14 below it.
+    let (parent, child) = (ServerId(7), ServerId(8));
+    net.still = [parent, child].into();
+    let to_parent = net.links.iter().find_map(|((who, link), peer)| {
+        (*who == ServerId::MASTER && *peer == parent).then_some(*link)
+    });
+    let (link, now) = (to_parent.unwrap(), net.now);
+    net.node(ServerId::MASTER).handle_link_silent(now, link);
+    net.drain(ServerId::MASTER);
+    let told = |wanted: Health, of: u32| {
+        move |deliveries: &[Delivery]| {
+            let mut reached = deliveries.iter().filter_map(|delivery| match delivery {
+                Delivery::Reach(change) if change.tasks.contains(TaskId(of)) => Some(change.health),
+                _ => None,
+            });
+            reached.next_back() == Some(wanted)
+        }
+    };
+    net.run_until(told(Health::Silent, 7));
+    net.run_until(told(Health::Silent, 8));
+    net.still.clear();
+    let now = net.now;
+    net.node(ServerId::MASTER).handle_link_alive(now, link);
+    net.drain(ServerId::MASTER);
+    net.run_until(told(Health::Reachable, 7));
+    net.run_until(told(Health::Reachable, 8));
+    let tally = net.run_command("0-15", QUERY, "after");
+    assert_eq!(tally.answered, IdSet::all_below(16));
 }
 
 #[test]
