@@ -1,7 +1,7 @@
 //! What the tests across crates share: the binaries, sessions, and a look for what was left behind.
 
 pub mod binaries;
-pub mod leftovers;
 pub mod ledger;
+pub mod leftovers;
 pub mod processes;
 pub mod run;

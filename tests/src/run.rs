@@ -90,7 +90,11 @@ impl Run {
     pub fn try_start(config: &SessionConfig) -> Result<Self, SessionError> {
         let begin = Instant::now();
         let session = Session::start(config, &mut |_| {})?;
-        println!("{} servers started in {:?}", config.servers, begin.elapsed());
+        println!(
+            "{} servers started in {:?}",
+            config.servers,
+            begin.elapsed()
+        );
         Ok(Self::of(session))
     }
 

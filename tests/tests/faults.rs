@@ -52,7 +52,11 @@ fn check_survivors(run: &mut Run, dead: &IdSet, count: u32) -> Duration {
     assert_eq!(ledger.lost, *dead);
     assert_eq!(ledger.answered, all.difference(dead));
     for (task, value) in ledger.values() {
-        assert_eq!(value, count.to_string(), "task {task} did it once each time");
+        assert_eq!(
+            value,
+            count.to_string(),
+            "task {task} did it once each time"
+        );
     }
     begin.elapsed()
 }
@@ -132,9 +136,15 @@ fn killed_servers_are_lost_during_output() {
         assert_eq!(run.ledgers[&going].lost, dead, "their run is over");
     }
     let stop = run.ask(&all, &Command::Interrupt);
-    assert_eq!((stop.lost, stop.answered), (dead.clone(), all.difference(&dead)));
+    assert_eq!(
+        (stop.lost, stop.answered),
+        (dead.clone(), all.difference(&dead))
+    );
     let ledger = run.finish(going);
-    assert_eq!((ledger.lost, ledger.answered), (dead.clone(), all.difference(&dead)));
+    assert_eq!(
+        (ledger.lost, ledger.answered),
+        (dead.clone(), all.difference(&dead))
+    );
     check_survivors(&mut run, &dead, 0);
     run.close();
 }
