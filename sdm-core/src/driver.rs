@@ -15,7 +15,7 @@ pub enum DriverEvent {
     /// Something for the owner from the member: never [`Output::Dial`], [`Output::Write`] or
     /// [`Output::Close`].
     Output(Output),
-    /// A descriptor given to [`Driver::watch`] is ready.
+    /// A descriptor watched through [`Driver::transport`] is ready.
     Ready(RawFd),
     /// Another thread woke the loop.
     Woken,
