@@ -1,0 +1,30 @@
+//! One member of the blocking floor; started by the benches.
+
+use anyhow::{Context, Result};
+
+/// Passes bytes down and up a binomial tree by blocking reads and writes.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// This member's place in the tree
+    position: u32,
+    /// How many members there are
+    total: u32,
+    /// The length of a command
+    down_bytes: usize,
+    /// The length of an answer
+    up_bytes: usize,
+}
+
+fn main() -> Result<()> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
+        .context("floor: end with the bench")?;
+    let arguments: Arguments = clap::Parser::parse();
+    let Arguments {
+        position,
+        total,
+        down_bytes,
+        up_bytes,
+    } = arguments;
+    sdm_benches::floor::serve(position, total, down_bytes, up_bytes)
+        .with_context(|| format!("floor {position}"))
+}

@@ -1,0 +1,282 @@
+//! A command to all servers and its merged answer, beside the blocking floor in turns.
+//!
+//! Real processes, encryption on, scripted tasks in place of gdb.
+
+use std::collections::HashMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use sdm_benches::floor::Floor;
+use sdm_benches::processes::{self, Memory};
+use sdm_benches::spread::{Spread, micros, millis};
+use sdm_benches::table::Table;
+use sdm_benches::tree::{Tree, binaries};
+
+/// Rounds before anything counts.
+const WARM_UP: usize = 20;
+
+/// Round trips of the real tree and of the floor, in turns.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Numbers of servers
+    #[arg(long, value_delimiter = ',', default_value = "16,64,256,1024")]
+    sizes: Vec<u32>,
+    /// Rounds of each at every size, at most
+    #[arg(long, default_value_t = 1000)]
+    rounds: usize,
+    /// How long to go on at every size, in seconds, at most
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// The length of a command's payload and of its answer's
+    #[arg(long, default_value_t = 200)]
+    bytes: usize,
+    /// Rounds of one before the other has its turn
+    #[arg(long, default_value_t = 10)]
+    turn: usize,
+    /// Commands under way at once when throughput is measured
+    #[arg(long, default_value_t = 8)]
+    flight: usize,
+    /// How long to watch the idle tree, in seconds; 0 leaves it out
+    #[arg(long, default_value_t = 5)]
+    idle: u64,
+    /// Only round trips, for profiling
+    #[arg(long)]
+    only: bool,
+}
+
+/// What one size gave.
+struct Measured {
+    ours: Spread,
+    floor: Spread,
+    cpu: [Duration; 2],
+    switches: [f64; 2],
+    rounds: usize,
+}
+
+fn main() -> Result<()> {
+    let arguments: Arguments = clap::Parser::parse();
+    let title = format!(
+        "Round trip of a {}-byte command and its merged answer, µs",
+        arguments.bytes
+    );
+    let head = [
+        "servers",
+        "rounds",
+        "min",
+        "median",
+        "p99",
+        "floor min",
+        "floor median",
+        "floor p99",
+        "ratio of medians",
+        "cpu/server",
+        "floor cpu/server",
+        "switches/server",
+        "floor switches/server",
+    ];
+    let mut trips = Table::new("roundtrip", title, &head);
+    let title = format!(
+        "Merged answers per second, {} commands under way",
+        arguments.flight
+    );
+    let head = ["servers", "per second", "floor per second", "ratio"];
+    let mut throughput = Table::new("throughput", title, &head);
+    let title = "Start, end, memory and idle life of the tree";
+    let head = [
+        "servers",
+        "start ms",
+        "N x spawn of --exit, ms",
+        "ratio",
+        "end ms",
+        "RSS kB/server",
+        "PSS kB/server",
+        "idle wake-ups/s/server",
+    ];
+    let mut life = Table::new("life", title, &head);
+    for &servers in &arguments.sizes {
+        one_size(&arguments, servers, &mut trips, &mut throughput, &mut life)
+            .with_context(|| format!("{servers} servers"))?;
+    }
+    trips.finish()?;
+    if !arguments.only {
+        throughput.finish()?;
+        life.finish()?;
+    }
+    Ok(())
+}
+
+fn one_size(
+    arguments: &Arguments,
+    servers: u32,
+    trips: &mut Table,
+    throughput: &mut Table,
+    life: &mut Table,
+) -> Result<()> {
+    let began = Instant::now();
+    let mut tree = Tree::start(servers, arguments.bytes)?;
+    let start = began.elapsed();
+    let (down, up) = tree.wire_bytes()?;
+    let mut floor = Floor::start(&binaries()?.join("floor"), servers, down, up)?;
+    let measured = take_turns(arguments, &mut tree, &mut floor)?;
+    trips.row(trip_row(servers, &measured));
+    if !arguments.only {
+        throughput.row(flights(arguments, servers, &mut tree, &mut floor)?);
+    }
+    drop(floor);
+    let memory = processes::memory(&processes::children_named("sdm-server"));
+    let idle = idle_switches(arguments.idle);
+    let began = Instant::now();
+    tree.close()?;
+    let end = began.elapsed();
+    if !arguments.only {
+        let spawn = spawn_all(servers)?;
+        life.row(life_row(servers, [start, spawn, end], memory, idle));
+    }
+    Ok(())
+}
+
+/// Round trips of both, a few at a time.
+fn take_turns(arguments: &Arguments, tree: &mut Tree, floor: &mut Floor) -> Result<Measured> {
+    for _ in 0..WARM_UP {
+        tree.round()?;
+        floor.send()?;
+        floor.receive()?;
+    }
+    let pids = [processes::children_named("sdm-server"), floor.pids()];
+    let before = [0, 1].map(|at| (processes::cpu(&pids[at]), processes::switches(&pids[at])));
+    let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    let (mut ours, mut least) = (Vec::new(), Vec::new());
+    while ours.len() < arguments.rounds && Instant::now() < until {
+        for _ in 0..arguments.turn {
+            let began = Instant::now();
+            tree.round()?;
+            ours.push(began.elapsed());
+        }
+        for _ in 0..arguments.turn {
+            let began = Instant::now();
+            floor.send()?;
+            floor.receive()?;
+            least.push(began.elapsed());
+        }
+    }
+    let rounds = ours.len();
+    let per_round = |at: usize| {
+        let count = pids[at].len().max(1) * rounds;
+        let cpu = processes::cpu(&pids[at]).saturating_sub(before[at].0);
+        let switches = processes::switches(&pids[at]).saturating_sub(before[at].1);
+        (cpu.div_f64(count as f64), switches as f64 / count as f64)
+    };
+    let [(own_cpu, own_switches), (floor_cpu, floor_switches)] = [per_round(0), per_round(1)];
+    Ok(Measured {
+        ours: Spread::of(ours),
+        floor: Spread::of(least),
+        cpu: [own_cpu, floor_cpu],
+        switches: [own_switches, floor_switches],
+        rounds,
+    })
+}
+
+fn trip_row(servers: u32, measured: &Measured) -> Vec<String> {
+    let Measured { ours, floor, .. } = measured;
+    let times = [
+        ours.min,
+        ours.median,
+        ours.p99,
+        floor.min,
+        floor.median,
+        floor.p99,
+    ];
+    let mut row = vec![servers.to_string(), measured.rounds.to_string()];
+    row.extend(times.map(micros));
+    row.push(format!("{:.2}", ours.ratio(floor)));
+    row.extend(measured.cpu.map(micros));
+    row.extend(measured.switches.map(|count| format!("{count:.2}")));
+    row
+}
+
+/// Several commands under way at once, both in turns.
+fn flights(
+    arguments: &Arguments,
+    servers: u32,
+    tree: &mut Tree,
+    floor: &mut Floor,
+) -> Result<Vec<String>> {
+    const TURNS: u32 = 5;
+    let count = (arguments.rounds / 10).clamp(40, 400);
+    let mut took = [Duration::ZERO; 2];
+    for _ in 0..TURNS {
+        let began = Instant::now();
+        let mut open: HashMap<_, _> = (0..arguments.flight).map(|_| (tree.send(), ())).collect();
+        for _ in arguments.flight..count {
+            ensure!(
+                open.remove(&tree.receive()?).is_some(),
+                "an answer to nothing"
+            );
+            open.insert(tree.send(), ());
+        }
+        while !open.is_empty() {
+            open.remove(&tree.receive()?);
+        }
+        took[0] += began.elapsed();
+        let began = Instant::now();
+        (0..arguments.flight).try_for_each(|_| floor.send())?;
+        for _ in arguments.flight..count {
+            floor.receive()?;
+            floor.send()?;
+        }
+        (0..arguments.flight).try_for_each(|_| floor.receive())?;
+        took[1] += began.elapsed();
+    }
+    let total = count as f64 * f64::from(TURNS);
+    let rates = took.map(|took| total / took.as_secs_f64());
+    Ok(vec![
+        servers.to_string(),
+        format!("{:.0}", rates[0]),
+        format!("{:.0}", rates[1]),
+        format!("{:.2}", rates[0] / rates[1]),
+    ])
+}
+
+/// How often an idle server wakes up in a second; none where it was not watched.
+fn idle_switches(seconds: u64) -> Option<f64> {
+    let pids = processes::children_named("sdm-server");
+    if seconds == 0 || pids.is_empty() {
+        return None;
+    }
+    let before = processes::switches(&pids);
+    std::thread::sleep(Duration::from_secs(seconds));
+    let count = processes::switches(&pids).saturating_sub(before);
+    Some(count as f64 / pids.len() as f64 / seconds as f64)
+}
+
+/// What starting as many processes costs that do nothing.
+fn spawn_all(servers: u32) -> Result<Duration> {
+    let program = binaries()?.join("sdm-server");
+    let began = Instant::now();
+    for _ in 0..servers {
+        let status = Command::new(&program).arg("--exit").status();
+        let status = status.with_context(|| format!("start {}", program.display()))?;
+        ensure!(status.success(), "sdm-server --exit: {status}");
+    }
+    Ok(began.elapsed())
+}
+
+fn life_row(
+    servers: u32,
+    [start, spawn, end]: [Duration; 3],
+    memory: Memory,
+    idle: Option<f64>,
+) -> Vec<String> {
+    let each = |sum: u64| (sum / u64::from(servers)).to_string();
+    vec![
+        servers.to_string(),
+        millis(start),
+        millis(spawn),
+        format!("{:.2}", start.as_secs_f64() / spawn.as_secs_f64()),
+        millis(end),
+        each(memory.rss),
+        each(memory.pss),
+        idle.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2}")),
+    ]
+}

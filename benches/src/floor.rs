@@ -1,0 +1,216 @@
+//! The floor: processes that pass the same bytes over the same binomial tree by blocking reads and
+//! writes, and do nothing else. No debugger tree of processes over TCP can be much quicker.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How long the members may take to end once their parent is gone.
+const END_WAIT: Duration = Duration::from_secs(10);
+
+/// A tree of `floor` processes, and this process in front of its root.
+pub struct Floor {
+    stream: Option<TcpStream>,
+    members: Vec<Child>,
+    down: Vec<u8>,
+    up: Vec<u8>,
+}
+
+impl Floor {
+    /// Starts a root and `servers` members below it; `program` is the `floor` binary. Commands
+    /// are `down_bytes` long, answers `up_bytes`.
+    ///
+    /// # Errors
+    /// A process or a connection could not be had; nothing is left behind.
+    pub fn start(program: &Path, servers: u32, down_bytes: usize, up_bytes: usize) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
+        let total = servers + 1;
+        let mut floor = Self {
+            stream: None,
+            members: Vec::new(),
+            down: vec![7; down_bytes],
+            up: vec![0; up_bytes],
+        };
+        for position in 0..total {
+            let child = Command::new(program)
+                .args([position.to_string(), total.to_string()])
+                .args([down_bytes.to_string(), up_bytes.to_string()])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .with_context(|| format!("start {}", program.display()))?;
+            floor.members.push(child);
+        }
+        floor.introduce(total, listener.local_addr()?.port())?;
+        let (stream, _) = listener.accept().context("accept the root")?;
+        stream.set_nodelay(true)?;
+        floor.stream = Some(stream);
+        Ok(floor)
+    }
+
+    /// Tells every member where its parent listens.
+    fn introduce(&mut self, total: u32, own_port: u16) -> Result<()> {
+        let mut ports = Vec::new();
+        for child in &mut self.members {
+            let stdout = child.stdout.take().context("it was piped")?;
+            let mut line = String::new();
+            BufReader::new(stdout).read_line(&mut line)?;
+            let port: u16 = line.trim().parse().context("a floor's port")?;
+            ports.push(port);
+        }
+        for (position, child) in (0..total).zip(&mut self.members) {
+            let port = parent(position).map_or(own_port, |parent| ports[parent as usize]);
+            let mut stdin = child.stdin.take().context("it was piped")?;
+            writeln!(stdin, "{port}")?;
+        }
+        Ok(())
+    }
+
+    /// Sends one command.
+    ///
+    /// # Errors
+    /// The tree is gone.
+    pub fn send(&mut self) -> Result<()> {
+        let stream = self.stream.as_mut().context("started")?;
+        stream.write_all(&self.down).context("send to the floor")
+    }
+
+    /// Waits for one answer.
+    ///
+    /// # Errors
+    /// The tree is gone.
+    pub fn receive(&mut self) -> Result<()> {
+        let stream = self.stream.as_mut().context("started")?;
+        stream
+            .read_exact(&mut self.up)
+            .context("receive from the floor")
+    }
+
+    /// The Unix process ids of the members.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.members.iter().map(Child::id).collect()
+    }
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        // The root reads an end, closes its own connections, and so on downwards.
+        let connected = self.stream.take().is_some();
+        let deadline = Instant::now() + END_WAIT;
+        for child in &mut self.members {
+            drop((child.stdin.take(), child.stdout.take()));
+            while connected && matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // It fails only where there is nothing left to end.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The life of one member: the body of the `floor` binary.
+///
+/// # Errors
+/// A connection failed before the tree was closed.
+pub fn serve(position: u32, total: u32, down_bytes: usize, up_bytes: usize) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
+    println!("{}", listener.local_addr()?.port());
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let port: u16 = line.trim().parse().context("the parent's port")?;
+    let mut above = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connect")?;
+    above.set_nodelay(true)?;
+    if position > 0 {
+        above.write_all(&position.to_le_bytes())?;
+    }
+    let mut below = accept_children(&listener, children(position, total).len())?;
+    drop(listener);
+    let mut command = vec![0; down_bytes];
+    let answer = vec![1; up_bytes];
+    let mut other = vec![0; up_bytes];
+    while read_whole(&mut above, &mut command)? {
+        for child in &mut below {
+            child.write_all(&command)?;
+        }
+        for child in &mut below {
+            child.read_exact(&mut other)?;
+            if other != answer {
+                bail!("member {position}: an answer that differs");
+            }
+        }
+        above.write_all(&answer)?;
+    }
+    Ok(())
+}
+
+/// The children's connections, that of the largest subtree first.
+fn accept_children(listener: &TcpListener, count: usize) -> Result<Vec<TcpStream>> {
+    let mut children = Vec::new();
+    for _ in 0..count {
+        let (mut stream, _) = listener.accept().context("accept a child")?;
+        stream.set_nodelay(true)?;
+        let mut position = [0; 4];
+        stream.read_exact(&mut position)?;
+        children.push((u32::from_le_bytes(position), stream));
+    }
+    children.sort_by_key(|(position, _)| std::cmp::Reverse(*position));
+    Ok(children.into_iter().map(|(_, stream)| stream).collect())
+}
+
+/// Reads a whole command; false at the end of the stream.
+fn read_whole(stream: &mut TcpStream, bytes: &mut [u8]) -> Result<bool> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match stream.read(&mut bytes[filled..]) {
+            Ok(0) => {
+                ensure!(filled == 0, "the parent is gone within a command");
+                return Ok(false);
+            }
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("read from the parent"),
+        }
+    }
+    Ok(true)
+}
+
+/// The parent of a position in a binomial tree with contiguous subtrees; none for the root.
+fn parent(position: u32) -> Option<u32> {
+    (position > 0).then(|| position & (position - 1))
+}
+
+/// The children of a position in such a tree of `total` members.
+fn children(position: u32, total: u32) -> Vec<u32> {
+    let powers = (0..u32::BITS).map(|k| 1u32 << k);
+    powers
+        .take_while(|&power| position == 0 || power < position & position.wrapping_neg())
+        .map(|power| position.saturating_add(power))
+        .take_while(|&child| child < total)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_but_the_root_is_one_parents_child() {
+        for total in [1, 2, 3, 16, 17, 65, 1000, 1025] {
+            let mut parents = vec![None; total as usize];
+            for position in 0..total {
+                for child in children(position, total) {
+                    assert_eq!(parents[child as usize].replace(position), None);
+                }
+            }
+            for position in 0..total {
+                assert_eq!(parents[position as usize], parent(position), "{position}");
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the kernel says of processes: memory, processor time, context switches.
+
+use std::fs;
+use std::time::Duration;
+
+/// The children of this process whose program has this name.
+#[must_use]
+pub fn children_named(name: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|&pid| is_child(pid, own, name)).collect()
+}
+
+fn is_child(pid: u32, parent: u32, name: &str) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // pid (name) state ppid ...; the name is cut to 15 bytes and may hold anything.
+    let (Some(open), Some(close)) = (stat.find('('), stat.rfind(')')) else {
+        return false;
+    };
+    let found = stat[close + 1..].split_whitespace().nth(1) == Some(&parent.to_string());
+    found && stat[open + 1..close] == *name.get(..15).unwrap_or(name)
+}
+
+/// Memory of a process, in kB.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    /// Resident.
+    pub rss: u64,
+    /// Resident, shared pages divided by how many share them.
+    pub pss: u64,
+}
+
+/// What all these processes together take.
+#[must_use]
+pub fn memory(pids: &[u32]) -> Memory {
+    let mut sum = Memory::default();
+    for pid in pids {
+        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        sum.rss += field(&text, "Rss:");
+        sum.pss += field(&text, "Pss:");
+    }
+    sum
+}
+
+/// How often these processes went to sleep or were made to wait, since they began.
+#[must_use]
+pub fn switches(pids: &[u32]) -> u64 {
+    let of = |pid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        field(&text, "voluntary_ctxt_switches:") + field(&text, "nonvoluntary_ctxt_switches:")
+    };
+    pids.iter().map(of).sum()
+}
+
+/// Processor time of all these processes since they began.
+#[must_use]
+pub fn cpu(pids: &[u32]) -> Duration {
+    let of = |pid: &u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        let nanos = text
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse::<u64>().ok());
+        Duration::from_nanos(nanos.unwrap_or(0))
+    };
+    pids.iter().map(of).sum()
+}
+
+fn field(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_time() {
+        let own = [std::process::id()];
+        let memory = memory(&own);
+        assert!(memory.rss > 0 && memory.pss > 0 && memory.pss <= memory.rss);
+        assert!(cpu(&own) > Duration::ZERO);
+    }
+
+    #[test]
+    fn children_are_found_by_name() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep is everywhere");
+        // Between fork and exec it still has our name.
+        let mut found = Vec::new();
+        while found.is_empty() && matches!(child.try_wait(), Ok(None)) {
+            found = children_named("sleep");
+        }
+        let pid = child.id();
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert_eq!(found, [pid]);
+        assert!(children_named("sleep").is_empty());
+    }
+}
