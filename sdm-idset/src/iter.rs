@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use crate::set::Layout;
 use crate::{IdSet, TaskId};
 
 impl IdSet {
@@ -10,7 +11,10 @@ impl IdSet {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter {
-            inner: self.bits.iter(),
+            inner: match &self.layout {
+                Layout::Bits(bits) => IterInner::Bits(bits.bits.iter()),
+                _ => IterInner::Run(self.run()),
+            },
         }
     }
 
@@ -18,7 +22,19 @@ impl IdSet {
     #[must_use]
     pub fn ranges(&self) -> Ranges<'_> {
         Ranges {
-            inner: self.bits.iter(),
+            inner: match &self.layout {
+                Layout::Bits(bits) => RangesInner::Bits(bits.bits.iter()),
+                _ => RangesInner::Run(Some(self.run()).filter(|run| !run.is_empty())),
+            },
+        }
+    }
+
+    /// From the smallest to the largest element; empty where there is none.
+    #[expect(clippy::reversed_empty_ranges)]
+    fn run(&self) -> RangeInclusive<u32> {
+        match (self.first(), self.last()) {
+            (Some(first), Some(last)) => first.0..=last.0,
+            _ => 1..=0,
         }
     }
 
@@ -49,38 +65,64 @@ impl<'a> IntoIterator for &'a IdSet {
 /// Walks the elements of a set, rising; from the back, falling.
 #[derive(Clone)]
 pub struct Iter<'a> {
-    inner: roaring::bitmap::Iter<'a>,
+    inner: IterInner<'a>,
+}
+
+#[derive(Clone)]
+enum IterInner<'a> {
+    Run(RangeInclusive<u32>),
+    Bits(roaring::bitmap::Iter<'a>),
 }
 
 impl Iterator for Iter<'_> {
     type Item = TaskId;
 
     fn next(&mut self) -> Option<TaskId> {
-        self.inner.next().map(TaskId)
+        let id = match &mut self.inner {
+            IterInner::Run(run) => run.next(),
+            IterInner::Bits(bits) => bits.next(),
+        };
+        id.map(TaskId)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.inner.size_hint()
+        match &self.inner {
+            IterInner::Run(run) => run.size_hint(),
+            IterInner::Bits(bits) => bits.size_hint(),
+        }
     }
 }
 
 impl DoubleEndedIterator for Iter<'_> {
     fn next_back(&mut self) -> Option<TaskId> {
-        self.inner.next_back().map(TaskId)
+        let id = match &mut self.inner {
+            IterInner::Run(run) => run.next_back(),
+            IterInner::Bits(bits) => bits.next_back(),
+        };
+        id.map(TaskId)
     }
 }
 
 /// Walks the maximal runs of neighbours in a set, rising.
 #[derive(Clone)]
 pub struct Ranges<'a> {
-    inner: roaring::bitmap::Iter<'a>,
+    inner: RangesInner<'a>,
+}
+
+#[derive(Clone)]
+enum RangesInner<'a> {
+    Run(Option<RangeInclusive<u32>>),
+    Bits(roaring::bitmap::Iter<'a>),
 }
 
 impl Iterator for Ranges<'_> {
     type Item = RangeInclusive<u32>;
 
     fn next(&mut self) -> Option<RangeInclusive<u32>> {
-        self.inner.next_range()
+        match &mut self.inner {
+            RangesInner::Run(run) => run.take(),
+            RangesInner::Bits(bits) => bits.next_range(),
+        }
     }
 }
 

@@ -2,69 +2,164 @@
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Sub, SubAssign};
 
-use roaring::MultiOps;
+use roaring::{MultiOps, RoaringBitmap};
 
-use crate::IdSet;
+use crate::set::Layout;
+use crate::{IdSet, TaskId};
 
 impl IdSet {
     /// True where every element of `self` is one of `other` (`sdm_set_is_subset`).
     #[must_use]
     pub fn is_subset(&self, other: &IdSet) -> bool {
-        self.bits.is_subset(&other.bits)
+        match (&self.layout, &other.layout) {
+            (Layout::Empty, _) => true,
+            (_, Layout::Empty) => false,
+            (Layout::Bits(own), Layout::Bits(other)) => own.bits.is_subset(&other.bits),
+            (Layout::Run(own), Layout::Bits(other)) => {
+                other.bits.contains_range(own.first..=own.last)
+            }
+            (_, Layout::Run(_)) => {
+                let within = |id: Option<TaskId>| id.is_some_and(|id| other.contains(id));
+                within(self.first()) && within(self.last())
+            }
+        }
     }
 
     /// True where the two share no element.
     #[must_use]
     pub fn is_disjoint(&self, other: &IdSet) -> bool {
-        self.bits.is_disjoint(&other.bits)
+        match (&self.layout, &other.layout) {
+            (Layout::Bits(own), Layout::Bits(other)) => own.bits.is_disjoint(&other.bits),
+            _ => self.intersection_len(other) == 0,
+        }
     }
 
     /// Adds the elements of `other` (`sdm_set_union`).
     pub fn union_with(&mut self, other: &IdSet) {
-        self.bits |= &other.bits;
-        self.changed_by(&other.bits);
+        match &other.layout {
+            Layout::Empty => {}
+            Layout::Run(run) => self.insert_range(run.first..=run.last),
+            Layout::Bits(_) if self.is_empty() => self.clone_from(other),
+            Layout::Bits(other) => {
+                *self.bits_mut() |= &other.bits;
+                self.changed_by(&other.bits);
+            }
+        }
     }
 
     /// Keeps only elements that `other` has too (`sdm_set_intersect`).
     pub fn intersect_with(&mut self, other: &IdSet) {
-        self.bits &= &other.bits;
-        self.changed_by(&other.bits);
+        if let (Layout::Bits(own), Layout::Bits(other)) = (&mut self.layout, &other.layout) {
+            own.bits &= &other.bits;
+            self.changed_by(&other.bits);
+        } else {
+            *self = self.intersection(other);
+        }
     }
 
     /// Removes the elements of `other` (`sdm_set_diff`).
     pub fn subtract(&mut self, other: &IdSet) {
-        self.bits -= &other.bits;
-        self.changed_by(&other.bits);
+        match (&mut self.layout, &other.layout) {
+            (Layout::Empty, _) | (_, Layout::Empty) => {}
+            (Layout::Run(own), Layout::Run(other)) => match own.without(*other) {
+                (Some(_), Some(_)) => {
+                    self.bits_mut().remove_range(other.first..=other.last);
+                    self.changed_by(&RoaringBitmap::new());
+                }
+                (left, right) => {
+                    self.layout = left.or(right).map_or(Layout::Empty, Layout::Run);
+                }
+            },
+            (Layout::Bits(own), Layout::Run(run)) => {
+                own.bits.remove_range(run.first..=run.last);
+                self.changed_by(&RoaringBitmap::new());
+            }
+            (_, Layout::Bits(other)) => {
+                *self.bits_mut() -= &other.bits;
+                self.changed_by(&other.bits);
+            }
+        }
     }
 
     /// The union of the two.
     #[must_use]
     pub fn union(&self, other: &IdSet) -> IdSet {
-        IdSet::from_bits(&self.bits | &other.bits)
+        Self::union_all([self, other])
     }
 
     /// What both have.
     #[must_use]
     pub fn intersection(&self, other: &IdSet) -> IdSet {
-        IdSet::from_bits(&self.bits & &other.bits)
+        match (&self.layout, &other.layout) {
+            (Layout::Empty, _) | (_, Layout::Empty) => Self::new(),
+            (Layout::Run(own), Layout::Run(other)) => match own.meet(*other) {
+                Some(run) => Self::from_range(run.first..=run.last),
+                None => Self::new(),
+            },
+            (Layout::Bits(own), Layout::Bits(other)) => Self::from_bits(&own.bits & &other.bits),
+            (Layout::Bits(_), Layout::Run(_)) if self.is_subset(other) => self.clone(),
+            (Layout::Run(_), Layout::Bits(_)) if other.is_subset(self) => other.clone(),
+            _ => Self::from_bits(&*self.bits() & &*other.bits()),
+        }
     }
 
     /// What `self` has and `other` has not.
     #[must_use]
     pub fn difference(&self, other: &IdSet) -> IdSet {
-        IdSet::from_bits(&self.bits - &other.bits)
+        if let (Layout::Bits(own), Layout::Bits(other)) = (&self.layout, &other.layout) {
+            return Self::from_bits(&own.bits - &other.bits);
+        }
+        let mut left = self.clone();
+        left.subtract(other);
+        left.compact();
+        left
     }
 
     /// How many elements both have; nothing is built for it.
     #[must_use]
     pub fn intersection_len(&self, other: &IdSet) -> u64 {
-        self.bits.intersection_len(&other.bits)
+        match (&self.layout, &other.layout) {
+            (Layout::Empty, _) | (_, Layout::Empty) => 0,
+            (Layout::Bits(own), Layout::Bits(other)) => own.bits.intersection_len(&other.bits),
+            (Layout::Run(own), Layout::Run(other)) => match own.meet(*other) {
+                Some(run) => u64::from(run.last - run.first) + 1,
+                None => 0,
+            },
+            (Layout::Run(run), Layout::Bits(bits)) | (Layout::Bits(bits), Layout::Run(run)) => {
+                bits.bits.range_cardinality(run.first..=run.last)
+            }
+        }
     }
 
     /// The union of many sets at once; cheaper than one after the other.
     #[must_use]
     pub fn union_all<'a>(sets: impl IntoIterator<Item = &'a IdSet>) -> IdSet {
-        IdSet::from_bits(sets.into_iter().map(|set| &set.bits).union())
+        let mut sets = sets.into_iter();
+        let mut joined = Self::new();
+        for set in sets.by_ref() {
+            if !joined.joins(set) {
+                let rest: Vec<_> = std::iter::once(set).chain(sets).map(Self::bits).collect();
+                let rest = rest.iter().map(|bits| &**bits);
+                return Self::from_bits(std::iter::once(&*joined.bits()).chain(rest).union());
+            }
+        }
+        joined
+    }
+
+    /// Joins with `other` without building anything; false where that cannot be.
+    fn joins(&mut self, other: &IdSet) -> bool {
+        match (&self.layout, &other.layout) {
+            (_, Layout::Empty) => true,
+            (Layout::Empty, Layout::Run(run)) => self.insert_run(*run),
+            (Layout::Run(own), Layout::Run(run)) => {
+                let joined = own.join(*run);
+                if let Some(run) = joined {
+                    self.layout = Layout::Run(run);
+                }
+                joined.is_some()
+            }
+            _ => false,
+        }
     }
 }
 
@@ -155,6 +250,55 @@ mod tests {
         for whole in [even.union(&odd), IdSet::union_all([&even, &odd])] {
             assert_eq!(whole, IdSet::all_below(1_000_000));
             assert!(whole.memory_bytes() < 2048);
+        }
+    }
+
+    /// Every set of ids below 5, and 7 always or never: in whatever layout it came to have.
+    fn all_small() -> Vec<IdSet> {
+        let of = |mask: u32| (0..8).filter(move |id| mask >> id & 1 == 1);
+        let mut sets = Vec::new();
+        for mask in (0..32).chain(128..160) {
+            let collected: IdSet = of(mask).map(crate::TaskId).collect();
+            let mut inserted = IdSet::new();
+            for id in of(mask).rev() {
+                inserted.insert(crate::TaskId(id));
+            }
+            let mut removed = IdSet::all_below(8);
+            for id in of(!mask & 255) {
+                removed.remove(crate::TaskId(id));
+            }
+            assert_eq!(collected, inserted);
+            assert_eq!(inserted, removed);
+            sets.extend([collected, inserted, removed]);
+        }
+        sets
+    }
+
+    #[test]
+    fn every_layout_with_every_layout() {
+        let mask = |set: &IdSet| set.iter().fold(0_u32, |mask, id| mask | 1 << id.0);
+        let sets = all_small();
+        for a in &sets {
+            for b in &sets {
+                let (x, y) = (mask(a), mask(b));
+                let check = |op: fn(&mut IdSet, &IdSet), new: IdSet, expect: u32| {
+                    let mut changed = a.clone();
+                    op(&mut changed, b);
+                    assert_eq!(mask(&changed), expect, "{a} {b}");
+                    assert_eq!(changed, new, "{a} {b}");
+                    assert_eq!(changed.is_empty(), expect == 0);
+                    assert_eq!(changed.ranges().count(), new.ranges().count());
+                };
+                check(IdSet::union_with, a.union(b), x | y);
+                check(IdSet::intersect_with, a.intersection(b), x & y);
+                check(IdSet::subtract, a.difference(b), x & !y);
+                assert_eq!(a.is_subset(b), x & !y == 0, "{a} {b}");
+                assert_eq!(a.is_disjoint(b), x & y == 0, "{a} {b}");
+                assert_eq!(a.intersection_len(b), u64::from((x & y).count_ones()));
+                assert_eq!(a == b, x == y, "{a} {b}");
+                let three = [a, b, &sets[10]];
+                assert_eq!(mask(&IdSet::union_all(three)), x | y | mask(&sets[10]));
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The set itself, over roaring bitmaps.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -15,6 +16,7 @@ pub const ID_MAX: u32 = (1 << 24) - 1;
 
 /// The fewest single changes between two looks at the layout.
 const CHANGES_MIN: usize = 1024;
+const CHANGES_MIN_U32: u32 = 1024;
 /// What one set operation counts for, in single changes, beside the size of the other set.
 const SET_OPERATION_CHANGES: usize = 64;
 /// So many bytes of a set are looked at again for each change since the last look.
@@ -45,11 +47,34 @@ impl fmt::Display for TaskId {
 
 /// A set of tasks ("PTP new SDM, Set Operations").
 ///
-/// Empty sets own no memory. Runs of neighbours cost next to nothing however the set came about: the layout is looked at
-/// again after a number of changes that grows with the set, so that single inserts and removes stay cheap. Sets are
-/// equal when they hold the same ids, whatever their layout; that is why their bytes are never compared or hashed.
+/// The empty set and any one run of neighbours own no memory: most sets of a tree are such runs. Runs cost next to nothing
+/// in every other set too, however it came about: the layout is looked at again after a number of changes that grows with the
+/// set, so that single inserts and removes stay cheap. Sets are equal when they hold the same ids, whatever their layout;
+/// that is why their bytes are never compared or hashed.
 #[derive(Clone, Default)]
 pub struct IdSet {
+    pub(crate) layout: Layout,
+}
+
+/// How a set lies in memory; what is one run need not be laid out as one.
+#[derive(Clone, Default)]
+pub(crate) enum Layout {
+    #[default]
+    Empty,
+    Run(Run),
+    /// Never empty.
+    Bits(Box<Bits>),
+}
+
+/// The ids `first..=last`, at least one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+#[derive(Clone)]
+pub(crate) struct Bits {
     pub(crate) bits: RoaringBitmap,
     /// So many more changes may come before the layout is looked at again.
     changes_left: u32,
@@ -57,7 +82,11 @@ pub struct IdSet {
 
 impl PartialEq for IdSet {
     fn eq(&self, other: &Self) -> bool {
-        self.bits == other.bits
+        if let (Layout::Bits(own), Layout::Bits(other)) = (&self.layout, &other.layout) {
+            return own.bits == other.bits;
+        }
+        // One of them at least is a run or empty: as many ids between the same ends are the same.
+        (self.first(), self.last(), self.len()) == (other.first(), other.last(), other.len())
     }
 }
 
@@ -88,32 +117,88 @@ impl IdSet {
     /// The set of all ids of an inclusive range; empty where start > end.
     #[must_use]
     pub fn from_range(range: RangeInclusive<u32>) -> Self {
-        let mut bits = RoaringBitmap::new();
-        bits.insert_range(range);
-        Self::from_bits(bits)
+        let (first, last) = range.into_inner();
+        Self {
+            layout: match first <= last {
+                true => Layout::Run(Run { first, last }),
+                false => Layout::Empty,
+            },
+        }
     }
 
     /// Takes over a bitmap and gives it its smallest layout.
     pub(crate) fn from_bits(bits: RoaringBitmap) -> Self {
         let mut set = Self {
-            bits,
-            changes_left: 0,
+            layout: Layout::Bits(Box::new(Bits {
+                bits,
+                changes_left: 0,
+            })),
         };
         set.compact();
         set
     }
 
+    /// The set as a bitmap, to be changed; what follows must be [`IdSet::changed`].
+    pub(crate) fn bits_mut(&mut self) -> &mut RoaringBitmap {
+        if !matches!(self.layout, Layout::Bits(_)) {
+            let bits = self.bits().into_owned();
+            self.layout = Layout::Bits(Box::new(Bits {
+                bits,
+                changes_left: CHANGES_MIN_U32,
+            }));
+        }
+        match &mut self.layout {
+            Layout::Bits(bits) => &mut bits.bits,
+            Layout::Empty | Layout::Run(_) => unreachable!("it was made bits above"),
+        }
+    }
+
+    /// The set as a bitmap.
+    pub(crate) fn bits(&self) -> Cow<'_, RoaringBitmap> {
+        let mut bits = RoaringBitmap::new();
+        match &self.layout {
+            Layout::Empty => {}
+            Layout::Run(run) => {
+                bits.insert_range(run.first..=run.last);
+            }
+            Layout::Bits(own) => return Cow::Borrowed(&own.bits),
+        }
+        Cow::Owned(bits)
+    }
+
     /// Adds `id`; true where it was not there before (`sdm_set_add_element`).
     pub fn insert(&mut self, id: TaskId) -> bool {
-        let new = self.bits.insert(id.0);
+        if self.insert_run(Run::single(id.0)) {
+            return true;
+        }
+        if self.contains(id) {
+            return false;
+        }
+        self.bits_mut().insert(id.0);
         self.changed(1);
-        new
+        true
     }
 
     /// Adds every id of an inclusive range (`sdm_set_add_all` with `0..=id`); nothing where start > end.
     pub fn insert_range(&mut self, range: RangeInclusive<u32>) {
-        self.bits.insert_range(range);
-        self.changed(SET_OPERATION_CHANGES);
+        let (first, last) = range.into_inner();
+        if first <= last && !self.insert_run(Run { first, last }) {
+            self.bits_mut().insert_range(first..=last);
+            self.changed(SET_OPERATION_CHANGES);
+        }
+    }
+
+    /// Adds a run where the set stays a run and grows by it; otherwise false, and it is as it was.
+    pub(crate) fn insert_run(&mut self, run: Run) -> bool {
+        let joined = match &self.layout {
+            Layout::Empty => Some(run),
+            Layout::Run(own) => own.join(run).filter(|joined| joined != own),
+            Layout::Bits(_) => None,
+        };
+        if let Some(joined) = joined {
+            self.layout = Layout::Run(joined);
+        }
+        joined.is_some()
     }
 
     /// Adds every id of a stride.
@@ -125,16 +210,26 @@ impl IdSet {
         } else {
             let piece = bits_of(stride);
             let weight = weight_of(&piece);
-            self.bits |= piece;
+            *self.bits_mut() |= piece;
             self.changed(weight);
         }
     }
 
     /// Removes `id`; true where it was there (`sdm_set_remove_element`).
     pub fn remove(&mut self, id: TaskId) -> bool {
-        let was_there = self.bits.remove(id.0);
+        if !self.contains(id) {
+            return false;
+        }
+        if let Layout::Run(run) = self.layout
+            && (run.first == id.0 || run.last == id.0)
+        {
+            let (left, right) = run.without(Run::single(id.0));
+            self.layout = left.or(right).map_or(Layout::Empty, Layout::Run);
+            return true;
+        }
+        self.bits_mut().remove(id.0);
         self.changed(1);
-        was_there
+        true
     }
 
     /// Removes every element (`sdm_set_clear`) and gives the memory back.
@@ -145,43 +240,68 @@ impl IdSet {
     /// How many elements there are (`sdm_set_size`).
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.bits.len()
+        match &self.layout {
+            Layout::Empty => 0,
+            Layout::Run(run) => u64::from(run.last - run.first) + 1,
+            Layout::Bits(bits) => bits.bits.len(),
+        }
     }
 
     /// True where there is no element (`sdm_set_is_empty`).
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.bits.is_empty()
+        matches!(self.layout, Layout::Empty)
     }
 
     /// True where `id` is an element (`sdm_set_contains`).
     #[must_use]
     pub fn contains(&self, id: TaskId) -> bool {
-        self.bits.contains(id.0)
+        match &self.layout {
+            Layout::Empty => false,
+            Layout::Run(run) => run.first <= id.0 && id.0 <= run.last,
+            Layout::Bits(bits) => bits.bits.contains(id.0),
+        }
     }
 
     /// The smallest element (`sdm_set_first`).
     #[must_use]
     pub fn first(&self) -> Option<TaskId> {
-        self.bits.min().map(TaskId)
+        match &self.layout {
+            Layout::Empty => None,
+            Layout::Run(run) => Some(TaskId(run.first)),
+            Layout::Bits(bits) => bits.bits.min().map(TaskId),
+        }
     }
 
     /// The largest element.
     #[must_use]
     pub fn last(&self) -> Option<TaskId> {
-        self.bits.max().map(TaskId)
+        match &self.layout {
+            Layout::Empty => None,
+            Layout::Run(run) => Some(TaskId(run.last)),
+            Layout::Bits(bits) => bits.bits.max().map(TaskId),
+        }
     }
 
     /// The element that has `index` smaller ones; none where `index >= len()`.
     #[must_use]
     pub fn nth(&self, index: u64) -> Option<TaskId> {
-        self.bits.select(u32::try_from(index).ok()?).map(TaskId)
+        let index = u32::try_from(index).ok()?;
+        match &self.layout {
+            Layout::Empty => None,
+            Layout::Run(run) => (index <= run.last - run.first).then(|| TaskId(run.first + index)),
+            Layout::Bits(bits) => bits.bits.select(index).map(TaskId),
+        }
     }
 
     /// How many elements are smaller than `id`; none where `id` is no element. The inverse of [`IdSet::nth`].
     #[must_use]
     pub fn index_of(&self, id: TaskId) -> Option<u64> {
-        self.contains(id).then(|| self.bits.rank(id.0) - 1)
+        self.contains(id).then(|| match &self.layout {
+            Layout::Empty => 0,
+            Layout::Run(run) => u64::from(id.0 - run.first),
+            Layout::Bits(bits) => bits.bits.rank(id.0) - 1,
+        })
     }
 
     /// About how many bytes the set owns beside itself; quick, for bounds and benches.
@@ -189,9 +309,13 @@ impl IdSet {
     pub fn memory_bytes(&self) -> u64 {
         // One block's header is a key, a tag and a vector.
         const BLOCK_BYTES: u64 = 40;
-        let of = self.bits.statistics();
+        let Layout::Bits(bits) = &self.layout else {
+            return 0;
+        };
+        let of = bits.bits.statistics();
         // The statistics reckon four bytes for an array's element, which is a `u16`.
-        u64::from(of.n_containers) * BLOCK_BYTES
+        size_of::<Bits>() as u64
+            + u64::from(of.n_containers) * BLOCK_BYTES
             + of.n_bytes_array_containers / 2
             + of.n_bytes_run_containers
             + u64::from(of.n_bitset_containers) * (1 << 13)
@@ -199,20 +323,35 @@ impl IdSet {
 
     /// Gives the set its smallest layout now; worth it before one that was built in many steps is kept for long.
     pub fn compact(&mut self) {
-        self.bits.optimize();
-        let changes = (self.bits.serialized_size() / BYTES_PER_CHANGE).max(CHANGES_MIN);
-        self.changes_left = u32::try_from(changes).unwrap_or(u32::MAX);
+        let Layout::Bits(own) = &mut self.layout else {
+            return;
+        };
+        let ends = own.bits.min().zip(own.bits.max());
+        let Some((first, last)) = ends else {
+            self.layout = Layout::Empty;
+            return;
+        };
+        if own.bits.len() == u64::from(last - first) + 1 {
+            self.layout = Layout::Run(Run { first, last });
+            return;
+        }
+        own.bits.optimize();
+        let changes = (own.bits.serialized_size() / BYTES_PER_CHANGE).max(CHANGES_MIN);
+        own.changes_left = u32::try_from(changes).unwrap_or(u32::MAX);
     }
 
     /// Counts changes, and compacts when there were enough to pay for it.
     fn changed(&mut self, weight: usize) {
-        if self.bits.is_empty() {
+        let Layout::Bits(own) = &mut self.layout else {
+            return;
+        };
+        if own.bits.is_empty() {
             self.clear();
             return;
         }
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
-        match self.changes_left.checked_sub(weight) {
-            Some(left) => self.changes_left = left,
+        match own.changes_left.checked_sub(weight) {
+            Some(left) => own.changes_left = left,
             None => self.compact(),
         }
     }
@@ -220,6 +359,43 @@ impl IdSet {
     /// Counts a set operation with `other`.
     pub(crate) fn changed_by(&mut self, other: &RoaringBitmap) {
         self.changed(weight_of(other));
+    }
+}
+
+impl Run {
+    fn single(id: u32) -> Self {
+        Self {
+            first: id,
+            last: id,
+        }
+    }
+
+    /// The two as one, where they overlap or are neighbours.
+    pub(crate) fn join(self, other: Self) -> Option<Self> {
+        let apart = self.first.max(other.first) > self.last.min(other.last).saturating_add(1);
+        (!apart).then(|| Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        })
+    }
+
+    /// What both have.
+    pub(crate) fn meet(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (first <= last).then_some(Self { first, last })
+    }
+
+    /// What `self` has below `other`, and what it has above.
+    pub(crate) fn without(self, other: Self) -> (Option<Self>, Option<Self>) {
+        let below = (self.first < other.first).then(|| Self {
+            first: self.first,
+            last: self.last.min(other.first - 1),
+        });
+        let above = (self.last > other.last).then(|| Self {
+            first: self.first.max(other.last + 1),
+            last: self.last,
+        });
+        (below, above)
     }
 }
 

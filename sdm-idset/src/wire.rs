@@ -99,7 +99,7 @@ impl IdSet {
                 return best;
             }
         }
-        let mut bits = self.bits.clone();
+        let mut bits = self.bits().into_owned();
         bits.optimize();
         let body = bits.serialized_size() as u64;
         let len = 1 + number_len(body) + body;
