@@ -1,8 +1,8 @@
 //! Sets of task ids, made for a million tasks.
 //!
 //! [`TaskId`] names one debugged process; [`IdSet`] is a set of them, kept as compressed bitmaps (`roaring`), with
-//! a text form for people and a wire form for links. A set of a million neighbours takes some hundred bytes in memory, six
-//! characters more than nothing as text, and four bytes on the wire.
+//! a text form for people and a wire form for links. The first million ids take nothing in memory beside the set itself, eight characters as
+//! text (`0-999999`) and four bytes on the wire.
 //!
 //! The crate does no I/O, imports nothing else of ours, and never panics on what comes from outside: the decoders ([`IdSet::decode`],
 //! [`FromStr`](std::str::FromStr)) check everything and bound what they allocate ([`ID_MAX`], [`SET_BYTES_MAX`],

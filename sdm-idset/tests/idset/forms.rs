@@ -1,0 +1,140 @@
+//! Text and wire forms: what goes out comes back, and nothing that comes in breaks anything.
+
+use crate::sets::any_set;
+use proptest::prelude::*;
+use sdm_idset::fuzz::{fuzz_set, fuzz_set_text};
+use sdm_idset::{ID_MAX, IdSet};
+
+fn encoded(set: &IdSet, base: u32) -> Vec<u8> {
+    let mut wire = Vec::new();
+    set.encode(base, &mut wire);
+    wire
+}
+
+/// Bases below, inside and above the ids.
+fn base() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        Just(0),
+        0..300_u32,
+        65_000..66_000_u32,
+        0..=ID_MAX,
+        any::<u32>()
+    ]
+}
+
+/// A decoder must not only refuse: what it takes from bent bytes must hold together too.
+fn feed(base: u32, wire: &[u8]) {
+    let mut input = base.to_le_bytes().to_vec();
+    input.extend(wire);
+    fuzz_set(&input);
+}
+
+proptest! {
+    #[test]
+    fn text_comes_back((_, set) in any_set()) {
+        let text = set.to_string();
+        prop_assert_eq!(text.parse(), Ok(set), "{}", text);
+        fuzz_set_text(text.as_bytes());
+    }
+
+    #[test]
+    fn wire_comes_back((_, set) in any_set(), base in base(), tail in prop::collection::vec(any::<u8>(), 0..20)) {
+        let mut wire = encoded(&set, base);
+        let used = wire.len();
+        prop_assert_eq!(set.encoded_len(base), used as u64);
+        wire.extend(tail);
+        prop_assert_eq!(IdSet::decode(base, &wire), Ok((set, used)));
+    }
+
+    #[test]
+    fn the_form_is_appended((_, set) in any_set(), base in base(), head in prop::collection::vec(any::<u8>(), 0..20)) {
+        let mut out = head.clone();
+        set.encode(base, &mut out);
+        prop_assert_eq!(&out[..head.len()], &head[..]);
+        prop_assert_eq!(&out[head.len()..], &encoded(&set, base)[..]);
+    }
+
+    #[test]
+    fn every_cut_is_refused((_, set) in any_set(), base in base(), at in any::<prop::sample::Index>()) {
+        let wire = encoded(&set, base);
+        // A prefix of a self-delimiting form is none itself.
+        let cut = &wire[..at.index(wire.len())];
+        prop_assert!(IdSet::decode(base, cut).is_err(), "cut to {} of {} bytes", cut.len(), wire.len());
+    }
+
+    #[test]
+    fn bent_forms_are_refused_or_sets(
+        (_, set) in any_set(),
+        base in base(),
+        bends in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut wire = encoded(&set, base);
+        for (at, byte) in bends {
+            let at = at.index(wire.len());
+            wire[at] = byte;
+        }
+        feed(base, &wire);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_sets(base in base(), tag in 0..6_u8, body in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut wire = vec![tag];
+        wire.extend(body);
+        feed(base, &wire);
+    }
+
+    #[test]
+    fn any_bitmaps_are_refused_or_sets(
+        runs in any::<bool>(),
+        heads in prop::collection::vec((0..260_u16, 0..12_u16), 0..6),
+        flags in any::<u8>(),
+        body in prop::collection::vec(0..12_u8, 0..120),
+    ) {
+        let count = u32::try_from(heads.len()).unwrap();
+        let mut bitmap = if runs && count > 0 {
+            let mut head = (12_347 | (count - 1) << 16).to_le_bytes().to_vec();
+            head.push(flags);
+            head
+        } else {
+            let mut head = 12_346_u32.to_le_bytes().to_vec();
+            head.extend(count.to_le_bytes());
+            head
+        };
+        for (key, ids) in &heads {
+            bitmap.extend(key.to_le_bytes());
+            bitmap.extend(ids.to_le_bytes());
+        }
+        bitmap.extend(body);
+        let mut wire = vec![4, 0x80 | (u8::try_from(bitmap.len() & 0x7f).unwrap()), u8::try_from(bitmap.len() >> 7).unwrap()];
+        wire.extend(bitmap);
+        feed(0, &wire);
+    }
+
+    #[test]
+    fn any_text_is_refused_or_a_set(text in "[0-9]{0,4}([-,/.+ ]{0,2}[0-9]{0,9}){0,8}") {
+        fuzz_set_text(text.as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_no_trouble_as_text(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fuzz_set_text(&bytes);
+    }
+}
+
+#[test]
+fn small_forms_of_large_sets_stay_bounded() {
+    let check = |wire: &[u8], ids: u64, bytes_max: u64| {
+        let (set, used) = IdSet::decode(0, wire).unwrap();
+        assert_eq!((set.len(), used), (ids, wire.len()), "{wire:?}");
+        let bytes = set.memory_bytes();
+        assert!(bytes <= bytes_max, "{wire:?} took {bytes} bytes");
+    };
+    // Every other id up to the largest, all of them, one in each block of the bitmap.
+    check(
+        &[2, 1, 0, 0xff, 0xff, 0xff, 0x07, 2],
+        1 << 23,
+        (2 << 20) + (16 << 10),
+    );
+    check(&[1, 0x80, 0x80, 0x80, 0x08], 1 << 24, 32 << 10);
+    check(&[2, 1, 0, 0xff, 0x03, 0x80, 0x80, 0x04], 256, 32 << 10);
+}
