@@ -5,3 +5,4 @@ pub mod ledger;
 pub mod leftovers;
 pub mod processes;
 pub mod run;
+pub mod terminal;
