@@ -7,7 +7,7 @@ use sdm_tests::terminal::{Terminal, compile};
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("a folder for the test");
     folder
 }
 
@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn what_is_typed_ahead_is_done_in_order() {
     let folder = folder("ahead");
-    compile("loop", &folder);
+    let _program = compile("loop", &folder);
     let mut terminal = Terminal::start(&["run", "-n", "2", "--", "./loop"], &folder, 100);
     terminal.wait("(sdm) ");
     terminal.keys("break 16\ncontinue\ndelete\ninfo breakpoints\nprint i+100\n");
@@ -41,5 +41,5 @@ fn what_is_typed_ahead_is_done_in_order() {
         };
         rest = &rest[found + part.len()..];
     }
-    fs::remove_dir_all(folder).unwrap();
+    fs::remove_dir_all(folder).expect("it is ours");
 }
