@@ -11,8 +11,8 @@ use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, StartSpec};
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, InterestChange, Reply,
-    TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
+    Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
 
@@ -29,8 +29,8 @@ use crate::task::{Streams, Task};
 pub struct GdbConfig {
     /// Which gdb, where a command names none; found on `PATH` where absent.
     pub gdb: Option<PathBuf>,
-    /// More settings for every gdb: commands of its own command line.
-    pub settings: Vec<String>,
+    /// What is not as usual with every gdb.
+    pub options: GdbOptions,
     /// The signals that a started program finds blocked and ignored.
     pub signals: SignalState,
     /// Which frames are a runtime's.
@@ -49,7 +49,7 @@ impl Default for GdbConfig {
     fn default() -> Self {
         Self {
             gdb: None,
-            settings: Vec::new(),
+            options: GdbOptions::default(),
             signals: SignalState::default(),
             fold: FoldRules::default(),
             internal_breakpoints: true,
@@ -181,7 +181,7 @@ impl GdbBackend {
             &self.config.signals,
             &redirects,
         )?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.settings)?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.start(now, id, launch, spec.stop, breakpoints);
         self.add(now, task, Task::new(task, driver, child, streams, false));
@@ -203,7 +203,7 @@ impl GdbBackend {
         };
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.settings)?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.attach(now, id, *pid, spec.read_only);
         self.add(

@@ -1,6 +1,13 @@
 //! What a front-end can ask of a set of tasks.
 
+mod specs;
+
 use serde::{Deserialize, Serialize};
+
+pub use specs::{
+    Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
+    FrameSelect, StartSpec, StepKind, StopAt, ValueFormat, WatchKind, WatchSpec,
+};
 
 /// A command to a set of tasks. What each answers stands beside it; every one can also fail with
 /// `gdb_dead`, `gdb` and `timed_out`.
@@ -94,101 +101,198 @@ pub enum Command {
         /// The command.
         line: String,
     },
-}
-
-/// How the program is started.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct StartSpec {
-    /// The program's path, or a name looked up on `PATH`.
-    pub program: Vec<u8>,
-    /// Its arguments, without the program itself.
-    pub args: Vec<Vec<u8>>,
-    /// Changes to the environment: a name, and a value or `None` to remove it.
-    pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// The working directory; the server's own where absent.
-    pub directory: Option<Vec<u8>>,
-    /// Where the program is held before anything else.
-    pub stop: StopAt,
-    /// Which gdb; found on `PATH` where absent.
-    pub gdb: Option<Vec<u8>>,
-    /// The tasks whose standard input the front-end feeds; the others read an empty one.
-    /// Ids in the set's text form.
-    pub stdin_tasks: String,
-}
-
-/// Where a started program is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum StopAt {
-    /// At `main`; at the entry point where there is none.
-    #[default]
-    Main,
-    /// Nowhere: it runs. `Start` is then answered like `Continue`.
-    Nowhere,
-}
-
-/// Which process each task is.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct AttachSpec {
-    /// Task id and Unix pid.
-    pub pids: Vec<(u32, i32)>,
-    /// True where nothing of the process may be changed: no breakpoint is ever inserted.
-    pub read_only: bool,
-    /// Which gdb; found on `PATH` where absent.
-    pub gdb: Option<Vec<u8>>,
-}
-
-/// A breakpoint to insert.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct BreakSpec {
-    /// The front-end's number for it.
-    pub number: u32,
-    /// Where, in gdb's words: `file.c:12`, `function`, `*0x1234`.
-    pub location: String,
-    /// Only where this holds.
-    pub condition: Option<String>,
-    /// Gone after the first stop.
-    pub temporary: bool,
-    /// Kept where the place does not exist yet.
-    pub pending: bool,
-    /// Stops after this many hits are passed by.
-    pub ignore: u32,
-    /// With the processor's help.
-    pub hardware: bool,
-}
-
-/// Kinds of step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StepKind {
-    /// To another line, into functions: `step`.
-    Into,
-    /// To another line, over functions: `next`.
-    Over,
-    /// One instruction: `stepi`.
-    Instruction,
-    /// One instruction, over calls: `nexti`.
-    InstructionOver,
-}
-
-/// What a backtrace shows.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct BacktraceSpec {
-    /// At most this many frames; 0 for no bound but the backend's own.
-    pub limit: u32,
-    /// With the values of arguments.
-    pub args: bool,
-    /// With frames inside runtimes, libc start and the like, which are left out otherwise.
-    pub full: bool,
-}
-
-/// Which frame to select.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FrameSelect {
-    /// The one already selected: just show it.
-    Current,
-    /// By level: 0 is the innermost.
-    Level(u32),
-    /// Outward (`up`) by this many where positive, inward (`down`) where negative.
-    Move(i32),
+    /// A GDB/MI command without a token, as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it
+    /// begins is nobody's: its stop is an event. Fails: `bad_command` where it is no MI command.
+    Mi {
+        /// The command, from its `-` on.
+        line: String,
+    },
+    /// Changes or removes a breakpoint's condition: `Done`. Fails: `no_such_thing`, `gdb`.
+    BreakCondition {
+        /// The front-end's number.
+        number: u32,
+        /// The new condition; `None` for none.
+        condition: Option<String>,
+    },
+    /// Passes a breakpoint by so many times more: `Done`. Fails: `no_such_thing`.
+    BreakIgnore {
+        /// The front-end's number.
+        number: u32,
+        /// How many hits are passed by from now on.
+        count: u32,
+    },
+    /// Replaces what is done at a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails:
+    /// `no_such_thing`.
+    BreakCommands {
+        /// The front-end's number.
+        number: u32,
+        /// Lines for gdb's command line; none for nothing.
+        lines: Vec<String>,
+    },
+    /// Every breakpoint, watchpoint and catchpoint of the front-end's in the task, with its hits:
+    /// [`crate::Reply::Breakpoints`].
+    Breakpoints,
+    /// Watches an expression: [`crate::Reply::Breakpoint`]. Fails: `gdb` (no such symbol, nothing
+    /// that can be watched, no watch register left).
+    WatchInsert(WatchSpec),
+    /// Stops at an event: [`crate::Reply::Breakpoint`]. Fails: `gdb`.
+    CatchInsert(CatchSpec),
+    /// Like `Continue`, but passes by the breakpoint that the task stands at so many times: gdb's
+    /// `continue N` is `count` N. Fails as `Continue`, and `no_such_thing` where it stands at none.
+    ContinuePast {
+        /// 1 or more; 1 is `Continue`.
+        count: u32,
+    },
+    /// Runs to a location in the current frame, or past the current line forward where it names
+    /// none; answered like `Continue`.
+    Until {
+        /// Where, in gdb's words.
+        location: Option<String>,
+    },
+    /// Runs to a location, or until the current frame returns; answered like `Continue`.
+    Advance {
+        /// Where, in gdb's words.
+        location: String,
+    },
+    /// Continues at another place; answered like `Continue`.
+    Jump {
+        /// Where, in gdb's words.
+        location: String,
+    },
+    /// Continues with a signal; answered like `Continue`.
+    ContinueSignal {
+        /// The signal's name, or `0` to drop the one that the task stopped for.
+        signal: String,
+    },
+    /// Runs backward through what gdb has recorded (`record`) to the last breakpoint, or to the
+    /// beginning of the recording; answered like `Continue`.
+    ReverseContinue,
+    /// Steps backward through what gdb has recorded; answered like `Continue`.
+    ReverseStep {
+        /// Which kind of step.
+        kind: StepKind,
+        /// How many, 1 or more.
+        count: u32,
+    },
+    /// Calls a function of the program: [`crate::Reply::Value`], or `Done` where it returns nothing.
+    /// Fails: `gdb`, also where it was stopped on its way; the task then stands in it.
+    Call {
+        /// The call, for example `reset (grid)`.
+        expression: String,
+    },
+    /// Leaves the selected frame without running the rest of it: [`crate::Reply::Frame`], the frame
+    /// that it returned to.
+    Return {
+        /// What it returns, where it returns something.
+        value: Option<String>,
+    },
+    /// Reads memory: [`crate::Reply::Memory`]. Fails: `gdb` where none of it can be read, `limit`.
+    MemoryRead {
+        /// Where it begins: an expression.
+        address: String,
+        /// How much, in bytes, at most [`crate::reply::MEMORY_BYTES_MAX`].
+        length: u32,
+    },
+    /// Writes memory: `Done`. Fails: `gdb` where it cannot be written.
+    MemoryWrite {
+        /// Where it begins: an expression.
+        address: String,
+        /// What, at most [`crate::reply::MEMORY_BYTES_MAX`].
+        bytes: Vec<u8>,
+    },
+    /// Registers of the selected frame: [`crate::Reply::Variables`]. Fails: `no_such_thing` for a
+    /// name that the processor does not have.
+    Registers {
+        /// Which, without a `$`; none for all but the vector ones.
+        names: Vec<String>,
+        /// How they are written.
+        format: ValueFormat,
+    },
+    /// The instructions of a function: [`crate::Reply::Instructions`].
+    Disassemble {
+        /// An expression for an address in it; the selected frame's where absent.
+        address: Option<String>,
+    },
+    /// Lines of source as gdb's `list` gives them: [`crate::Reply::Source`]. Each task remembers where
+    /// it stands, as gdb does.
+    List {
+        /// What stands behind `list`: empty, `-`, `12`, `5,9`, `solve`, `halo.c:40`.
+        what: String,
+    },
+    /// The shared libraries that are loaded: [`crate::Reply::Libraries`].
+    Libraries,
+    /// What is done at signals: [`crate::Reply::Signals`]. Fails: `gdb` for an unknown one.
+    Signals {
+        /// Which; none for all.
+        names: Vec<String>,
+    },
+    /// Changes what is done at signals: [`crate::Reply::Signals`], how it is now. Fails: `gdb` for an
+    /// unknown one, `unsupported` for SIGTRAP and SIGSTOP, which the debugger needs itself.
+    SignalHandle {
+        /// Which, by name.
+        names: Vec<String>,
+        /// Stop the task; absent: as it was.
+        stop: Option<bool>,
+        /// Say that it came; absent: as it was.
+        print: Option<bool>,
+        /// Let the program have it; absent: as it was.
+        pass: Option<bool>,
+    },
+    /// The type of an expression, or of a type's name: [`crate::Reply::Text`].
+    TypeOf {
+        /// The expression.
+        expression: String,
+        /// With the definition, as gdb's `ptype`; else its name only, as `whatis`.
+        full: bool,
+    },
+    /// Makes a variable object, whose children are fetched when they are looked at:
+    /// [`crate::Reply::VarObject`]. Fails: `gdb`, `limit`.
+    VarCreate {
+        /// What it is to be called: a letter, then letters, digits, `_`.
+        name: String,
+        /// The expression, in the selected frame.
+        expression: String,
+        /// Looked up again in whatever frame is selected at each update.
+        floating: bool,
+    },
+    /// Children of a variable object: [`crate::Reply::VarChildren`]. Fails: `no_such_thing`.
+    VarChildren {
+        /// The object, or a child by the name that it was given.
+        name: String,
+        /// The first one, from 0.
+        from: u32,
+        /// How many at most, 1 or more.
+        count: u32,
+    },
+    /// What has changed in a variable object and those of its children that were listed:
+    /// [`crate::Reply::VarChanges`]. Fails: `no_such_thing`.
+    VarUpdate {
+        /// The object.
+        name: String,
+    },
+    /// Sets a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
+    VarAssign {
+        /// The object.
+        name: String,
+        /// An expression.
+        value: String,
+    },
+    /// How a variable object's value is written: [`crate::Reply::Value`]. Fails: `no_such_thing`.
+    VarFormat {
+        /// The object.
+        name: String,
+        /// How.
+        format: ValueFormat,
+    },
+    /// Removes a variable object and its children: `Done`. Fails: `no_such_thing`.
+    VarDelete {
+        /// The object.
+        name: String,
+    },
+    /// Opens core files, one per task: [`crate::Reply::Stopped`] with
+    /// [`crate::reply::StopReason::Core`]. Such a task can be looked at and detached, and does not
+    /// run. Fails: `no_gdb`, `no_program`, `gdb`.
+    LoadCore(CoreSpec),
 }
 
 impl Command {
@@ -197,7 +301,17 @@ impl Command {
     pub fn is_run_control(&self) -> bool {
         matches!(
             self,
-            Self::Start(_) | Self::Continue | Self::Step { .. } | Self::Finish
+            Self::Start(_)
+                | Self::Continue
+                | Self::Step { .. }
+                | Self::Finish
+                | Self::ContinuePast { .. }
+                | Self::Until { .. }
+                | Self::Advance { .. }
+                | Self::Jump { .. }
+                | Self::ContinueSignal { .. }
+                | Self::ReverseContinue
+                | Self::ReverseStep { .. }
         )
     }
 
@@ -234,6 +348,38 @@ impl Command {
             Self::Stdin { .. } => "stdin",
             Self::Status => "status",
             Self::Console { .. } => "console",
+            Self::Mi { .. } => "mi",
+            Self::BreakCondition { .. } => "break_condition",
+            Self::BreakIgnore { .. } => "break_ignore",
+            Self::BreakCommands { .. } => "break_commands",
+            Self::Breakpoints => "breakpoints",
+            Self::WatchInsert(_) => "watch_insert",
+            Self::CatchInsert(_) => "catch_insert",
+            Self::ContinuePast { .. } => "continue_past",
+            Self::Until { .. } => "until",
+            Self::Advance { .. } => "advance",
+            Self::Jump { .. } => "jump",
+            Self::ContinueSignal { .. } => "continue_signal",
+            Self::ReverseContinue => "reverse_continue",
+            Self::ReverseStep { .. } => "reverse_step",
+            Self::Call { .. } => "call",
+            Self::Return { .. } => "return",
+            Self::MemoryRead { .. } => "memory_read",
+            Self::MemoryWrite { .. } => "memory_write",
+            Self::Registers { .. } => "registers",
+            Self::Disassemble { .. } => "disassemble",
+            Self::List { .. } => "list",
+            Self::Libraries => "libraries",
+            Self::Signals { .. } => "signals",
+            Self::SignalHandle { .. } => "signal_handle",
+            Self::TypeOf { .. } => "type_of",
+            Self::VarCreate { .. } => "var_create",
+            Self::VarChildren { .. } => "var_children",
+            Self::VarUpdate { .. } => "var_update",
+            Self::VarAssign { .. } => "var_assign",
+            Self::VarFormat { .. } => "var_format",
+            Self::VarDelete { .. } => "var_delete",
+            Self::LoadCore(_) => "load_core",
         }
     }
 }

@@ -52,6 +52,13 @@ pub enum Event {
         /// The words: lower case, no full stop.
         text: String,
     },
+    /// What the commands of a breakpoint printed.
+    Printed {
+        /// The front-end's number of the breakpoint.
+        number: u32,
+        /// What they printed.
+        text: String,
+    },
 }
 
 /// A stream of the program's own output.

@@ -22,5 +22,5 @@ pub use fake::{FakeBackend, Scenario};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use reply::Reply;
 pub use sdm_core::outcome::{Failure, FailureCode};
-pub use settings::BackendSettings;
+pub use settings::{BackendSettings, GdbOptions};
 pub use state::TaskState;

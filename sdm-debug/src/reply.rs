@@ -1,9 +1,18 @@
 //! What tasks answer. Replies are merge keys: they hold nothing that differs between tasks that
 //! do the same (thread ids, pids, addresses of breakpoints, history numbers).
 
+mod data;
+mod stop;
+
 use serde::{Deserialize, Serialize};
 
 use crate::TaskState;
+
+pub use data::{
+    BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, SignalView, SourceText,
+    VarChange, VarObject,
+};
+pub use stop::{CatchHit, Stop, StopReason, WatchHit};
 
 /// The answer to a command.
 ///
@@ -46,59 +55,36 @@ pub enum Reply {
     Status(TaskState),
     /// What gdb printed.
     Text(String),
-}
-
-/// Why and where a task stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stop {
-    /// Why.
-    pub reason: StopReason,
-    /// Where: the frame that is selected now.
-    pub frame: Option<Frame>,
-    /// The outermost runtime function above the selected frame, where the stop was inside one:
-    /// `MPI_Recv`. The innermost user frame is selected then, and this says why.
-    pub inside: Option<String>,
-    /// The line of source there, where known.
-    pub source: Option<String>,
-}
-
-/// Why a task stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum StopReason {
-    /// Held at `main` after the start.
-    AtMain,
-    /// Held at the entry point: the program has no `main` that gdb can see.
-    AtEntry,
-    /// The front-end's breakpoint of this number.
-    Breakpoint {
-        /// The front-end's number.
-        number: u32,
+    /// What gdb said to an MI command.
+    Mi {
+        /// The result record: `^done,depth="3"`.
+        result: String,
+        /// What it printed meanwhile.
+        printed: String,
     },
-    /// A step ended.
-    StepEnd,
-    /// The function returned.
-    FunctionFinished {
-        /// What it returned, where it returns something.
-        value: Option<Value>,
+    /// The front-end's breakpoints, by number.
+    Breakpoints(Vec<BreakpointView>),
+    /// What was read of memory, in rising order; what could not be read is left out.
+    Memory(Vec<MemoryBlock>),
+    /// Instructions in rising order.
+    Instructions(Vec<Instruction>),
+    /// Lines of source.
+    Source(SourceText),
+    /// The shared libraries.
+    Libraries(Vec<Library>),
+    /// What is done at signals.
+    Signals(Vec<SignalView>),
+    /// A variable object.
+    VarObject(VarObject),
+    /// Children of a variable object.
+    VarChildren {
+        /// In order.
+        children: Vec<VarObject>,
+        /// True where there are further ones.
+        more: bool,
     },
-    /// We were asked to stop it.
-    Interrupted,
-    /// A signal that stops.
-    Signal {
-        /// Its name, for example `SIGSEGV`.
-        name: String,
-        /// Its meaning, for example `Segmentation fault`.
-        meaning: String,
-    },
-    /// A breakpoint of SDM's own: the program is about to abort or to leave before `MPI_Finalize`.
-    Internal {
-        /// What it is about to do: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
-        what: String,
-    },
-    /// After an attach.
-    Attached,
-    /// Anything else, in gdb's words.
-    Other(String),
+    /// Which variable objects have changed.
+    VarChanges(Vec<VarChange>),
 }
 
 /// One frame.

@@ -14,4 +14,23 @@ pub enum BackendSettings {
         /// The scenario's text; see [`crate::fake::Scenario`].
         scenario: String,
     },
+    /// gdb over GDB/MI, not with the settings that were measured to be best.
+    GdbWith(GdbOptions),
+}
+
+/// What is not as usual with gdb.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GdbOptions {
+    /// More commands for every gdb's own command line, before it reads a program.
+    pub settings: Vec<String>,
+    /// Debug information of the system's libraries is read too, where it is installed.
+    pub system_debug: bool,
+    /// Debug information is fetched by debuginfod, as the environment says.
+    pub debuginfod: bool,
+    /// The user's own `.gdbinit` files are read.
+    pub init_files: bool,
+    /// Programs that are about to abort, or to leave before `MPI_Finalize`, are not held.
+    pub no_holds: bool,
+    /// Many gdbs are started although the host has no memory for them.
+    pub force: bool,
 }

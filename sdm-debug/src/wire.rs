@@ -96,7 +96,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_taken(
-            kind in 0u8..32,
+            kind in 0u8..64,
             rest in proptest::collection::vec(prop_oneof![0u8..4, any::<u8>()], 0..60),
         ) {
             let mut bytes = vec![kind];

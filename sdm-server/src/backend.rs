@@ -7,7 +7,7 @@ use sdm_backend_gdbmi::{GdbBackend, GdbConfig, SignalState};
 use sdm_core::Failure;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::fake::{FakeBackend, Scenario};
-use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, wire};
+use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, GdbOptions, wire};
 use sdm_idset::IdSet;
 
 /// Sets up the backend that the front-end asked for; programs find their signals as `signals` says.
@@ -22,15 +22,22 @@ pub(crate) fn make(
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
     let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
     Ok(match settings {
-        BackendSettings::Gdb => Box::new(GdbBackend::new(GdbConfig {
-            signals,
-            ..GdbConfig::default()
-        })),
+        BackendSettings::Gdb => gdb_backend(GdbOptions::default(), signals),
+        BackendSettings::GdbWith(options) => gdb_backend(options, signals),
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
             Box::new(FakeBackend::new(Arc::new(scenario), tasks))
         }
     })
+}
+
+fn gdb_backend(options: GdbOptions, signals: SignalState) -> Box<dyn Backend> {
+    Box::new(GdbBackend::new(GdbConfig {
+        signals,
+        internal_breakpoints: !options.no_holds,
+        options,
+        ..GdbConfig::default()
+    }))
 }
 
 /// What goes up: an answer's status and payload, or an event's lane and payload.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::view::{BreakRow, Gathered, Item, RankRow, View};
 
+mod data;
 mod reply;
 
 /// The version of the records: raised when a field changes its meaning or goes.

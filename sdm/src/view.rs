@@ -160,6 +160,13 @@ pub enum Happening {
     Progress(Phase),
     /// Something in words.
     Notice(String),
+    /// The commands of a breakpoint printed something.
+    Printed {
+        /// The breakpoint's number.
+        number: u32,
+        /// What.
+        text: String,
+    },
 }
 
 /// One row of `ranks`.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode, GdbOptions};
 
 use crate::stdio::set_nonblocking;
 
@@ -15,11 +15,9 @@ use crate::stdio::set_nonblocking;
 /// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
 /// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
 /// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 11] = [
     "set mi-async on",
-    "set auto-load off",
-    "set debuginfod enabled off",
-    "set debug-file-directory",
+    "set auto-load local-gdbinit off",
     "set pagination off",
     "set confirm off",
     "set width 0",
@@ -30,6 +28,19 @@ const SETTINGS: [&str; 13] = [
     "set history save off",
     "set breakpoint pending off",
 ];
+
+/// What a gdb is told before it reads anything.
+fn settings(options: &GdbOptions) -> Vec<&str> {
+    let mut settings = SETTINGS.to_vec();
+    if !options.debuginfod {
+        settings.push("set debuginfod enabled off");
+    }
+    if !options.system_debug {
+        settings.push("set debug-file-directory");
+    }
+    settings.extend(options.settings.iter().map(String::as_str));
+    settings
+}
 
 /// A running gdb.
 pub(crate) struct GdbChild {
@@ -45,14 +56,17 @@ pub(crate) struct GdbChild {
 
 impl GdbChild {
     /// Starts a gdb in `directory`. Inherited descriptors stay open for the program (`PMI_FD`).
-    pub(crate) fn spawn(gdb: &Path, directory: &Path, extra: &[String]) -> Result<Self, Failure> {
+    pub(crate) fn spawn(
+        gdb: &Path,
+        directory: &Path,
+        options: &GdbOptions,
+    ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
-        command.args(["-nx", "-q", "-i=mi3"]);
-        for setting in SETTINGS
-            .iter()
-            .copied()
-            .chain(extra.iter().map(String::as_str))
-        {
+        command.args(["-q", "-i=mi3"]);
+        if !options.init_files {
+            command.arg("-nx");
+        }
+        for setting in settings(options) {
             command.args(["-iex", setting]);
         }
         command

@@ -265,6 +265,7 @@ mod tests {
             pending: true,
             ignore: 2,
             hardware: true,
+            ..BreakSpec::default()
         };
         assert_eq!(
             insert_line(&spec),

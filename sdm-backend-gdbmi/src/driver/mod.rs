@@ -374,7 +374,8 @@ fn refusal(gdb: &Gdb, command: &Command) -> Option<Failure> {
         Command::BreakInsert(_)
         | Command::BreakDelete { .. }
         | Command::BreakEnable { .. }
-        | Command::Console { .. } => state.why_not_live(),
+        | Command::Console { .. }
+        | Command::Mi { .. } => state.why_not_live(),
         _ => state.why_not_stopped(),
     }
 }
@@ -395,6 +396,7 @@ async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
         Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
         Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
         Command::Console { line } => console::console(gdb, &line).await,
+        Command::Mi { line } => console::mi(gdb, &line).await,
         other => {
             let text = format!("the gdb backend has no {}", other.name());
             Err(Failure::new(FailureCode::Unsupported, text))

@@ -58,6 +58,8 @@ mod tests {
                 panic!("no result: {line}");
             };
             prop_assert_eq!(results.text("value"), Some(text.as_str()));
+            let again = parse_line(format!("1^done,{results}").as_bytes());
+            prop_assert_eq!(again, parse_line(line.as_bytes()));
         }
 
         #[test]

@@ -1,5 +1,9 @@
 //! What MI records carry.
 
+use std::fmt;
+
+use super::quote;
+
 /// A value: a constant, a tuple, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -16,6 +20,36 @@ pub enum Value {
 /// Named values in the order given; names may repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Results(pub Vec<(String, Value)>);
+
+impl fmt::Display for Value {
+    /// As gdb writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&quote(text.as_bytes())),
+            Self::Tuple(results) => write!(f, "{{{results}}}"),
+            Self::Named(results) => write!(f, "[{results}]"),
+            Self::List(values) => {
+                f.write_str("[")?;
+                for (at, value) in values.iter().enumerate() {
+                    let comma = if at > 0 { "," } else { "" };
+                    write!(f, "{comma}{value}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Results {
+    /// As gdb writes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(f, "{comma}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
 
 impl Value {
     /// The constant, where it is one.

@@ -50,7 +50,7 @@ fn attach(running: &Running, read_only: bool) -> Command {
     Command::Attach(AttachSpec {
         pids: vec![(0, running.0.id().cast_signed())],
         read_only,
-        gdb: None,
+        ..AttachSpec::default()
     })
 }
 

@@ -7,6 +7,7 @@ mod ends;
 mod environment;
 mod harness;
 mod interrupt;
+mod raw;
 mod run;
 mod stacks;
 mod streams;

@@ -174,6 +174,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
             .as_ref()
             .map(|path| path.as_os_str().as_bytes().to_vec()),
         stdin_tasks,
+        wrapper: Vec::new(),
     }
 }
 

@@ -33,6 +33,7 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String
             use std::os::unix::ffi::OsStrExt;
             path.as_os_str().as_bytes().to_vec()
         }),
+        ..AttachSpec::default()
     };
     let named = spec
         .pids

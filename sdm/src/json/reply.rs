@@ -48,6 +48,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
         Reply::Stacks(stacks) => typed("stacks", self::stacks(stacks)),
         Reply::Status(state) => json!({ "type": "status", "state": state.name() }),
         Reply::Text(text) => json!({ "type": "text", "text": text }),
+        other => super::data::reply(other),
     }
 }
 
@@ -75,6 +76,9 @@ pub(super) fn happening(what: &Happening) -> (&'static str, Value) {
         ),
         Happening::Progress(phase) => ("progress", json!({ "phase": phase_name(*phase) })),
         Happening::Notice(text) => ("notice", json!({ "text": text })),
+        Happening::Printed { number, text } => {
+            ("printed", json!({ "number": number, "text": text }))
+        }
     }
 }
 
@@ -114,6 +118,25 @@ fn reason(reason: &StopReason) -> Value {
         StopReason::Internal { what } => json!({ "reason": "internal", "what": what }),
         StopReason::Attached => json!({ "reason": "attached" }),
         StopReason::Other(text) => json!({ "reason": "other", "text": text }),
+        StopReason::Watchpoint(hit) => json!({
+            "reason": "watchpoint",
+            "number": hit.number,
+            "expression": hit.expression,
+            "old": hit.old.as_ref().map(value),
+            "new": hit.new.as_ref().map(value),
+        }),
+        StopReason::WatchpointScope { number, expression } => {
+            json!({ "reason": "watchpoint_scope", "number": number, "expression": expression })
+        }
+        StopReason::Catch { number, hit } => {
+            json!({ "reason": "catch", "number": number, "caught": super::data::caught(hit) })
+        }
+        StopReason::LocationReached => json!({ "reason": "location_reached" }),
+        StopReason::NoHistory => json!({ "reason": "no_history" }),
+        StopReason::Core { signal, meaning } => {
+            json!({ "reason": "core", "signal": signal, "meaning": meaning })
+        }
+        StopReason::Exec { program } => json!({ "reason": "exec", "program": program }),
     }
 }
 
@@ -135,7 +158,7 @@ fn variable(variable: &Variable) -> Value {
     fields
 }
 
-fn value(shown: &Shown) -> Value {
+pub(super) fn value(shown: &Shown) -> Value {
     let cut = shown
         .cut
         .map(|(bytes, hash)| json!({ "bytes": bytes, "xxh3": format!("{hash:016x}") }));

@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 use super::escape::{printable, printable_lines};
 use super::stacks::StackTree;
 use super::text::Page;
-use super::{event, place, values};
+use super::{data, event, place, values};
 use crate::view::{Gathered, Happening};
 
 /// The most distinct answers that are written out.
@@ -115,6 +115,10 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
         }),
         Reply::Signalled { signal } => happened(Happening::Signalled(signal.clone())),
         Reply::Detached => happened(Happening::Detached),
+        other => {
+            let text = printable_lines(&data::text(other));
+            return one_or_more_lines(page, tasks, &text, lines);
+        }
     };
     lines.push(page.said(tasks, &sentence.line, sentence.bad));
     lines.extend(sentence.below);

@@ -1,9 +1,9 @@
 //! What happened to tasks, one line per distinct place and the line of source below it.
 
 use sdm_debug::event::Phase;
-use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 
-use super::escape::printable;
+use super::escape::{printable, printable_lines};
 use super::place;
 use crate::view::Happening;
 
@@ -56,6 +56,11 @@ pub(super) fn sentence(what: &Happening) -> Sentence {
         Happening::Progress(Phase::Symbols) => "symbols are read".to_owned(),
         Happening::Progress(Phase::Running) => "running to main".to_owned(),
         Happening::Notice(text) => printable(text.as_bytes()),
+        Happening::Printed { number, text } => {
+            let text = printable_lines(text.trim_end());
+            below.extend(text.lines().map(|line| format!("  {line}")));
+            format!("breakpoint {number} printed")
+        }
     };
     Sentence { line, below, bad }
 }
@@ -106,7 +111,50 @@ fn reason(reason: &StopReason) -> Option<String> {
         StopReason::Internal { what } => format!("about to call {}", printable(what.as_bytes())),
         StopReason::Attached => "attached".to_owned(),
         StopReason::Other(text) => printable(text.as_bytes()),
+        StopReason::Watchpoint(hit) => watched(hit),
+        StopReason::WatchpointScope { number, expression } => {
+            let expression = printable(expression.as_bytes());
+            format!("watchpoint {number} ({expression}) is gone, its frame has returned")
+        }
+        StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
+        StopReason::LocationReached => return None,
+        StopReason::NoHistory => "no more history of the run".to_owned(),
+        StopReason::Core { signal, meaning } => {
+            let text = format!("core file, ended by {signal}, {meaning}");
+            printable(text.trim_end_matches(", ").as_bytes())
+        }
+        StopReason::Exec { program } => format!("runs {} now", printable(program.as_bytes())),
     })
+}
+
+/// `watchpoint 3 (sum): 4 -> 5`.
+fn watched(hit: &WatchHit) -> String {
+    let mut text = format!("watchpoint {} ({})", hit.number, hit.expression);
+    let values = [&hit.old, &hit.new].map(|value| value.as_ref().map(place::value));
+    match values {
+        [Some(old), Some(new)] => text.push_str(&format!(": {old} -> {new}")),
+        [Some(value), None] | [None, Some(value)] => text.push_str(&format!(": {value}")),
+        [None, None] => {}
+    }
+    printable(text.as_bytes())
+}
+
+fn caught(hit: &CatchHit) -> String {
+    let text = match hit {
+        CatchHit::Fork => "fork".to_owned(),
+        CatchHit::Vfork => "vfork".to_owned(),
+        CatchHit::Exec { program } => format!("exec of {program}"),
+        CatchHit::SyscallEntry { name } => format!("call to {name}"),
+        CatchHit::SyscallReturn { name } => format!("return from {name}"),
+        CatchHit::Signal { name } => format!("signal {name}"),
+        CatchHit::Exception { stage } => format!("exception {stage}"),
+        CatchHit::Libraries { loaded, unloaded } => {
+            let loaded = loaded.iter().map(|name| format!("load of {name}"));
+            let unloaded = unloaded.iter().map(|name| format!("unload of {name}"));
+            loaded.chain(unloaded).collect::<Vec<_>>().join(", ")
+        }
+    };
+    printable(text.as_bytes())
 }
 
 fn is_bad(reason: &StopReason) -> bool {

@@ -1,6 +1,7 @@
 //! Text for a person: one block per distinct answer, biggest class first.
 
 mod answer;
+mod data;
 mod escape;
 mod event;
 mod label;

@@ -177,6 +177,7 @@ impl<D: Debug> Shell<D> {
             Event::Progress(phase) => Happening::Progress(phase),
             Event::BreakpointPlaced(place) => Happening::BreakpointPlaced(place),
             Event::Notice { text } => Happening::Notice(text),
+            Event::Printed { number, text } => Happening::Printed { number, text },
         };
         self.happened(tasks, what, false);
     }
@@ -213,7 +214,7 @@ impl<D: Debug> Shell<D> {
                 self.breaks.placed(place, tasks);
                 None
             }
-            Happening::SignalPassed(_) | Happening::Notice(_) => None,
+            Happening::SignalPassed(_) | Happening::Notice(_) | Happening::Printed { .. } => None,
         };
         let mut tasks = tasks.clone();
         if let Some(state) = state {

@@ -22,6 +22,7 @@ impl<D: Debug> Shell<D> {
             pending: self.breaks.pending,
             ignore: 0,
             hardware: asked.hardware,
+            ..BreakSpec::default()
         };
         let (verdict, open) = self.ask_quietly(said.line, &said.to, &Command::BreakInsert(spec));
         let Some(open) = open else {

@@ -1,0 +1,220 @@
+//! What belongs to commands that take more than a word.
+
+use serde::{Deserialize, Serialize};
+
+/// How the program is started.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct StartSpec {
+    /// The program's path, or a name looked up on `PATH`.
+    pub program: Vec<u8>,
+    /// Its arguments, without the program itself.
+    pub args: Vec<Vec<u8>>,
+    /// Changes to the environment: a name, and a value or `None` to remove it.
+    pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The working directory; the server's own where absent.
+    pub directory: Option<Vec<u8>>,
+    /// Where the program is held before anything else.
+    pub stop: StopAt,
+    /// Which gdb; found on `PATH` where absent.
+    pub gdb: Option<Vec<u8>>,
+    /// The tasks whose standard input the front-end feeds; the others read an empty one.
+    /// Ids in the set's text form.
+    pub stdin_tasks: String,
+    /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
+    /// site's binding script), in any number of `exec`s; none where empty.
+    pub wrapper: Vec<Vec<u8>>,
+}
+
+/// Where a started program is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum StopAt {
+    /// At `main`; at the entry point where there is none.
+    #[default]
+    Main,
+    /// Nowhere: it runs. `Start` is then answered like `Continue`.
+    Nowhere,
+}
+
+/// Which process each task is.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct AttachSpec {
+    /// Task id and Unix pid.
+    pub pids: Vec<(u32, i32)>,
+    /// True where nothing of the process may be changed: no breakpoint is ever inserted.
+    pub read_only: bool,
+    /// Which gdb; found on `PATH` where absent.
+    pub gdb: Option<Vec<u8>>,
+    /// How many gdbs.
+    pub arrangement: Arrangement,
+}
+
+/// How the tasks of one server are divided among gdbs at an attach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Arrangement {
+    /// One gdb for all where the server has several tasks.
+    #[default]
+    Auto,
+    /// A gdb for each task.
+    PerTask,
+    /// One gdb for all tasks of the server.
+    Shared,
+}
+
+/// Which core file each task is.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct CoreSpec {
+    /// Task id and the core file's path.
+    pub cores: Vec<(u32, Vec<u8>)>,
+    /// The program that left it; what the core file names where absent.
+    pub program: Option<Vec<u8>>,
+    /// Which gdb; found on `PATH` where absent.
+    pub gdb: Option<Vec<u8>>,
+}
+
+/// A breakpoint to insert.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct BreakSpec {
+    /// The front-end's number for it.
+    pub number: u32,
+    /// Where, in gdb's words: `file.c:12`, `function`, `*0x1234`.
+    pub location: String,
+    /// Only where this holds.
+    pub condition: Option<String>,
+    /// Gone after the first stop.
+    pub temporary: bool,
+    /// Kept where the place does not exist yet.
+    pub pending: bool,
+    /// Stops after this many hits are passed by.
+    pub ignore: u32,
+    /// With the processor's help.
+    pub hardware: bool,
+    /// Only for the thread of this number in the task.
+    pub thread: Option<u32>,
+    /// Lines for gdb's command line, carried out at each hit before anybody is told of the stop;
+    /// what they print is [`crate::Event::Printed`]. A last line `continue` lets the task run on,
+    /// `silent` is taken and means nothing here.
+    pub commands: Vec<String>,
+    /// `location` is a regular expression, `FILE:REGEX` or `REGEX`: one breakpoint in every function
+    /// of the program whose name matches.
+    pub regex: bool,
+}
+
+/// A watchpoint to set.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct WatchSpec {
+    /// The front-end's number for it, from the same row as those of breakpoints.
+    pub number: u32,
+    /// What is watched.
+    pub expression: String,
+    /// At which kind of access.
+    pub kind: WatchKind,
+    /// Watch the place that the expression means now (`watch -l`), in whatever frame.
+    pub location: bool,
+    /// Only where this holds.
+    pub condition: Option<String>,
+    /// Stops after this many hits are passed by.
+    pub ignore: u32,
+}
+
+/// Which accesses a watchpoint stops at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum WatchKind {
+    /// A change: `watch`.
+    #[default]
+    Write,
+    /// A read: `rwatch`.
+    Read,
+    /// Either: `awatch`.
+    Access,
+}
+
+/// A catchpoint to set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CatchSpec {
+    /// The front-end's number for it, from the same row as those of breakpoints.
+    pub number: u32,
+    /// What is caught.
+    pub event: CatchEvent,
+    /// Only where this holds.
+    pub condition: Option<String>,
+    /// Gone after the first stop.
+    pub temporary: bool,
+}
+
+/// What a catchpoint stops at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CatchEvent {
+    /// `fork`.
+    Fork,
+    /// `vfork`.
+    Vfork,
+    /// `exec`, in the new program.
+    Exec,
+    /// These system calls, by name or number; any where empty. At entry and at return.
+    Syscall(Vec<String>),
+    /// These signals; any but the debugger's own where empty.
+    Signal(Vec<String>),
+    /// A C++ exception is thrown.
+    Throw,
+    /// A C++ exception is thrown again.
+    Rethrow,
+    /// A C++ exception is caught.
+    Catch,
+    /// A library whose name matches this is loaded; any where empty.
+    Load(String),
+    /// A library whose name matches this is unloaded; any where empty.
+    Unload(String),
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ValueFormat {
+    /// As the type suggests.
+    #[default]
+    Natural,
+    /// In hexadecimal.
+    Hexadecimal,
+    /// In decimal.
+    Decimal,
+    /// In octal.
+    Octal,
+    /// In binary.
+    Binary,
+    /// In hexadecimal, with the leading zeros.
+    ZeroHexadecimal,
+}
+
+/// Kinds of step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepKind {
+    /// To another line, into functions: `step`.
+    Into,
+    /// To another line, over functions: `next`.
+    Over,
+    /// One instruction: `stepi`.
+    Instruction,
+    /// One instruction, over calls: `nexti`.
+    InstructionOver,
+}
+
+/// What a backtrace shows.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct BacktraceSpec {
+    /// At most this many frames; 0 for no bound but the backend's own.
+    pub limit: u32,
+    /// With the values of arguments.
+    pub args: bool,
+    /// With frames inside runtimes, libc start and the like, which are left out otherwise.
+    pub full: bool,
+}
+
+/// Which frame to select.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FrameSelect {
+    /// The one already selected: just show it.
+    Current,
+    /// By level: 0 is the innermost.
+    Level(u32),
+    /// Outward (`up`) by this many where positive, inward (`down`) where negative.
+    Move(i32),
+}

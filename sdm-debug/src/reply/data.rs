@@ -1,0 +1,122 @@
+//! What is read of a task besides stacks and values.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BreakpointPlace, Value};
+
+/// The most memory that one command reads or writes, in bytes.
+pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
+
+/// A breakpoint, watchpoint or catchpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BreakpointView {
+    /// Its number and where it stands.
+    pub place: BreakpointPlace,
+    /// What it is, in gdb's words: `breakpoint`, `hw watchpoint`, `catchpoint`.
+    pub kind: String,
+    /// What it stands at, as it was asked for: a location, an expression, an event.
+    pub what: String,
+    /// Only where this holds.
+    pub condition: Option<String>,
+    /// It is on.
+    pub enabled: bool,
+    /// Gone after the first stop.
+    pub temporary: bool,
+    /// How often it was met.
+    pub hits: u64,
+    /// How many hits are still passed by.
+    pub ignore: u32,
+}
+
+/// Bytes of memory that lie together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MemoryBlock {
+    /// Where they begin.
+    pub start: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Instruction {
+    /// Where it is.
+    pub address: u64,
+    /// The function; empty where unknown.
+    pub function: String,
+    /// How far from the function's beginning.
+    pub offset: u32,
+    /// What it is.
+    pub text: String,
+    /// True for the one that the selected frame is at.
+    pub current: bool,
+}
+
+/// Lines of a source file that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SourceText {
+    /// The source file as compiled, without directories.
+    pub file: String,
+    /// Its full path; empty where unknown.
+    pub path: String,
+    /// The number of the first line, from 1.
+    pub first: u32,
+    /// The lines, without their ends.
+    pub lines: Vec<String>,
+}
+
+/// A shared library.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Library {
+    /// Its path in the task.
+    pub path: String,
+    /// True where gdb has read its symbols.
+    pub symbols: bool,
+}
+
+/// What is done at a signal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SignalView {
+    /// Its name.
+    pub name: String,
+    /// The task stops.
+    pub stop: bool,
+    /// It is said that it came.
+    pub print: bool,
+    /// The program gets it.
+    pub pass: bool,
+    /// Its meaning.
+    pub meaning: String,
+}
+
+/// A variable object: a value whose children are fetched when they are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct VarObject {
+    /// What it is called in commands.
+    pub name: String,
+    /// What it is called by a person: the expression, a member's name, an index.
+    pub expression: String,
+    /// Its type; empty where gdb says none (`public`, `private`).
+    pub type_name: String,
+    /// Its value.
+    pub value: Value,
+    /// How many children it has; for a container that a pretty printer shows, how many are known.
+    pub children: u32,
+    /// True where a pretty printer has further children.
+    pub more: bool,
+    /// True where a pretty printer shows it.
+    pub pretty: bool,
+}
+
+/// What has become of a variable object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct VarChange {
+    /// Which.
+    pub name: String,
+    /// Its value now; absent where it is out of scope.
+    pub value: Option<Value>,
+    /// Its new type, where that has changed; the children are gone then.
+    pub type_name: Option<String>,
+    /// How many children it has now, where that has changed.
+    pub children: Option<u32>,
+}

@@ -1,0 +1,144 @@
+//! Why and where tasks stop.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Frame, Value};
+
+/// Why and where a task stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Why.
+    pub reason: StopReason,
+    /// Where: the frame that is selected now.
+    pub frame: Option<Frame>,
+    /// The outermost runtime function above the selected frame, where the stop was inside one:
+    /// `MPI_Recv`. The innermost user frame is selected then, and this says why.
+    pub inside: Option<String>,
+    /// The line of source there, where known.
+    pub source: Option<String>,
+}
+
+/// Why a task stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum StopReason {
+    /// Held at `main` after the start.
+    AtMain,
+    /// Held at the entry point: the program has no `main` that gdb can see.
+    AtEntry,
+    /// The front-end's breakpoint of this number.
+    Breakpoint {
+        /// The front-end's number.
+        number: u32,
+    },
+    /// A step ended.
+    StepEnd,
+    /// The function returned.
+    FunctionFinished {
+        /// What it returned, where it returns something.
+        value: Option<Value>,
+    },
+    /// We were asked to stop it.
+    Interrupted,
+    /// A signal that stops.
+    Signal {
+        /// Its name, for example `SIGSEGV`.
+        name: String,
+        /// Its meaning, for example `Segmentation fault`.
+        meaning: String,
+    },
+    /// A breakpoint of SDM's own: the program is about to abort or to leave before `MPI_Finalize`.
+    Internal {
+        /// What it is about to do: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
+        what: String,
+    },
+    /// After an attach.
+    Attached,
+    /// Anything else, in gdb's words.
+    Other(String),
+    /// A watchpoint of the front-end's.
+    Watchpoint(Box<WatchHit>),
+    /// What was watched is no more: its frame has returned. The watchpoint is gone.
+    WatchpointScope {
+        /// The front-end's number.
+        number: u32,
+        /// What was watched.
+        expression: String,
+    },
+    /// The front-end's catchpoint of this number.
+    Catch {
+        /// The front-end's number.
+        number: u32,
+        /// What was caught.
+        hit: CatchHit,
+    },
+    /// The location of `until` or `advance` was reached.
+    LocationReached,
+    /// The end of what was recorded, in either direction.
+    NoHistory,
+    /// A core file: the signal that ended the program, where it says so.
+    Core {
+        /// Its name; empty where unknown.
+        signal: String,
+        /// Its meaning; empty where unknown.
+        meaning: String,
+    },
+    /// The process runs another program now, and nobody had asked to be told.
+    Exec {
+        /// The new program, without directories.
+        program: String,
+    },
+}
+
+/// What a watchpoint has seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchHit {
+    /// The front-end's number.
+    pub number: u32,
+    /// What is watched.
+    pub expression: String,
+    /// The value before, where it is a change.
+    pub old: Option<Value>,
+    /// The value now, where it could be read.
+    pub new: Option<Value>,
+}
+
+/// What a catchpoint has caught. Pids are left out: they differ between tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CatchHit {
+    /// A child was made by `fork`.
+    Fork,
+    /// A child was made by `vfork`.
+    Vfork,
+    /// Another program runs in the process now.
+    Exec {
+        /// Which, without directories.
+        program: String,
+    },
+    /// A system call begins.
+    SyscallEntry {
+        /// Its name, or number.
+        name: String,
+    },
+    /// A system call has returned.
+    SyscallReturn {
+        /// Its name, or number.
+        name: String,
+    },
+    /// A signal came.
+    Signal {
+        /// Its name.
+        name: String,
+    },
+    /// A C++ exception: `throw`, `rethrow` or `catch`.
+    Exception {
+        /// Which of them.
+        stage: String,
+    },
+    /// Libraries were loaded or unloaded.
+    Libraries {
+        /// Their names, without directories.
+        loaded: Vec<String>,
+        /// Their names, without directories.
+        unloaded: Vec<String>,
+    },
+}

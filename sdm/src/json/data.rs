@@ -1,0 +1,125 @@
+//! What is read of tasks besides stacks and values, as JSON.
+
+use sdm_debug::reply::{BreakpointView, CatchHit, Reply, VarChange, VarObject};
+use serde_json::{Value, json};
+
+use super::reply::{places, value};
+
+/// The answers that `super::reply` leaves to this module.
+pub(super) fn reply(reply: &Reply) -> Value {
+    match reply {
+        Reply::Mi { result, printed } => {
+            json!({ "type": "mi", "result": result, "printed": printed })
+        }
+        Reply::Breakpoints(list) => json!({
+            "type": "breakpoints",
+            "breakpoints": list.iter().map(breakpoint).collect::<Vec<_>>(),
+        }),
+        Reply::Memory(blocks) => {
+            let block = |block: &sdm_debug::reply::MemoryBlock| json!({ "start": block.start, "bytes_hex": hex(&block.bytes) });
+            json!({ "type": "memory", "blocks": blocks.iter().map(block).collect::<Vec<_>>() })
+        }
+        Reply::Instructions(list) => {
+            let one = |one: &sdm_debug::reply::Instruction| {
+                json!({
+                    "address": one.address,
+                    "function": one.function,
+                    "offset": one.offset,
+                    "text": one.text,
+                    "current": one.current,
+                })
+            };
+            json!({ "type": "instructions", "instructions": list.iter().map(one).collect::<Vec<_>>() })
+        }
+        Reply::Source(source) => json!({
+            "type": "source",
+            "file": source.file,
+            "path": source.path,
+            "first": source.first,
+            "lines": source.lines,
+        }),
+        Reply::Libraries(list) => {
+            let one = |one: &sdm_debug::reply::Library| json!({ "path": one.path, "symbols": one.symbols });
+            json!({ "type": "libraries", "libraries": list.iter().map(one).collect::<Vec<_>>() })
+        }
+        Reply::Signals(list) => {
+            let one = |one: &sdm_debug::reply::SignalView| {
+                json!({
+                    "name": one.name,
+                    "stop": one.stop,
+                    "print": one.print,
+                    "pass": one.pass,
+                    "meaning": one.meaning,
+                })
+            };
+            json!({ "type": "signals", "signals": list.iter().map(one).collect::<Vec<_>>() })
+        }
+        Reply::VarObject(object) => json!({ "type": "var_object", "object": var_object(object) }),
+        Reply::VarChildren { children, more } => json!({
+            "type": "var_children",
+            "children": children.iter().map(var_object).collect::<Vec<_>>(),
+            "more": more,
+        }),
+        Reply::VarChanges(changes) => json!({
+            "type": "var_changes",
+            "changes": changes.iter().map(var_change).collect::<Vec<_>>(),
+        }),
+        _ => unreachable!("the other answers are written by `super::reply`"),
+    }
+}
+
+/// What a catchpoint has caught.
+pub(super) fn caught(hit: &CatchHit) -> Value {
+    match hit {
+        CatchHit::Fork => json!({ "event": "fork" }),
+        CatchHit::Vfork => json!({ "event": "vfork" }),
+        CatchHit::Exec { program } => json!({ "event": "exec", "program": program }),
+        CatchHit::SyscallEntry { name } => json!({ "event": "syscall_entry", "name": name }),
+        CatchHit::SyscallReturn { name } => json!({ "event": "syscall_return", "name": name }),
+        CatchHit::Signal { name } => json!({ "event": "signal", "name": name }),
+        CatchHit::Exception { stage } => json!({ "event": "exception", "stage": stage }),
+        CatchHit::Libraries { loaded, unloaded } => {
+            json!({ "event": "libraries", "loaded": loaded, "unloaded": unloaded })
+        }
+    }
+}
+
+fn breakpoint(view: &BreakpointView) -> Value {
+    json!({
+        "number": view.place.number,
+        "pending": view.place.pending,
+        "places": places(&view.place.places),
+        "kind": view.kind,
+        "what": view.what,
+        "condition": view.condition,
+        "enabled": view.enabled,
+        "temporary": view.temporary,
+        "hits": view.hits,
+        "ignore": view.ignore,
+    })
+}
+
+fn var_object(object: &VarObject) -> Value {
+    json!({
+        "name": object.name,
+        "expression": object.expression,
+        "type_name": object.type_name,
+        "value": value(&object.value),
+        "children": object.children,
+        "more": object.more,
+        "pretty": object.pretty,
+    })
+}
+
+fn var_change(change: &VarChange) -> Value {
+    json!({
+        "name": change.name,
+        "value": change.value.as_ref().map(value),
+        "type_name": change.type_name,
+        "children": change.children,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
