@@ -3,6 +3,9 @@
 pub mod binaries;
 pub mod ledger;
 pub mod leftovers;
+pub mod place;
 pub mod processes;
 pub mod run;
+pub mod screen;
+pub mod sdm;
 pub mod terminal;

@@ -1,0 +1,105 @@
+//! What a process has printed so far, to be waited on.
+
+use std::io::Read;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes: only a hang reaches it.
+pub const BOUND: Duration = Duration::from_secs(90);
+
+/// Text that grows until its writer is gone.
+#[derive(Clone, Default)]
+pub struct Screen(Arc<(Mutex<Seen>, Condvar)>);
+
+#[derive(Default)]
+struct Seen {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Screen {
+    /// Takes in all that comes from `source`, in a thread of its own.
+    pub fn read(mut source: impl Read + Send + 'static) -> (Self, JoinHandle<()>) {
+        let screen = Self::default();
+        let filled = screen.clone();
+        let reader = thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            // A terminal whose other side is gone ends with an error.
+            while let Ok(count @ 1..) = source.read(&mut buffer) {
+                filled.lock().bytes.extend_from_slice(&buffer[..count]);
+                filled.0.1.notify_all();
+            }
+            filled.lock().ended = true;
+            filled.0.1.notify_all();
+        });
+        (screen, reader)
+    }
+
+    /// All that has come.
+    #[must_use]
+    pub fn text(&self) -> String {
+        plain(&String::from_utf8_lossy(&self.lock().bytes))
+    }
+
+    /// How much has come, to be given to [`Screen::wait`].
+    #[must_use]
+    pub fn mark(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
+    /// Waits until `wanted` stands in what has come since `mark`; gives what has come since.
+    ///
+    /// # Panics
+    /// Where it has not come within [`BOUND`], or nothing more can come.
+    pub fn wait(&self, mark: usize, wanted: &str) -> String {
+        let deadline = Instant::now() + BOUND;
+        let mut seen = self.lock();
+        loop {
+            let text = plain(&String::from_utf8_lossy(&seen.bytes[mark..]));
+            if text.contains(wanted) {
+                return text;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !seen.ended && !left.is_zero(),
+                "waited in vain for {wanted:?}; the screen:\n{}",
+                plain(&String::from_utf8_lossy(&seen.bytes))
+            );
+            let waited = self.0.1.wait_timeout(seen, left);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until nothing more can come; false where that takes longer than [`BOUND`].
+    #[must_use]
+    pub fn wait_end(&self) -> bool {
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(self.lock(), BOUND, |seen| !seen.ended);
+        waited.unwrap_or_else(PoisonError::into_inner).0.ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Text without what a terminal would not show as letters: escape sequences and carriage returns.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\x1b' => {
+                if chars.next() == Some('[') {
+                    chars.by_ref().find(|char| ('@'..='~').contains(char));
+                }
+            }
+            '\r' => {}
+            char => plain.push(char),
+        }
+    }
+    plain
+}

@@ -1,0 +1,241 @@
+//! The command `sdm`, run as a person or a script runs it.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::binaries;
+use crate::place::{MARK_VARIABLE, Place};
+use crate::screen::Screen;
+
+/// A command line of `sdm`.
+pub struct Sdm<'a> {
+    place: &'a Place,
+    command: Command,
+}
+
+/// A `sdm` that runs.
+pub struct Running<'a> {
+    place: &'a Place,
+    child: Child,
+    input: Option<ChildStdin>,
+    /// Its standard output.
+    pub out: Screen,
+    /// Its standard error.
+    pub err: Screen,
+}
+
+/// A `sdm` that has ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Its exit code; absent where a signal ended it.
+    pub code: Option<i32>,
+    /// All of its standard output.
+    pub out: String,
+    /// All of its standard error.
+    pub err: String,
+}
+
+impl<'a> Sdm<'a> {
+    /// `sdm VERB`.
+    #[must_use]
+    pub fn new(place: &'a Place, verb: &str) -> Self {
+        let mut command = Command::new(binaries::folder().join("sdm"));
+        command
+            .arg(verb)
+            .current_dir(place.path())
+            .env(MARK_VARIABLE, place.mark())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self { place, command }
+    }
+
+    /// `sdm run -n COUNT`.
+    #[must_use]
+    pub fn run(place: &'a Place, count: u32) -> Self {
+        Self::new(place, "run").args(["-n", &count.to_string()])
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// `-c` for each line.
+    #[must_use]
+    pub fn lines(mut self, lines: &[&str]) -> Self {
+        for line in lines {
+            self.command.args(["-c", line]);
+        }
+        self
+    }
+
+    /// A variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// `-- PROGRAM ARGS`: the last.
+    #[must_use]
+    pub fn program(mut self, program: &Path, args: &[&str]) -> Self {
+        self.command.arg("--").arg(program).args(args);
+        self
+    }
+
+    /// Its commands come through [`Running::ask`].
+    #[must_use]
+    pub fn talk(mut self) -> Self {
+        self.command.stdin(Stdio::piped());
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn spawn(mut self) -> Running<'a> {
+        let mut child = self.command.spawn().expect("sdm starts");
+        let out = child.stdout.take().expect("it is a pipe");
+        let err = child.stderr.take().expect("it is a pipe");
+        Running {
+            place: self.place,
+            input: child.stdin.take(),
+            child,
+            out: Screen::read(out).0,
+            err: Screen::read(err).0,
+        }
+    }
+
+    /// Runs it to its end and checks that nothing of it is left.
+    ///
+    /// # Panics
+    /// Where it does not end, or leaves processes behind.
+    #[must_use]
+    pub fn finish(self) -> Done {
+        self.spawn().finish()
+    }
+}
+
+impl Running<'_> {
+    /// Its Unix process id.
+    ///
+    /// # Panics
+    /// Never on Linux.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("pids are small")
+    }
+
+    /// Gives it a command and waits for `wanted` in what it prints from then on.
+    ///
+    /// # Panics
+    /// Where it does not come.
+    pub fn ask(&mut self, line: &str, wanted: &str) -> String {
+        let mark = self.out.mark();
+        let input = self.input.as_mut().expect("made by `Sdm::talk`");
+        writeln!(input, "{line}").expect("it reads its commands");
+        self.out.wait(mark, wanted)
+    }
+
+    /// Waits for its end and checks that nothing of it is left.
+    ///
+    /// # Panics
+    /// Where it does not end, or leaves processes behind.
+    #[must_use]
+    pub fn finish(mut self) -> Done {
+        self.input = None;
+        let ended = self.out.wait_end() && self.err.wait_end();
+        if !ended {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().expect("it is a child of this process");
+        let done = Done {
+            code: status.code(),
+            out: self.out.text(),
+            err: self.err.text(),
+        };
+        assert!(ended, "sdm does not end: {done}");
+        self.place.assert_gone();
+        done
+    }
+}
+
+impl Done {
+    /// Checks the exit code.
+    ///
+    /// # Panics
+    /// Where it is another one; the screen is shown.
+    #[must_use]
+    pub fn code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        self
+    }
+
+    /// What came of a command line: what stands between its echo and the next one's.
+    ///
+    /// # Panics
+    /// Where there was no such command.
+    #[must_use]
+    pub fn answer(&self, line: &str) -> &str {
+        let echo = format!("(sdm) {line}\n");
+        let Some((_, rest)) = self.out.split_once(&echo) else {
+            panic!("no `{line}` in {self}");
+        };
+        rest.split("(sdm) ").next().unwrap_or(rest)
+    }
+
+    /// What came before the first command.
+    #[must_use]
+    pub fn beginning(&self) -> &str {
+        self.out.split("(sdm) ").next().unwrap_or_default()
+    }
+
+    /// Checks what came of a command line.
+    ///
+    /// # Panics
+    /// Where something else came; the screen is shown.
+    pub fn expect(&self, line: &str, answer: &str) {
+        assert_eq!(self.answer(line), answer, "`{line}` of {self}");
+    }
+
+    /// Checks that what came of a command line holds `part`.
+    ///
+    /// # Panics
+    /// Where it does not; the screen is shown.
+    pub fn expect_part(&self, line: &str, part: &str) {
+        assert!(
+            self.answer(line).contains(part),
+            "`{line}` without {part:?} in {self}"
+        );
+    }
+
+    /// The records of `--json`.
+    ///
+    /// # Panics
+    /// Where a line is none.
+    #[must_use]
+    pub fn records(&self) -> Vec<Value> {
+        let lines = self.out.lines();
+        lines
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { code, out, err } = self;
+        writeln!(f, "code {code:?}, output:\n{out}errors:\n{err}")
+    }
+}
