@@ -129,6 +129,13 @@ impl Member {
         &self.node
     }
 
+    /// Bytes of bulk data that wait here, for other members or for this one's user.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        let links = self.peers.values().map(|peer| peer.link.bulk_backlog());
+        links.sum::<usize>() + self.node.bulk_bytes()
+    }
+
     /// What is to be done next.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()

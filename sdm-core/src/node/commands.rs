@@ -345,6 +345,35 @@ impl Node {
         }
     }
 
+    /// Tasks outside a new plan are another member's now: nothing here waits for them, and what
+    /// they answered is that one's to tell.
+    pub(super) fn narrow_commands(&mut self, all: &IdSet) {
+        for open in &mut self.open {
+            if open.command.destination.is_subset(all) {
+                continue;
+            }
+            open.command.destination.intersect_with(all);
+            for set in [
+                &mut open.open,
+                &mut open.missing,
+                &mut open.lost,
+                &mut open.late,
+                &mut open.untold_lost,
+            ] {
+                set.intersect_with(all);
+            }
+            open.untold_missing
+                .iter_mut()
+                .for_each(|(set, _)| set.intersect_with(all));
+            open.untold_missing.retain(|(set, _)| !set.is_empty());
+            if !open.gathered.sources().is_subset(all) {
+                // A merged payload cannot be divided; the new parent asks for all of it again.
+                open.gathered = Aggregate::default();
+                open.late = IdSet::new();
+            }
+        }
+    }
+
     /// Names who has not answered in time, each with what is known of why.
     pub(super) fn name_missing(&mut self, now: Instant, at: usize, tasks: &IdSet) {
         let open = &mut self.open[at];

@@ -38,6 +38,10 @@ enum ChildState {
 }
 
 impl Child {
+    pub(super) fn server(&self) -> ServerId {
+        self.server
+    }
+
     pub(super) fn reach(&self) -> &IdSet {
         &self.reach
     }
@@ -281,6 +285,7 @@ impl Node {
             }
         } else {
             self.keep_only(&all);
+            self.narrow_commands(&all);
         }
         self.ask_init(now, &all);
         self.restate_reach(now, &all);

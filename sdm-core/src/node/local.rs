@@ -100,6 +100,27 @@ impl Node {
         }
     }
 
+    /// A task answers a command once, and what is remembered stays within its bound.
+    pub(super) fn audit_executed(&self) -> Result<(), String> {
+        for executed in &self.executed {
+            let mut answered = IdSet::new();
+            for (sources, _) in &executed.answers {
+                if !sources.is_disjoint(&answered) || !sources.is_subset(&executed.tasks) {
+                    let (me, id) = (self.me, executed.id);
+                    return Err(format!(
+                        "{me}: tasks {sources} answered {id} once too often"
+                    ));
+                }
+                answered.union_with(sources);
+            }
+        }
+        let bytes: usize = self.executed.iter().map(Executed::bytes).sum();
+        if bytes > limits::REPLY_CACHE_BYTES_MAX {
+            return Err(format!("{}: remembers {bytes} bytes", self.me));
+        }
+        Ok(())
+    }
+
     pub(super) fn forget_executed(&mut self, settled: impl Fn(CommandId) -> bool) {
         self.executed.retain(|executed| !settled(executed.id));
     }

@@ -6,6 +6,7 @@
 //! no parent, the master no tasks.
 
 mod answers;
+mod audit;
 mod commands;
 mod ending;
 mod events;

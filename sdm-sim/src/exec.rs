@@ -1,0 +1,186 @@
+//! What stands in for a debugger at a server: tasks that do as the command says, in virtual time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use sdm_core::CommandId;
+use sdm_core::message::{Lane, Status};
+use sdm_core::outcome::{Failure, FailureCode};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::spec::{Spec, event_payload};
+
+/// How long shutting down takes, in microseconds.
+const DOWN_US: u64 = 30_000;
+
+/// Something that the tasks of a server say.
+pub(crate) enum Said {
+    Answer {
+        id: CommandId,
+        task: TaskId,
+        status: Status,
+        payload: Bytes,
+    },
+    Event {
+        lane: Lane,
+        task: TaskId,
+        sequence: u32,
+        payload: Bytes,
+    },
+    Down,
+}
+
+enum Todo {
+    Answer(CommandId, TaskId),
+    Event(Lane, TaskId, usize),
+    Down,
+}
+
+struct Running {
+    spec: Spec,
+    unanswered: IdSet,
+}
+
+/// The tasks of one server.
+#[derive(Default)]
+pub(crate) struct Executor {
+    running: BTreeMap<CommandId, Running>,
+    due: BTreeMap<(u64, u64), Todo>,
+    count: u64,
+    /// How many events each task has had, by lane.
+    said: BTreeMap<(TaskId, bool), u32>,
+    paused: bool,
+    held: VecDeque<(TaskId, usize)>,
+    /// True once the simulation wants everything answered.
+    nothing_hangs: bool,
+    is_down: bool,
+}
+
+impl Executor {
+    fn at(&mut self, when: u64, what: Todo) {
+        self.count += 1;
+        self.due.insert((when, self.count), what);
+    }
+
+    /// When there is something to be said next.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.due.keys().next().map(|(when, _)| *when)
+    }
+
+    pub(crate) fn execute(&mut self, now: u64, id: CommandId, tasks: &IdSet, payload: &[u8]) {
+        let spec = Spec::decode(payload);
+        for task in tasks {
+            let takes = spec.delay(task);
+            let events = u64::from(spec.events);
+            for nth in 0..events {
+                let when = now + takes * nth / events;
+                self.at(when, Todo::Event(Lane::Control, task, 4));
+            }
+            if !spec.hangs(task) || self.nothing_hangs {
+                self.at(now + takes, Todo::Answer(id, task));
+            }
+        }
+        let running = self.running.entry(id).or_insert_with(|| Running {
+            spec,
+            unanswered: IdSet::new(),
+        });
+        running.unanswered.union_with(tasks);
+    }
+
+    /// Gives up a command: what is unanswered fails at once.
+    pub(crate) fn cancel(&mut self, id: CommandId) -> Vec<Said> {
+        let Some(running) = self.running.get_mut(&id) else {
+            return Vec::new();
+        };
+        let payload = Failure::new(FailureCode::Cancelled, "cancelled").encode();
+        let tasks = std::mem::take(&mut running.unanswered);
+        let status = Status::Failed;
+        let answers = tasks.iter().map(|task| Said::Answer {
+            id,
+            task,
+            status,
+            payload: payload.clone(),
+        });
+        answers.collect()
+    }
+
+    /// A task has something to say; `bytes` of it.
+    pub(crate) fn begin_event(&mut self, now: u64, lane: Lane, task: TaskId, bytes: usize) {
+        self.at(now, Todo::Event(lane, task, bytes));
+    }
+
+    /// The tree has no room for bulk data, or has some again.
+    pub(crate) fn pause(&mut self, now: u64, paused: bool) {
+        self.paused = paused;
+        if !paused {
+            for (task, bytes) in std::mem::take(&mut self.held) {
+                self.at(now, Todo::Event(Lane::Bulk, task, bytes));
+            }
+        }
+    }
+
+    /// From now on everything is answered.
+    pub(crate) fn let_nothing_hang(&mut self, now: u64) {
+        self.nothing_hangs = true;
+        let mut hanging = Vec::new();
+        for (id, running) in &self.running {
+            let tasks = running
+                .unanswered
+                .iter()
+                .filter(|task| running.spec.hangs(*task));
+            hanging.extend(tasks.map(|task| (*id, task)));
+        }
+        for (id, task) in hanging {
+            self.at(now, Todo::Answer(id, task));
+        }
+    }
+
+    pub(crate) fn shut_down(&mut self, now: u64) {
+        self.due.clear();
+        self.held.clear();
+        self.is_down = true;
+        self.at(now + DOWN_US, Todo::Down);
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// What is said at `now`: one thing at a time, so that what it leads to comes in between.
+    pub(crate) fn say(&mut self, now: u64) -> Option<Said> {
+        while self.next().is_some_and(|when| when <= now) {
+            let (_, todo) = self.due.pop_first()?;
+            match todo {
+                Todo::Answer(id, task) => {
+                    let running = self.running.get_mut(&id)?;
+                    if running.unanswered.remove(task) {
+                        let (status, payload) = running.spec.answer(task);
+                        return Some(Said::Answer {
+                            id,
+                            task,
+                            status,
+                            payload,
+                        });
+                    }
+                }
+                Todo::Event(Lane::Bulk, task, bytes) if self.paused => {
+                    self.held.push_back((task, bytes));
+                }
+                Todo::Event(lane, task, bytes) => {
+                    let said = self.said.entry((task, lane == Lane::Bulk)).or_default();
+                    *said += 1;
+                    let sequence = *said;
+                    let payload = event_payload(lane, sequence, bytes);
+                    return Some(Said::Event {
+                        lane,
+                        task,
+                        sequence,
+                        payload,
+                    });
+                }
+                Todo::Down => return Some(Said::Down),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,111 @@
+//! The network: connections of two pipes that keep their order, bytes under way, ports.
+
+use std::collections::VecDeque;
+
+use sdm_core::ServerId;
+use sdm_core::node::LinkId;
+
+/// Names a connection.
+pub(crate) type ConnId = u32;
+
+/// What travels in a pipe.
+pub(crate) enum Item {
+    Bytes(Vec<u8>),
+    /// The end of the stream, behind everything that was sent.
+    End,
+    /// The connection is broken.
+    Reset,
+}
+
+/// One direction of a connection: what was sent arrives in order, unless the connection breaks.
+#[derive(Default)]
+pub(crate) struct Pipe {
+    pub(crate) items: VecDeque<(u64, Item)>,
+    /// Bytes under way.
+    pub(crate) bytes: usize,
+    /// Nothing arrives before then: a hole in the network that the sender cannot see.
+    pub(crate) blocked_until: u64,
+    /// Each arrival takes so much longer.
+    pub(crate) slower_us: u64,
+    /// When the last item arrives: none overtakes another.
+    pub(crate) last_at: u64,
+}
+
+/// Who is at one end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    Server(ServerId),
+    /// Somebody who is no member.
+    Stranger,
+}
+
+/// One end of a connection.
+pub(crate) struct End {
+    pub(crate) who: Who,
+    /// The member's name of it, once it has one.
+    pub(crate) link: Option<LinkId>,
+    pub(crate) open: bool,
+}
+
+/// One connection; `pipes[side]` carries what `ends[side]` sends.
+pub(crate) struct Conn {
+    pub(crate) ends: [End; 2],
+    pub(crate) pipes: [Pipe; 2],
+    /// The first bytes that the caller sent, for who repeats them later.
+    pub(crate) recorded: Vec<u8>,
+}
+
+/// How much of a connection is recorded for repetition, in bytes.
+pub(crate) const RECORDED_BYTES: usize = 2048;
+
+impl Conn {
+    pub(crate) fn new(caller: Who, called: Who) -> Self {
+        let end = |who| End {
+            who,
+            link: None,
+            open: true,
+        };
+        Self {
+            ends: [end(caller), end(called)],
+            pipes: [Pipe::default(), Pipe::default()],
+            recorded: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_between(&self, one: ServerId, other: ServerId) -> bool {
+        let who = [self.ends[0].who, self.ends[1].who];
+        let (one, other) = (Who::Server(one), Who::Server(other));
+        who == [one, other] || who == [other, one]
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.ends.iter().all(|end| end.open)
+    }
+}
+
+/// The address that a server listens at.
+pub(crate) fn address_of(server: ServerId) -> String {
+    let (host, port) = (server.0 >> 8 & 0xFF, 7000 + (server.0 & 0xFF));
+    format!("tcp://10.1.{host}.1:{port}")
+}
+
+/// Who listens at an address.
+pub(crate) fn server_at(address: &str) -> Option<ServerId> {
+    let rest = address.strip_prefix("tcp://10.1.")?;
+    let (host, port) = rest.split_once(".1:")?;
+    let (host, port): (u32, u32) = (host.parse().ok()?, port.parse().ok()?);
+    Some(ServerId(host << 8 | port.checked_sub(7000)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_lead_to_their_servers() {
+        for id in [0, 1, 255, 256, 65_535] {
+            assert_eq!(server_at(&address_of(ServerId(id))), Some(ServerId(id)));
+        }
+        assert_eq!(server_at("tcp://10.1.0.1:22"), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! One run: faults first, then everything is put right and must get well, then the end.
+
+use std::collections::BTreeSet;
+
+use sdm_core::message::{Lane, SyncPolicy};
+use sdm_core::{CommandId, ServerId};
+use sdm_idset::IdSet;
+
+use crate::ledger::{Checked, Violation, violated};
+use crate::net::Who;
+use crate::spec::Spec;
+use crate::world::{Happening, World};
+
+const SECOND: u64 = 1_000_000;
+/// How long healing may take: silence is noticed, the lost are waited for, orphans give up.
+const SETTLE_US: u64 = 90 * SECOND;
+/// How long commands to the survivors may take.
+const ANSWER_US: u64 = 40 * SECOND;
+/// How long the end may take.
+const END_US: u64 = 60 * SECOND;
+
+/// What may be chosen beside the seed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// How many tasks; drawn from the seed where absent.
+    pub tasks: Option<u32>,
+    /// How many lines of the log to keep.
+    pub log_lines: usize,
+}
+
+/// A run that broke no law.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The same for the same seed, options and code.
+    pub hash: u64,
+    /// Lines in the log.
+    pub lines: u64,
+    /// Servers at the beginning, and when everything was put right.
+    pub servers: (u32, u32),
+    /// The most bytes that waited in one member.
+    pub peak_queue_bytes: usize,
+}
+
+/// A run that did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    /// Which law, and how.
+    pub violation: Violation,
+    /// The last lines of the log, as many as were asked for.
+    pub lines: Vec<String>,
+}
+
+/// Runs one seed.
+///
+/// # Errors
+/// The law that was broken first.
+pub fn run(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
+    let mut world = World::new(seed, options.tasks, options.log_lines);
+    let mut left = 0;
+    let result = world.live(&mut left);
+    world.check(result);
+    match world.violation.take() {
+        None => Ok(Report {
+            hash: world.log.hash(),
+            lines: world.log.count(),
+            servers: (world.swarm.servers, left),
+            peak_queue_bytes: world.peak_queue_bytes,
+        }),
+        Some(violation) => Err(Box::new(Broken {
+            violation,
+            lines: world.log.take_lines(),
+        })),
+    }
+}
+
+impl World {
+    fn live(&mut self, left: &mut u32) -> Checked {
+        let safety = self.swarm.safety_us;
+        self.at(0, Happening::User);
+        self.at(0, Happening::Chatter);
+        let first = self.rng.below(2 * self.swarm.fault_gap_us);
+        self.at(first, Happening::Fault);
+        if self.swarm.session_dies {
+            let when = self.rng.below(safety);
+            self.at(when, Happening::StrikeTop);
+        }
+        if self.swarm.ends_early {
+            let when = self.rng.below(safety);
+            self.run_until(when);
+            self.finish();
+        }
+        self.run_until(safety);
+        self.heal();
+        self.run_until(self.now + SETTLE_US);
+        *left = u32::try_from(self.servers().len()).unwrap_or(u32::MAX);
+        if self.violation.is_some() {
+            return Ok(());
+        }
+        if self.swarm.ends_early || self.top_is_struck {
+            self.check_commands_over()?;
+            return self.check_gone();
+        }
+        self.check_commands_over()?;
+        self.check_tree()?;
+        self.check_survivors_answer()?;
+        self.finish();
+        self.run_until(self.now + END_US);
+        self.check_gone()
+    }
+
+    fn check_commands_over(&self) -> Checked {
+        if self.is_over() {
+            return Ok(());
+        }
+        match self.ledger.incomplete().first() {
+            None => Ok(()),
+            Some(id) => violated("not complete", self.ledger.describe(*id)),
+        }
+    }
+
+    /// Everything ends, but for a root that lost its tree and was not told to.
+    fn check_gone(&mut self) -> Checked {
+        if !self.is_over() {
+            self.finish();
+            self.run_until(self.now + END_US);
+        }
+        let left: Vec<ServerId> = self.procs.keys().copied().collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        violated("does not end", format!("{left:?} still run"))
+    }
+
+    /// Whoever lives has one parent that knows it, and nobody else thinks to be that.
+    fn check_tree(&mut self) -> Checked {
+        let mut held = BTreeSet::new();
+        for (parent, proc) in &self.procs {
+            for (child, link) in proc.member.node().children() {
+                let Some(link) = link else {
+                    let text = format!("{parent} still looks for {child}");
+                    return violated("tree after healing", text);
+                };
+                let seen = self.peer_of(*parent, link).map(|(_, who)| who);
+                let below = self.procs.get(&child).and_then(|below| {
+                    let up = below.member.node().parent_link()?;
+                    Some(self.peer_of(child, up)?.1)
+                });
+                let right = seen == Some(Who::Server(child)) && below == Some(Who::Server(*parent));
+                if !right || !held.insert(child) {
+                    let text = format!("{parent} holds {child}, whose parent is {below:?}");
+                    return violated("one parent at a time", text);
+                }
+            }
+        }
+        for id in self.procs.keys().filter(|id| **id != ServerId::FRONT_END) {
+            if !held.contains(id) {
+                return violated("tree after healing", format!("nobody holds {id}"));
+            }
+        }
+        let living = self.living_tasks();
+        let dead = IdSet::all_below(self.swarm.tasks()).difference(&living);
+        let root = self
+            .procs
+            .get(&ServerId::FRONT_END)
+            .expect("the session is not over");
+        let reach = root.member.node().reach();
+        if reach != living {
+            let text = format!("the root reaches {reach}, {living} live");
+            return violated("reach after healing", text);
+        }
+        let told = (self.ledger.unreachable(), self.ledger.lost().clone());
+        if told != (dead.clone(), dead.clone()) {
+            let text = format!(
+                "{dead} are dead, told: lost {}, unreachable {}",
+                told.1, told.0
+            );
+            return violated("reach after healing", text);
+        }
+        Ok(())
+    }
+
+    fn check_survivors_answer(&mut self) -> Checked {
+        let all = IdSet::all_below(self.swarm.tasks());
+        let living = self.living_tasks();
+        let mut given: Vec<CommandId> = Vec::new();
+        for (nth, sync) in [
+            SyncPolicy::TimeOut { ms: 20_000 },
+            SyncPolicy::WaitForAll,
+            SyncPolicy::DontWait,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let spec = Spec {
+                number: 1_000_000 + u32::try_from(nth).unwrap_or(0),
+                classes: 2,
+                answer_bytes: 30,
+                delay_us: 500_000,
+                hang_one_in: 0,
+                fail_one_in: 0,
+                events: 2,
+                sum: nth == 1,
+                bulk: false,
+            };
+            given.extend(self.give(spec, all.clone(), sync, 0));
+        }
+        for task in &living {
+            self.chatter(Lane::Bulk, task, 100);
+        }
+        let gaps = self.ledger.gaps;
+        self.run_until(self.now + ANSWER_US);
+        if self.violation.is_some() {
+            return Ok(());
+        }
+        self.check_commands_over()?;
+        for id in given {
+            if self.ledger.answered(id) != living {
+                let text = format!("{living} live; {}", self.ledger.describe(id));
+                return violated("survivors answer", text);
+            }
+        }
+        for task in &living {
+            let (seen, said) = self.ledger.bulk_progress(task);
+            if seen != said {
+                let text = format!("task {task}: bulk event {seen} of {said} was the last to come");
+                return violated("survivors are heard", text);
+            }
+        }
+        let calm = self.swarm.fault_weights.iter().all(|weight| *weight == 0);
+        if calm && gaps > 0 {
+            return violated("events", format!("{gaps} were lost without any fault"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a seed chooses: the tree, the network, which faults and how often, what the user does.
+
+use std::time::Duration;
+
+use sdm_core::config::Config;
+use sdm_core::topology::Topology;
+
+use crate::faults::Fault;
+use crate::rng::Rng;
+
+/// The circumstances of one run. Times are microseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Swarm {
+    pub(crate) servers: u32,
+    /// Tasks per server: 1, or more as in node mode.
+    pub(crate) tasks_each: u32,
+    pub(crate) topology: Topology,
+    pub(crate) config: Config,
+    /// How long bytes are under way, at least and at most.
+    pub(crate) delay_us: (u64, u64),
+    /// One write in so many is cut into pieces that arrive apart; 0 for none.
+    pub(crate) cut_one_in: u64,
+    /// What a pipe holds before its writer must wait, in bytes.
+    pub(crate) pipe_bytes: usize,
+    pub(crate) fault_weights: [u32; Fault::COUNT],
+    /// The mean time between faults.
+    pub(crate) fault_gap_us: u64,
+    /// How long there are faults.
+    pub(crate) safety_us: u64,
+    /// The mean time between two things that the user does.
+    pub(crate) user_gap_us: u64,
+    /// The mean time between two spontaneous events.
+    pub(crate) event_gap_us: u64,
+    /// The longest bulk event, in bytes.
+    pub(crate) bulk_bytes: u64,
+    /// The longest answer, in bytes.
+    pub(crate) answer_bytes: u64,
+    /// True where the session itself dies: the master, the front-end or the link between them.
+    pub(crate) session_dies: bool,
+    /// True where the user ends the session while there are faults.
+    pub(crate) ends_early: bool,
+}
+
+impl Swarm {
+    pub(crate) fn draw(rng: &mut Rng, tasks: Option<u32>) -> Self {
+        let tasks_each = rng.pick(&[1, 1, 1, 3]).unwrap_or(1);
+        let servers = match tasks {
+            Some(tasks) => tasks.max(1).div_ceil(tasks_each),
+            None => u32::try_from(rng.skewed(1, 40)).unwrap_or(40),
+        };
+        let topology = match rng.below(6) {
+            0 => Topology::Flat,
+            1 => Topology::Kary(1 + u32::from(servers > 12)),
+            2 => Topology::Kary(3),
+            3 => Topology::ByHost,
+            _ => Topology::Binomial,
+        };
+        let delay_low = rng.skewed(10, 5_000);
+        let calm = rng.one_in(10);
+        Self {
+            servers,
+            tasks_each,
+            topology,
+            config: config(rng),
+            delay_us: (delay_low, delay_low * rng.between(1, 30)),
+            cut_one_in: rng.pick(&[0, 1, 3, 10]).unwrap_or(0),
+            pipe_bytes: usize::try_from(rng.skewed(1 << 10, 1 << 18)).unwrap_or(1 << 10),
+            fault_weights: if calm { [0; Fault::COUNT] } else { faults(rng) },
+            fault_gap_us: rng.skewed(100_000, 10_000_000),
+            safety_us: rng.skewed(2_000_000, 60_000_000),
+            user_gap_us: rng.skewed(20_000, 3_000_000),
+            event_gap_us: rng.skewed(5_000, 1_000_000),
+            bulk_bytes: rng.skewed(1, 30_000),
+            answer_bytes: if rng.one_in(8) {
+                400_000
+            } else {
+                rng.skewed(1, 4_000)
+            },
+            session_dies: !calm && rng.one_in(8),
+            ends_early: !calm && rng.one_in(10),
+        }
+    }
+
+    pub(crate) fn tasks(&self) -> u32 {
+        self.servers * self.tasks_each
+    }
+}
+
+fn config(rng: &mut Rng) -> Config {
+    let ms = |value: u64| Duration::from_millis(value);
+    let mut config = Config {
+        event_window: ms(rng.below(20)),
+        grace: ms(rng.between(50, 400)),
+        partial: true,
+        ..Config::default()
+    };
+    if rng.one_in(3) {
+        config.ping_after = ms(rng.between(500, 2_000));
+        config.pings_unanswered_max = 1 + u32::from(rng.one_in(2));
+    }
+    if rng.one_in(3) {
+        config.bulk_window_bytes = u32::try_from(rng.skewed(1 << 12, 1 << 18)).unwrap_or(1 << 18);
+    }
+    if rng.one_in(5) {
+        config.classes_max = 3;
+    }
+    config
+}
+
+/// Some kinds of faults, with weights: a run sees few kinds, so that rare meetings happen often.
+fn faults(rng: &mut Rng) -> [u32; Fault::COUNT] {
+    let mut weights = [0; Fault::COUNT];
+    let quick_only = rng.one_in(2);
+    for (weight, fault) in weights.iter_mut().zip(Fault::ALL) {
+        if rng.one_in(2) && (fault.is_quick() || !quick_only) {
+            *weight = u32::try_from(rng.between(1, 8)).unwrap_or(1);
+        }
+    }
+    weights
+}

@@ -1,0 +1,572 @@
+//! The whole tree in one process: members, their tasks, the network, one clock, one queue.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_core::link::LinkConfig;
+use sdm_core::member::{Member, Output};
+use sdm_core::message::{Lane, PlanEntry, Slice, SyncPolicy};
+use sdm_core::node::{LinkId, Node};
+use sdm_core::secure::SessionKey;
+use sdm_core::{CommandId, Epoch, ServerId, SessionId};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::exec::{Executor, Said};
+use crate::ledger::{Checked, Ledger, Violation, violated};
+use crate::log::{Log, Told};
+use crate::net::{Conn, ConnId, Who, address_of};
+use crate::rng::Rng;
+use crate::spec::rules;
+use crate::swarm::Swarm;
+
+/// One process: a member, and the tasks that it drives.
+pub(crate) struct Proc {
+    pub(crate) member: Member,
+    pub(crate) exec: Executor,
+    /// Its links, and which side of which connection each is.
+    pub(crate) links: BTreeMap<LinkId, (ConnId, usize)>,
+    /// It does nothing before then.
+    pub(crate) stopped_until: u64,
+    /// Connections that came while it was stopped.
+    pub(crate) waiting: Vec<ConnId>,
+    /// The timer in the queue: when, and which of all there ever were.
+    armed: Option<u64>,
+    timer_count: u64,
+    /// Since when it has had no parent.
+    orphan_since: Option<u64>,
+    parent: Option<LinkId>,
+    epoch: Epoch,
+    pub(crate) was_told_to_end: bool,
+}
+
+/// What is to happen at some time.
+pub(crate) enum Happening {
+    /// A timer of a process.
+    Timer(ServerId, u64),
+    /// Something may have arrived at the far end of a pipe.
+    Arrival(ConnId, usize),
+    /// A call reaches its host.
+    Call(ServerId, LinkId, ServerId),
+    /// The caller learns that its connection stands.
+    Connected(ConnId),
+    /// The caller learns that it does not, and whether it was refused.
+    NotConnected(ServerId, LinkId, bool),
+    /// A connection breaks.
+    Reset(ConnId),
+    /// A stopped process goes on.
+    Continue(ServerId),
+    /// A process stops once more, and so many times after that.
+    Stumble(ServerId, u32),
+    /// A process is killed.
+    Crash(ServerId),
+    /// The next fault.
+    Fault,
+    /// The user does something.
+    User,
+    /// A task says something unasked.
+    Chatter,
+    /// The user of the tree takes output again.
+    TakeOutput,
+    /// A stranger goes away.
+    StrangerLeaves(ConnId),
+    /// The session's top is struck.
+    StrikeTop,
+}
+
+/// How many steps may be taken without the clock moving.
+const STEPS_AT_ONCE_MAX: u32 = 50_000;
+/// How many lines a log may have: a run with more is a storm.
+const LINES_MAX: u64 = 1_500_000;
+
+/// The simulated world. Times are microseconds since its beginning.
+pub(crate) struct World {
+    pub(crate) now: u64,
+    base: Instant,
+    pub(crate) rng: Rng,
+    pub(crate) swarm: Swarm,
+    queue: BTreeMap<(u64, u64), Happening>,
+    sequence: u64,
+    steps_at_once: u32,
+    pub(crate) procs: BTreeMap<ServerId, Proc>,
+    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    pub(crate) next_conn: ConnId,
+    /// Servers whose host is gone: calls to them are not even refused.
+    pub(crate) dead_hosts: Vec<ServerId>,
+    /// Sets of servers that nobody outside can talk to, and until when.
+    pub(crate) islands: Vec<(u64, Vec<ServerId>)>,
+    /// Until when something goes on that delays an adoption, from when on.
+    pub(crate) hindered: Vec<(u64, u64)>,
+    /// First bytes of earlier callers, by whom they called.
+    pub(crate) recordings: VecDeque<(ServerId, Vec<u8>)>,
+    pub(crate) has_faults: bool,
+    pub(crate) link_config: Arc<LinkConfig>,
+    pub(crate) ledger: Ledger,
+    pub(crate) log: Log,
+    pub(crate) violation: Option<Violation>,
+    pub(crate) stdin_count: u32,
+    pub(crate) top_is_struck: bool,
+    pub(crate) height: u32,
+    pub(crate) peak_queue_bytes: usize,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, tasks: Option<u32>, log_lines: usize) -> Self {
+        let mut rng = Rng::new(seed);
+        let swarm = Swarm::draw(&mut rng, tasks);
+        let key = SessionKey::from_bytes([7; 32]);
+        let link_config = Arc::new(LinkConfig::new(key, SessionId(seed.to_le_bytes())));
+        let classes_max = swarm.config.classes_max;
+        let mut world = Self {
+            now: 0,
+            base: Instant::now() + Duration::from_secs(3600),
+            rng,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            steps_at_once: 0,
+            procs: BTreeMap::new(),
+            conns: BTreeMap::new(),
+            next_conn: 1,
+            dead_hosts: Vec::new(),
+            islands: Vec::new(),
+            hindered: Vec::new(),
+            recordings: VecDeque::new(),
+            has_faults: true,
+            link_config,
+            ledger: Ledger::new(classes_max, swarm.answer_bytes > 100_000),
+            log: Log::new(log_lines),
+            violation: None,
+            stdin_count: 0,
+            top_is_struck: false,
+            height: 0,
+            peak_queue_bytes: 0,
+            swarm,
+        };
+        world.log.note(0, format_args!("{:?}", world.swarm));
+        world.begin();
+        world
+    }
+
+    /// Starts every process and the session.
+    fn begin(&mut self) {
+        let entry = |server: ServerId, tasks: IdSet| PlanEntry {
+            server,
+            subtree_count: 0,
+            tasks,
+            host: format!("h{}", server.0 / 3 % 7),
+            addresses: vec![address_of(server)],
+        };
+        let each = self.swarm.tasks_each;
+        let servers: Vec<PlanEntry> = (0..self.swarm.servers)
+            .map(|id| {
+                let tasks = IdSet::from_range(id * each..=(id + 1) * each - 1);
+                entry(ServerId(id), tasks)
+            })
+            .collect();
+        let start_wait = self.swarm.config.start_wait;
+        for server in &servers {
+            let deadline = self.instant(self.now) + start_wait;
+            self.add_proc(Node::new(server.server, rules, deadline));
+        }
+        let deadline = self.instant(self.now) + start_wait;
+        self.add_proc(Node::new(ServerId::MASTER, rules, deadline));
+        self.add_proc(Node::root(self.instant(self.now), rules));
+        let plan = Slice::new(
+            self.swarm
+                .topology
+                .plan(entry(ServerId::MASTER, IdSet::new()), servers),
+        );
+        self.height = sdm_core::topology::height(&plan) + 1;
+        let (now, config) = (self.instant(self.now), self.swarm.config.clone());
+        let root = self.proc_mut(ServerId::FRONT_END).expect("just made");
+        root.member
+            .start(now, config, plan)
+            .expect("a plan is a tree");
+        let all = IdSet::all_below(self.swarm.tasks());
+        self.ledger
+            .open(CommandId::INIT, &all, SyncPolicy::DontWait, None, None);
+        self.drain(ServerId::FRONT_END);
+        self.connect_top();
+    }
+
+    fn add_proc(&mut self, node: Node) {
+        let id = node.id();
+        let proc = Proc {
+            member: Member::new(node, Arc::clone(&self.link_config)),
+            exec: Executor::default(),
+            links: BTreeMap::new(),
+            stopped_until: 0,
+            waiting: Vec::new(),
+            armed: None,
+            timer_count: 0,
+            orphan_since: Some(0),
+            parent: None,
+            epoch: Epoch(0),
+            was_told_to_end: false,
+        };
+        self.procs.insert(id, proc);
+        self.arm(id);
+    }
+
+    pub(crate) fn proc_mut(&mut self, id: ServerId) -> Option<&mut Proc> {
+        self.procs.get_mut(&id)
+    }
+
+    /// The members' clock.
+    pub(crate) fn instant(&self, at: u64) -> Instant {
+        self.base + Duration::from_micros(at)
+    }
+
+    fn micros(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.base);
+        u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn at(&mut self, when: u64, what: Happening) {
+        self.sequence += 1;
+        self.queue.insert((when.max(self.now), self.sequence), what);
+    }
+
+    /// Notes the first violation; the run ends with it.
+    pub(crate) fn check(&mut self, result: Checked) {
+        if let Err(violation) = result
+            && self.violation.is_none()
+        {
+            self.log.note(
+                self.now,
+                format_args!("violated: {} ({})", violation.check, violation.text),
+            );
+            self.violation = Some(violation);
+        }
+    }
+
+    /// Takes steps until `until`, or until a law is broken.
+    pub(crate) fn run_until(&mut self, until: u64) {
+        while self.violation.is_none() {
+            let Some((&(when, _), _)) = self.queue.first_key_value() else {
+                break;
+            };
+            if when > until {
+                break;
+            }
+            self.step();
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Takes the next step; false where nothing will ever happen.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(((when, _), what)) = self.queue.pop_first() else {
+            return false;
+        };
+        self.steps_at_once = if when > self.now {
+            0
+        } else {
+            self.steps_at_once + 1
+        };
+        self.now = when;
+        if self.steps_at_once > STEPS_AT_ONCE_MAX {
+            self.check(violated("spins", "the clock stands still"));
+            return false;
+        }
+        if self.log.count() > LINES_MAX {
+            self.check(violated(
+                "storm",
+                format!("{LINES_MAX} lines are in the log"),
+            ));
+            return false;
+        }
+        self.happen(what);
+        true
+    }
+
+    fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::Timer(id, count) => self.timer(id, count),
+            Happening::Arrival(conn, side) => self.arrival(conn, side),
+            Happening::Call(caller, link, called) => self.call(caller, link, called),
+            Happening::Connected(conn) => self.connected(conn),
+            Happening::NotConnected(caller, link, refused) => {
+                self.not_connected(caller, link, refused);
+            }
+            Happening::Reset(conn) => self.reset(conn),
+            Happening::Continue(id) => self.go_on(id),
+            Happening::Stumble(id, times) => self.stumble(id, times),
+            Happening::Crash(id) => self.crash(id, true),
+            Happening::Fault => self.next_fault(),
+            Happening::User => self.next_act(),
+            Happening::Chatter => self.next_chatter(),
+            Happening::TakeOutput => self.pause_delivery(false),
+            Happening::StrangerLeaves(conn) => self.hang_up(conn, 0),
+            Happening::StrikeTop => self.strike_top(),
+        }
+    }
+
+    fn timer(&mut self, id: ServerId, count: u64) {
+        let (now, instant) = (self.now, self.instant(self.now));
+        let Some(proc) = self.procs.get_mut(&id) else {
+            return;
+        };
+        if proc.timer_count != count || proc.stopped_until > now {
+            return;
+        }
+        proc.armed = None;
+        if proc.member.poll_timeout().is_some_and(|at| at <= instant) {
+            proc.member.handle_timeout(instant);
+        }
+        self.say(id);
+        self.drain(id);
+    }
+
+    /// What the tasks of a process have to say now.
+    fn say(&mut self, id: ServerId) {
+        let now = self.now;
+        while let Some(said) = self.procs.get_mut(&id).and_then(|proc| proc.exec.say(now)) {
+            self.pass_on(id, said);
+        }
+    }
+
+    /// Hands to a member what one of its tasks says.
+    pub(crate) fn pass_on(&mut self, id: ServerId, said: Said) {
+        let instant = self.instant(self.now);
+        let Some(proc) = self.procs.get_mut(&id) else {
+            return;
+        };
+        match said {
+            Said::Answer {
+                id: command,
+                task,
+                status,
+                payload,
+            } => {
+                self.ledger.has_answered(command, task);
+                let tasks = IdSet::single(task);
+                proc.member
+                    .handle_local(instant, command, &tasks, status, payload);
+            }
+            Said::Event {
+                lane,
+                task,
+                sequence,
+                payload,
+            } => {
+                self.ledger.has_said(lane, task, sequence);
+                let tasks = IdSet::single(task);
+                proc.member
+                    .handle_local_event(instant, lane, &tasks, payload);
+            }
+            Said::Down => proc.member.handle_local_down(instant),
+        }
+        self.drain(id);
+    }
+
+    /// Carries out what a member wants done; writes come last, one flush per link.
+    pub(crate) fn drain(&mut self, id: ServerId) {
+        let mut writes: Vec<LinkId> = Vec::new();
+        while let Some(proc) = self.procs.get_mut(&id) {
+            match proc.member.poll_output() {
+                Some(Output::Write(link)) => {
+                    if !writes.contains(&link) {
+                        writes.push(link);
+                    }
+                }
+                Some(output) => self.carry_out(id, output),
+                None => match writes.pop() {
+                    Some(link) => self.write(id, link),
+                    None => break,
+                },
+            }
+        }
+        self.inspect(id);
+        self.arm(id);
+    }
+
+    fn carry_out(&mut self, id: ServerId, output: Output) {
+        let now = self.now;
+        let Some(proc) = self.procs.get_mut(&id) else {
+            return;
+        };
+        match output {
+            Output::Write(_) => {}
+            Output::Dial { link, address } => self.dial(id, link, &address.to_string()),
+            Output::Close { link, last_bytes } => self.close(id, link, last_bytes),
+            Output::Refused { why } => self.log.note(now, format_args!("{id}: refused: {why}")),
+            Output::Configure(_) => self.log.note(now, format_args!("{id}: configured")),
+            Output::Execute {
+                id: command,
+                tasks,
+                payload,
+            } => {
+                self.log
+                    .note(now, format_args!("{id}: execute {command} on {tasks}"));
+                let result = self.ledger.executed(command, &tasks, &payload);
+                proc.exec.execute(now, command, &tasks, &payload);
+                self.check(result);
+            }
+            Output::CancelLocal(command) => {
+                self.log.note(now, format_args!("{id}: cancel {command}"));
+                for said in proc.exec.cancel(command) {
+                    self.pass_on(id, said);
+                }
+            }
+            Output::Deliver(delivery) => {
+                self.log.note(now, format_args!("{}", Told(&delivery)));
+                let result = self.ledger.deliver(now, &delivery);
+                self.check(result);
+            }
+            Output::PauseOutput(paused) => proc.exec.pause(now, paused),
+            Output::End(policy) => {
+                self.log.note(now, format_args!("{id}: ends, {policy:?}"));
+                proc.exec.shut_down(now);
+                self.check_end(id);
+            }
+            Output::Ended => self.leave(id),
+        }
+    }
+
+    /// Sets the timer of a process to what it waits for next.
+    pub(crate) fn arm(&mut self, id: ServerId) {
+        let Some(proc) = self.procs.get(&id) else {
+            return;
+        };
+        let member = proc.member.poll_timeout().map(|at| self.micros(at));
+        let next = [member, proc.exec.next()].into_iter().flatten().min();
+        let next = next.map(|at| at.max(self.now).max(proc.stopped_until));
+        let proc = self.procs.get_mut(&id).expect("it was there a moment ago");
+        if next != proc.armed {
+            proc.armed = next;
+            proc.timer_count += 1;
+            let count = proc.timer_count;
+            if let Some(at) = next {
+                self.at(at, Happening::Timer(id, count));
+            }
+        }
+    }
+
+    /// The laws that hold at every member after every step.
+    fn inspect(&mut self, id: ServerId) {
+        let now = self.now;
+        let Some(proc) = self.procs.get_mut(&id) else {
+            return;
+        };
+        let node = proc.member.node();
+        let mut result = Ok(());
+        if let Err(text) = node.audit() {
+            result = violated("books of a node", text);
+        }
+        if node.epoch() < proc.epoch {
+            let text = format!("{id}: epoch {:?} after {:?}", node.epoch(), proc.epoch);
+            result = violated("epochs", text);
+        }
+        let parent = node.parent_link();
+        if let Some(link) = parent
+            && proc.parent.is_some_and(|before| before != link)
+            && node.epoch() == proc.epoch
+        {
+            let text = format!("{id}: a new parent in the old epoch {:?}", proc.epoch);
+            result = violated("epochs", text);
+        }
+        if parent != proc.parent {
+            self.log.note(
+                now,
+                format_args!("{id}: parent {parent:?}, {:?}", node.epoch()),
+            );
+        }
+        match parent {
+            Some(_) => proc.orphan_since = None,
+            None if proc.parent.is_some() => proc.orphan_since = Some(now),
+            None => {}
+        }
+        (proc.parent, proc.epoch) = (parent, node.epoch());
+        if id == ServerId::FRONT_END && result.is_ok() && !proc.was_told_to_end {
+            result = self.ledger.check_open(|command| node.waited_for(command));
+        }
+        let queued = proc.member.queued_bytes();
+        self.peak_queue_bytes = self.peak_queue_bytes.max(queued);
+        self.check(result);
+    }
+
+    /// A member that ends without having been told has waited for a parent in vain, and nothing
+    /// but faults that take their time can be the reason.
+    fn check_end(&mut self, id: ServerId) {
+        let Some(proc) = self.procs.get(&id) else {
+            return;
+        };
+        let told = proc.was_told_to_end || self.is_over();
+        if told || id == ServerId::FRONT_END {
+            return;
+        }
+        let Some(since) = proc.orphan_since else {
+            let parent = proc.parent.and_then(|link| self.peer_of(id, link));
+            let parent = match parent {
+                Some((_, Who::Server(parent))) => self.procs.get(&parent),
+                _ => None,
+            };
+            // Whoever ends tells those below.
+            if parent.is_some_and(|parent| !parent.member.node().is_ending()) {
+                let text = format!("{id} ends although it has a parent");
+                self.check(violated("abandoned", text));
+            }
+            return;
+        };
+        let from = since.saturating_sub(30_000_000);
+        let hindered = self
+            .hindered
+            .iter()
+            .any(|(begin, end)| *begin <= self.now && *end >= from);
+        if !hindered && !self.top_is_struck {
+            let text = format!("{id} ends: nobody took it over since {since} us");
+            self.check(violated("abandoned", text));
+        }
+    }
+
+    /// True once the user has ended the session.
+    pub(crate) fn is_over(&self) -> bool {
+        let root = self.procs.get(&ServerId::FRONT_END);
+        root.is_none_or(|root| root.was_told_to_end)
+    }
+
+    /// Something goes on that can delay an adoption, from now until `until`.
+    pub(crate) fn hinder(&mut self, until: u64) {
+        self.hindered.push((self.now, until));
+    }
+
+    /// Servers that run.
+    pub(crate) fn servers(&self) -> Vec<ServerId> {
+        let ids = self.procs.keys().copied();
+        ids.filter(|id| *id <= ServerId::SERVER_MAX).collect()
+    }
+
+    /// The tasks of a server.
+    pub(crate) fn tasks_of(&self, server: ServerId) -> IdSet {
+        let each = self.swarm.tasks_each;
+        IdSet::from_range(server.0 * each..=(server.0 + 1) * each - 1)
+    }
+
+    /// The tasks whose servers run.
+    pub(crate) fn living_tasks(&self) -> IdSet {
+        let sets: Vec<IdSet> = self
+            .servers()
+            .into_iter()
+            .map(|id| self.tasks_of(id))
+            .collect();
+        IdSet::union_all(&sets)
+    }
+
+    /// Has a task say something, if its server runs.
+    pub(crate) fn chatter(&mut self, lane: Lane, task: TaskId, bytes: usize) {
+        let (id, now) = (ServerId(task.0 / self.swarm.tasks_each), self.now);
+        if let Some(proc) = self.procs.get_mut(&id)
+            && !proc.exec.is_down()
+        {
+            proc.exec.begin_event(now, lane, task, bytes);
+            self.arm(id);
+        }
+    }
+
+    /// Which connection the other end of a link is at, and who is there.
+    pub(crate) fn peer_of(&self, id: ServerId, link: LinkId) -> Option<(ConnId, Who)> {
+        let (conn, side) = *self.procs.get(&id)?.links.get(&link)?;
+        Some((conn, self.conns.get(&conn)?.ends[1 - side].who))
+    }
+}
