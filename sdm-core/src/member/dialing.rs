@@ -1,0 +1,130 @@
+//! Members that are being reached.
+
+use std::time::Instant;
+
+use super::{Member, Output, Peer};
+use crate::dialer::{DialFailure, DialStep, Target};
+use crate::ids::ServerId;
+use crate::link::Link;
+use crate::node::{ConnectRequest, LinkId};
+use crate::secure::Role;
+
+impl Member {
+    /// A connection that [`Output::Dial`] asked for stands.
+    pub fn handle_connected(&mut self, now: Instant, link: LinkId) {
+        let Some(dialing) = self
+            .dialing
+            .iter_mut()
+            .find(|dialing| dialing.link == Some(link))
+        else {
+            if !self.peers.contains_key(&link) {
+                self.close(link);
+            }
+            return;
+        };
+        dialing.dialer.handle_connected();
+        let (server, epoch) = (dialing.request.server, dialing.request.epoch);
+        let hello = self.hello(Role::Parent, Some(server), epoch);
+        let peer = Peer {
+            link: Link::initiate(now, &self.config, hello),
+            dialed: Some(server),
+            known: false,
+            owed: 0,
+        };
+        self.peers.insert(link, peer);
+        self.after_link(now, link);
+        self.drain_node(now);
+    }
+
+    /// A connection that [`Output::Dial`] asked for did not come to stand.
+    pub fn handle_connect_failed(&mut self, now: Instant, link: LinkId, error: &std::io::Error) {
+        let found = self
+            .dialing
+            .iter()
+            .position(|dialing| dialing.link == Some(link));
+        let Some(at) = found else { return };
+        let dialing = &mut self.dialing[at];
+        dialing.link = None;
+        let server = dialing.request.server;
+        let refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
+        if refused && dialing.request.refusal_is_final {
+            let request = self.dialing.remove(at).request;
+            let why = format!("{server} on {} is gone: {error}", request.host);
+            self.node.handle_unreachable(now, server, &why);
+        } else {
+            dialing
+                .dialer
+                .handle_failure(now, DialFailure::Refused(error.to_string()));
+            self.dial(now, server);
+        }
+        self.drain_node(now);
+    }
+
+    pub(super) fn dial(&mut self, now: Instant, server: ServerId) {
+        let found = self
+            .dialing
+            .iter()
+            .position(|dialing| dialing.request.server == server);
+        let Some(at) = found else { return };
+        self.dialing[at].wake = None;
+        loop {
+            match self.dialing[at].dialer.poll(now) {
+                DialStep::Connect(address) => {
+                    let link = LinkId(self.next_link);
+                    self.next_link += 1;
+                    let old = self.dialing[at].link.replace(link);
+                    self.drop_attempt(old);
+                    self.outputs.push_back(Output::Dial { link, address });
+                }
+                DialStep::WaitUntil(wake) => {
+                    self.dialing[at].wake = Some(wake);
+                    return;
+                }
+                DialStep::GiveUp(why) => {
+                    let dialing = self.dialing.remove(at);
+                    self.drop_attempt(dialing.link);
+                    if dialing.request.refusal_is_final && dialing.dialer.is_unanswered() {
+                        self.node.handle_unanswered(now, server);
+                    } else {
+                        self.node.handle_unreachable(now, server, &why);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(super) fn stop_dialing(&mut self, server: ServerId) {
+        let found = self
+            .dialing
+            .iter()
+            .position(|dialing| dialing.request.server == server);
+        if let Some(at) = found {
+            let dialing = self.dialing.remove(at);
+            self.drop_attempt(dialing.link);
+        }
+    }
+
+    /// Closes a connection that was being made for nothing.
+    pub(super) fn drop_attempt(&mut self, link: Option<LinkId>) {
+        if let Some(link) = link {
+            self.close(link);
+        }
+    }
+}
+
+/// Whom to reach, in the dialer's words; addresses that are none are passed by.
+pub(super) fn target(now: Instant, request: &ConnectRequest) -> Target {
+    let addresses = request
+        .addresses
+        .iter()
+        .filter_map(|address| address.parse().ok())
+        .collect();
+    Target {
+        server: request.server,
+        host: request.host.clone(),
+        addresses,
+        announced: true,
+        deadline: now + request.wait,
+    }
+}

@@ -1,0 +1,249 @@
+//! Links that come, speak, fail and go.
+
+use std::time::Instant;
+
+use super::{LAST_BYTES_MAX, Member, Output, Peer};
+use crate::dialer::DialFailure;
+use crate::ids::{Epoch, ServerId};
+use crate::limits;
+use crate::link::{Link, LinkError, LinkEvent};
+use crate::message::Message;
+use crate::node::{LinkId, ProtocolError};
+use crate::secure::{Hello, Role};
+
+impl Member {
+    /// A connection has come in; absent where too many strangers are waiting already: close it.
+    pub fn accept(&mut self, now: Instant) -> Option<LinkId> {
+        let strangers = self
+            .peers
+            .values()
+            .filter(|peer| !peer.known && peer.dialed.is_none());
+        if strangers.count() >= limits::STRANGERS_MAX {
+            return None;
+        }
+        let hello = self.hello(Role::Child, None, self.node.epoch());
+        let hello = if self.node.id() == ServerId::FRONT_END {
+            Hello {
+                role: Role::Parent,
+                ..hello
+            }
+        } else {
+            hello
+        };
+        let link = Link::respond(now, &self.config, hello);
+        let id = self.add_peer(link, None);
+        self.after_link(now, id);
+        self.drain_node(now);
+        Some(id)
+    }
+
+    /// Opens the link to the front-end; the owner has just connected to it.
+    pub fn connect_front_end(&mut self, now: Instant) -> LinkId {
+        let hello = self.hello(Role::Child, Some(ServerId::FRONT_END), Epoch(1));
+        let link = Link::initiate(now, &self.config, hello);
+        let id = self.add_peer(link, Some(ServerId::FRONT_END));
+        self.after_link(now, id);
+        id
+    }
+
+    pub(super) fn hello(&self, role: Role, expect: Option<ServerId>, epoch: Epoch) -> Hello {
+        Hello {
+            role,
+            id: self.node.id(),
+            expect,
+            epoch,
+            incarnation: 0,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            features: 0,
+        }
+    }
+
+    pub(super) fn add_peer(&mut self, link: Link, dialed: Option<ServerId>) -> LinkId {
+        let id = LinkId(self.next_link);
+        self.next_link += 1;
+        let peer = Peer {
+            link,
+            dialed,
+            known: false,
+            owed: 0,
+        };
+        self.peers.insert(id, peer);
+        id
+    }
+
+    /// Bytes have come over a link.
+    pub fn handle_bytes(&mut self, now: Instant, id: LinkId, bytes: &[u8]) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        let result = peer.link.handle_bytes(now, bytes);
+        self.link_events(now, id);
+        if let Err(error) = result {
+            self.drop_link(now, id, &error);
+        }
+        self.after_link(now, id);
+        self.drain_node(now);
+    }
+
+    /// The connection of a link is gone; `why` says how.
+    pub fn handle_closed(&mut self, now: Instant, id: LinkId, why: &str) {
+        self.forget_link(now, id, why, DialFailure::Closed);
+        self.drain_node(now);
+    }
+
+    /// Takes the bytes that are to be written to a link now. Call it only when what it gave
+    /// before has been written: what is not taken can still be overtaken by control messages.
+    pub fn poll_transmit(&mut self, now: Instant, id: LinkId, out: &mut Vec<u8>) -> bool {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return false;
+        };
+        let some = peer.link.poll_transmit(out);
+        if some {
+            self.grant(now);
+            self.drain_node(now);
+        }
+        some
+    }
+
+    pub(super) fn link_events(&mut self, now: Instant, id: LinkId) {
+        while let Some(event) = self
+            .peers
+            .get_mut(&id)
+            .and_then(|peer| peer.link.poll_event())
+        {
+            match event {
+                LinkEvent::Up(hello) => self.link_up(now, id, &hello),
+                LinkEvent::Message {
+                    message,
+                    bulk_bytes,
+                } => {
+                    if let Some(peer) = self.peers.get_mut(&id) {
+                        peer.owed = peer.owed.saturating_add(bulk_bytes);
+                    }
+                    if let Err(ProtocolError(why)) = self.node.handle_message(now, id, message) {
+                        self.refuse(now, id, &why);
+                    }
+                }
+                LinkEvent::Silent => self.node.handle_link_silent(now, id),
+                LinkEvent::Alive => self.node.handle_link_alive(now, id),
+            }
+            self.drain_node(now);
+        }
+        self.grant(now);
+    }
+
+    pub(super) fn link_up(&mut self, now: Instant, id: LinkId, hello: &Hello) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        peer.known = true;
+        match (peer.dialed, hello.role) {
+            (Some(ServerId::FRONT_END), Role::Parent) => {
+                self.node.handle_front_end_up(id, hello.epoch);
+            }
+            (Some(server), Role::Child) => {
+                self.dialing.retain(|dialing| dialing.link != Some(id));
+                self.node.handle_child_up(now, id, server, hello.epoch);
+            }
+            (None, Role::Parent) => self.node.handle_parent_up(id, hello.epoch),
+            (None, Role::Child) if self.node.id() == ServerId::FRONT_END => {
+                self.node.handle_child_up(now, id, hello.id, hello.epoch);
+            }
+            _ => {
+                let why = format!("{} came in a role that fits nobody here", hello.id);
+                self.refuse(now, id, &why);
+            }
+        }
+    }
+
+    pub(super) fn drop_link(&mut self, now: Instant, id: LinkId, error: &LinkError) {
+        let Some(peer) = self.peers.get(&id) else {
+            return;
+        };
+        if !peer.known && peer.dialed.is_none() {
+            let why = error.to_string();
+            self.outputs.push_back(Output::Refused { why });
+        }
+        self.push_close(id);
+        let failure = DialFailure::Link(error.clone());
+        self.forget_link(now, id, &error.to_string(), failure);
+    }
+
+    /// Ends a link whose other end is at fault.
+    pub(super) fn refuse(&mut self, now: Instant, id: LinkId, why: &str) {
+        self.outputs.push_back(Output::Refused {
+            why: why.to_owned(),
+        });
+        self.push_close(id);
+        self.forget_link(now, id, why, DialFailure::Closed);
+    }
+
+    /// Closes a link that the node has forgotten.
+    pub(super) fn close(&mut self, id: LinkId) {
+        self.push_close(id);
+        self.peers.remove(&id);
+    }
+
+    /// Has a connection closed after what its link still has to say.
+    pub(super) fn push_close(&mut self, link: LinkId) {
+        let mut last_bytes = Vec::new();
+        if let Some(peer) = self.peers.get_mut(&link) {
+            while last_bytes.len() < LAST_BYTES_MAX && peer.link.poll_transmit(&mut last_bytes) {}
+        }
+        self.outputs.push_back(Output::Close { link, last_bytes });
+    }
+
+    pub(super) fn forget_link(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        why: &str,
+        failure: DialFailure,
+    ) {
+        let Some(peer) = self.peers.remove(&id) else {
+            return;
+        };
+        let found = self
+            .dialing
+            .iter()
+            .position(|dialing| dialing.link == Some(id));
+        if let Some(at) = found {
+            // It stood, but the handshake failed: maybe somebody else lives there.
+            self.dialing[at].link = None;
+            self.dialing[at].dialer.handle_failure(now, failure);
+            let server = self.dialing[at].request.server;
+            self.dial(now, server);
+        }
+        if peer.known {
+            self.node.handle_link_down(now, id, why);
+        } else if peer.dialed == Some(ServerId::FRONT_END) {
+            self.outputs.push_back(Output::Refused {
+                why: format!("front-end: {why}"),
+            });
+            self.outputs.push_back(Output::Ended);
+        }
+    }
+
+    pub(super) fn after_link(&mut self, now: Instant, id: LinkId) {
+        self.link_events(now, id);
+        if self.peers.contains_key(&id) {
+            self.outputs.push_back(Output::Write(id));
+        }
+    }
+
+    pub(super) fn send(&mut self, now: Instant, id: LinkId, message: &Message) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        match peer.link.send(message) {
+            Ok(()) => self.outputs.push_back(Output::Write(id)),
+            // The message is not one that can go; the link is as it was.
+            Err(error @ LinkError::Encode(_)) => {
+                self.outputs.push_back(Output::Refused {
+                    why: error.to_string(),
+                });
+            }
+            Err(error) => self.drop_link(now, id, &error),
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! A node with its links: bytes in, bytes out, still without I/O.
+//!
+//! The owner moves bytes and knows the clock. It calls one `handle_*`, then drains
+//! [`Member::poll_output`] to `None`, then waits until bytes come, a socket has room, or
+//! [`Member::poll_timeout`] has passed. The same code runs over sockets and in the simulator.
+
+mod dialing;
+mod flow;
+mod links;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use crate::config::Config;
+use crate::dialer::Dialer;
+use crate::ids::{CommandId, ServerId};
+use crate::limits;
+use crate::link::{Link, LinkConfig};
+use crate::message::{EndPolicy, Lane, Slice, Status};
+use crate::node::{Action, ConnectRequest, Delivery, LinkId, Node, ProtocolError, Submission};
+use crate::transport::ConnectionString;
+
+/// What the owner is to do.
+#[derive(Debug)]
+pub enum Output {
+    /// Open a connection; answered by [`Member::handle_connected`] or
+    /// [`Member::handle_connect_failed`].
+    Dial {
+        /// The link that the connection will carry.
+        link: LinkId,
+        /// Where to.
+        address: ConnectionString,
+    },
+    /// There are bytes for this link: take them by [`Member::poll_transmit`].
+    Write(LinkId),
+    /// Close the connection of this link, or stop making it.
+    Close {
+        /// Which.
+        link: LinkId,
+        /// What is to be sent before.
+        last_bytes: Vec<u8>,
+    },
+    /// Say in the log why a connection was not wanted; the session goes on.
+    Refused {
+        /// Who, what and why.
+        why: String,
+    },
+    /// The session's configuration has come.
+    Configure(Config),
+    /// Execute a command; answered by [`Member::handle_local`] once per task.
+    Execute {
+        /// Which.
+        id: CommandId,
+        /// For which of the own tasks.
+        tasks: IdSet,
+        /// What.
+        payload: Bytes,
+    },
+    /// Give up a command on the own tasks.
+    CancelLocal(CommandId),
+    /// Something for the user of the tree; at the root only.
+    Deliver(Delivery),
+    /// Read no program output while true: the tree has no room for it.
+    PauseOutput(bool),
+    /// Shut the own tasks down; answered by [`Member::handle_local_down`].
+    End(EndPolicy),
+    /// Everything below is gone: send what is left and leave.
+    Ended,
+}
+
+/// What a link may still send when it is closed.
+const LAST_BYTES_MAX: usize = 1 << 20;
+
+/// One link and what the member thinks of it.
+struct Peer {
+    link: Link,
+    /// Whom this member is reaching over it; absent for a connection that came in.
+    dialed: Option<ServerId>,
+    /// True once the node was told of it.
+    known: bool,
+    /// Bulk bytes received and not yet granted anew.
+    owed: u32,
+}
+
+/// Reaching one child.
+struct Dialing {
+    request: ConnectRequest,
+    dialer: Dialer,
+    /// The attempt under way.
+    link: Option<LinkId>,
+    wake: Option<Instant>,
+}
+
+/// A node with its links.
+pub struct Member {
+    node: Node,
+    config: Arc<LinkConfig>,
+    peers: BTreeMap<LinkId, Peer>,
+    dialing: Vec<Dialing>,
+    next_link: u64,
+    bulk_window: usize,
+    /// The owner's user takes no more (at the root).
+    delivery_paused: bool,
+    output_paused: bool,
+    outputs: VecDeque<Output>,
+}
+
+impl Member {
+    /// A member of the session that `config` has the key of.
+    #[must_use]
+    pub fn new(node: Node, config: Arc<LinkConfig>) -> Self {
+        Self {
+            node,
+            config,
+            peers: BTreeMap::new(),
+            dialing: Vec::new(),
+            next_link: 1,
+            bulk_window: limits::BULK_WINDOW_BYTES as usize,
+            delivery_paused: false,
+            output_paused: false,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The node inside.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Bytes of bulk data that wait here, for other members or for this one's user.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        let links = self.peers.values().map(|peer| peer.link.bulk_backlog());
+        links.sum::<usize>() + self.node.bulk_bytes()
+    }
+
+    /// What is to be done next.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Member::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let links = self
+            .peers
+            .values()
+            .filter_map(|peer| peer.link.poll_timeout());
+        let dialing = self.dialing.iter().filter_map(|dialing| dialing.wake);
+        links.chain(dialing).chain(self.node.poll_timeout()).min()
+    }
+
+    /// The time of [`Member::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let links: Vec<LinkId> = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| due(peer.link.poll_timeout()))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in links {
+            let Some(peer) = self.peers.get_mut(&id) else {
+                continue;
+            };
+            match peer.link.handle_timeout(now) {
+                Ok(()) => self.after_link(now, id),
+                Err(error) => self.drop_link(now, id, &error),
+            }
+        }
+        let wanted: Vec<ServerId> = self
+            .dialing
+            .iter()
+            .filter(|dialing| due(dialing.wake))
+            .map(|dialing| dialing.request.server)
+            .collect();
+        wanted.into_iter().for_each(|server| self.dial(now, server));
+        if due(self.node.poll_timeout()) {
+            self.node.handle_timeout(now);
+        }
+        self.drain_node(now);
+    }
+
+    fn drain_node(&mut self, now: Instant) {
+        while let Some(action) = self.node.poll_action() {
+            match action {
+                Action::Send { link, message } => self.send(now, link, &message),
+                Action::Connect(request) => {
+                    let server = request.server;
+                    let dialer = Dialer::new(now, dialing::target(now, &request));
+                    self.stop_dialing(server);
+                    self.dialing.push(Dialing {
+                        request,
+                        dialer,
+                        link: None,
+                        wake: None,
+                    });
+                    self.dial(now, server);
+                }
+                Action::StopConnecting(server) => self.stop_dialing(server),
+                Action::Close(link) => self.close(link),
+                Action::Configure(config) => {
+                    self.apply(&config);
+                    self.outputs.push_back(Output::Configure(config));
+                }
+                Action::Execute { id, tasks, payload } => {
+                    self.outputs
+                        .push_back(Output::Execute { id, tasks, payload });
+                }
+                Action::CancelLocal(id) => self.outputs.push_back(Output::CancelLocal(id)),
+                Action::Deliver(delivery) => self.outputs.push_back(Output::Deliver(delivery)),
+                Action::End(policy) => self.outputs.push_back(Output::End(policy)),
+                Action::Ended => self.outputs.push_back(Output::Ended),
+            }
+        }
+        self.pause_output();
+    }
+
+    /// Takes over what the session's configuration says of links.
+    fn apply(&mut self, config: &Config) {
+        self.bulk_window = config.bulk_window_bytes as usize;
+        Arc::make_mut(&mut self.config).apply(config);
+        self.peers
+            .values_mut()
+            .for_each(|peer| peer.link.apply(config));
+    }
+
+    /// An answer of own tasks; see [`Node::handle_local`].
+    pub fn handle_local(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        status: Status,
+        payload: Bytes,
+    ) {
+        self.node.handle_local(now, id, tasks, status, payload);
+        self.drain_node(now);
+    }
+
+    /// Something that own tasks say unasked.
+    pub fn handle_local_event(&mut self, now: Instant, lane: Lane, tasks: &IdSet, payload: Bytes) {
+        self.node.handle_local_event(now, lane, tasks, payload);
+        self.drain_node(now);
+    }
+
+    /// The own tasks are shut down.
+    pub fn handle_local_down(&mut self, now: Instant) {
+        self.node.handle_local_down();
+        self.drain_node(now);
+    }
+
+    /// At the root: begins the session; see [`Node::start`].
+    ///
+    /// # Errors
+    /// A plan that is no tree.
+    pub fn start(
+        &mut self,
+        now: Instant,
+        config: Config,
+        plan: Slice,
+    ) -> Result<(), ProtocolError> {
+        self.apply(&config);
+        self.node.start(now, config, plan)?;
+        self.drain_node(now);
+        Ok(())
+    }
+
+    /// At the root: sends a command; see [`Node::submit`].
+    pub fn submit(&mut self, now: Instant, submission: Submission) -> CommandId {
+        let id = self.node.submit(now, submission);
+        self.drain_node(now);
+        id
+    }
+
+    /// At the root: gives up a command.
+    pub fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.node.cancel(now, id);
+        self.drain_node(now);
+    }
+
+    /// At the root: ends the session.
+    pub fn finish(&mut self, now: Instant, policy: EndPolicy) {
+        self.node.finish(now, policy);
+        self.drain_node(now);
+    }
+
+    /// This member alone goes; see [`Node::leave`].
+    pub fn leave(&mut self, now: Instant, policy: EndPolicy) {
+        self.node.leave(now, policy);
+        self.drain_node(now);
+    }
+}
