@@ -9,3 +9,8 @@ pub mod run;
 pub mod screen;
 pub mod sdm;
 pub mod terminal;
+
+/// The code of `docs/api.md`, run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/api.md")]
+struct ApiTable;
