@@ -23,6 +23,7 @@ use crate::child::{
 use crate::driver::{Driver, DriverConfig};
 use crate::host::LocalHost;
 use crate::task::{Streams, Task};
+use nix::sys::signal::Signal;
 
 /// How the tasks of one server are driven.
 #[derive(Clone, Debug)]
@@ -277,7 +278,11 @@ impl GdbBackend {
         let current = &self.current;
         self.slots.retain(|slot, task| {
             let stands = current.values().any(|known| known == slot);
-            stands || !task.is_down() || !task.is_silent() || !task.closing.is_empty()
+            stands
+                || !task.is_down()
+                || task.is_left_running()
+                || !task.is_silent()
+                || !task.closing.is_empty()
         });
     }
 }
@@ -355,6 +360,22 @@ impl Backend for GdbBackend {
             task.shut_down(now, policy == EndPolicy::KillStarted);
         }
         self.settle(now);
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.slots.values().any(Task::is_left_running)
+    }
+
+    fn signal_left(&mut self, signal: i32) {
+        if let Ok(signal) = Signal::try_from(signal) {
+            for task in self.slots.values() {
+                task.signal_left(signal);
+            }
+        }
+    }
+
+    fn left_code(&self) -> Option<i32> {
+        self.slots.values().filter_map(Task::left_end).max()
     }
 
     fn is_down(&self) -> bool {

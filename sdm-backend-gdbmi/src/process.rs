@@ -29,10 +29,20 @@ impl Identity {
         identity(self.pid).is_some_and(|now| now == *self)
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
     /// Kills it, unless it is gone.
     pub(crate) fn kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Sends it a signal, unless it is gone.
+    pub(crate) fn signal(&self, signal: Signal) {
         if self.is_alive() {
-            let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+            let _ = kill(Pid::from_raw(self.pid), signal);
         }
     }
 }

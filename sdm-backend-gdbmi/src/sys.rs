@@ -1,9 +1,11 @@
-//! The only unsafe code of this crate: what a child does between fork and exec.
+//! The only unsafe code of this crate: what a child does between fork and exec, and system calls
+//! that `nix` does not have.
 //!
-//! Everything here is async-signal-safe: system calls on values made before the fork.
+//! What a child does is async-signal-safe: system calls on values made before the fork.
 #![allow(unsafe_code)]
 
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -51,4 +53,26 @@ fn become_gdb(parent: u32) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A descriptor that becomes readable when the process ends.
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    let flags: libc::c_long = 0;
+    // SAFETY: takes a pid and flags and returns a descriptor (close-on-exec) or -1.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(pid), flags) };
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned it, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Makes this process the parent of descendants that lose theirs, from now on.
+pub(crate) fn adopt_orphans() {
+    let on: libc::c_ulong = 1;
+    // SAFETY: sets a flag of this process and touches no memory.
+    unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on);
+    }
 }

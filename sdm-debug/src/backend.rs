@@ -57,8 +57,26 @@ pub trait Backend {
     /// Begins the end: every task is killed or detached as `policy` says, every gdb ended.
     fn shut_down(&mut self, now: Instant, policy: EndPolicy);
 
-    /// True once nothing of ours is left behind the backend.
+    /// True once nothing of ours is left behind the backend, but for programs that
+    /// [`Backend::is_leaving`] speaks of.
     fn is_down(&self) -> bool;
+
+    /// True while programs that were started here and detached have not ended: they run on and
+    /// their streams end here, so the owner stays and calls as before, also after the end.
+    fn is_leaving(&self) -> bool {
+        false
+    }
+
+    /// Hands a signal on to the programs that [`Backend::is_leaving`] speaks of.
+    fn signal_left(&mut self, signal: i32) {
+        let _ = signal;
+    }
+
+    /// What a shell would say of how these programs ended, once they have; the highest where there
+    /// are several.
+    fn left_code(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// An answer or an event of a backend.

@@ -56,6 +56,8 @@ enum Timer {
     GdbDies(u32),
     /// The task ends with the backend.
     ShutDown,
+    /// The program of this life, which was detached, ends.
+    LeftEnds(u32),
 }
 
 impl FakeBackend {
@@ -226,6 +228,10 @@ impl FakeBackend {
                 self.ended(id, TaskState::GdbDead);
             }
             Timer::ShutDown => self.leave(id),
+            Timer::LeftEnds(life) if task.state == TaskState::Detached && life == task.life => {
+                task.become_state(TaskState::Exited(0));
+                self.event(id, Event::Exited { code: 0 });
+            }
             _ => {}
         }
         self.advance(now, id);
@@ -251,8 +257,14 @@ impl FakeBackend {
                     _ => TaskState::Detached,
                 };
                 let result = self.task(id).state.need_live().map(|()| Reply::Done);
+                let leaves = state == TaskState::Detached;
                 if result.is_ok() {
                     self.ended(id, state);
+                }
+                let task = self.task(id);
+                if leaves && result.is_ok() && !task.attached {
+                    let life = task.life;
+                    self.arm(now, id, Timer::LeftEnds(life));
                 }
                 self.answer(command_id, id, result);
             }

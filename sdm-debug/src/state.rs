@@ -60,6 +60,8 @@ impl TaskState {
                 S::Starting | S::Stopped | S::Running,
                 S::Exited(_) | S::Signalled(_) | S::Detached | S::Absent,
             ) => true,
+            // It was started here, left running, and has ended since.
+            (S::Detached, S::Exited(_) | S::Signalled(_)) => true,
             // `run` again.
             (S::Exited(_) | S::Signalled(_) | S::Detached | S::GdbDead, S::Starting) => true,
             _ => false,
@@ -123,7 +125,7 @@ mod tests {
     fn the_table_of_moves() {
         // A row per state in the order above: 1 where it may become the column's state.
         let table = [
-            "01000001", "10111111", "10111111", "10111111", "01000001", "01000001", "01000001",
+            "01000001", "10111111", "10111111", "10111111", "01000001", "01000001", "01001101",
             "01000001",
         ];
         for (from, row) in all().iter().zip(table) {

@@ -1,10 +1,12 @@
 //! A server of the tree: it owns tasks, drives their gdb, and passes on what is for those below.
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::Parser;
 use sdm_server::run::Arguments;
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let lookup = sdm_server::run::snapshot();
     let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
     let handed_over = sdm_core::handover::take();
@@ -13,5 +15,6 @@ fn main() -> Result<()> {
         let log = tracing_subscriber::fmt().with_env_filter(filter);
         log.with_writer(std::io::stderr).with_ansi(false).init();
     }
-    sdm_server::run::serve(&Arguments::parse(), lookup, handed_over)
+    let code = sdm_server::run::serve(&Arguments::parse(), lookup, handed_over)?;
+    Ok(ExitCode::from(code))
 }

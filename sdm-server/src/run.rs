@@ -62,7 +62,8 @@ pub fn snapshot() -> HashMap<OsString, OsString> {
     pairs.map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// Runs the server until the session ends.
+/// Runs the server until the session has ended, and the programs that were left running too. Gives
+/// the exit code: theirs, so that the launcher sees what it would see without a debugger.
 ///
 /// # Errors
 /// No identity, no key, no port: said with who and what.
@@ -70,9 +71,9 @@ pub fn serve(
     arguments: &Arguments,
     ours: HashMap<OsString, OsString>,
     handed_over: Result<LinkConfig, HandoverError>,
-) -> Result<()> {
+) -> Result<u8> {
     if arguments.exit {
-        return Ok(());
+        return Ok(0);
     }
     let config = handed_over.context("sdm-server")?;
     let lookup = |name: &str| {
@@ -110,6 +111,8 @@ pub fn serve(
         signals,
         inherited,
         stopped: None,
+        parent: nix::unistd::getppid(),
+        alone: false,
     }
     .run()
 }
@@ -179,11 +182,19 @@ struct Server {
     inherited: SignalState,
     /// Why there is no backend although one was asked for.
     stopped: Option<Failure>,
+    /// Who started this process.
+    parent: nix::unistd::Pid,
+    /// The session is over; programs that were left running are not.
+    alone: bool,
 }
 
 impl Server {
-    fn run(mut self) -> Result<()> {
+    fn run(mut self) -> Result<u8> {
         loop {
+            if self.alone && !self.is_leaving() {
+                let code = self.backend.as_ref().and_then(|b| b.left_code());
+                return Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(u8::MAX)));
+            }
             let timeout = self
                 .backend
                 .as_ref()
@@ -193,7 +204,11 @@ impl Server {
             match event {
                 Some(DriverEvent::Output(Output::Ended)) => {
                     self.driver.flush();
-                    return Ok(());
+                    self.alone = true;
+                    if let Some(backend) = &mut self.backend {
+                        // Nobody is left to hear what they print.
+                        backend.set_output_paused(now, false);
+                    }
                 }
                 Some(DriverEvent::Output(output)) => self.handle_output(now, output),
                 Some(DriverEvent::Ready(fd)) => self.handle_ready(now, fd),
@@ -206,6 +221,10 @@ impl Server {
             }
             self.drain_backend();
         }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.backend.as_ref().is_some_and(|b| b.is_leaving())
     }
 
     fn handle_output(&mut self, now: Instant, output: Output) {
@@ -267,8 +286,15 @@ impl Server {
             return;
         }
         let mut asked_to_end = false;
-        while let Ok(Some(_)) = self.signals.read_signal() {
+        let orphaned = nix::unistd::getppid() != self.parent;
+        while let Ok(Some(signal)) = self.signals.read_signal() {
             asked_to_end = true;
+            // A launcher that lives ends its job; one that is gone leaves what runs without us.
+            if let (false, Some(backend), Ok(number)) =
+                (orphaned, &mut self.backend, i32::try_from(signal.ssi_signo))
+            {
+                backend.signal_left(number);
+            }
         }
         if asked_to_end {
             let policy = message::EndPolicy::KillStarted;
@@ -300,6 +326,9 @@ impl Server {
             }
         }
         while let Some(output) = backend.poll_output() {
+            if self.alone {
+                continue;
+            }
             self.driver
                 .with_member(|member, now| match backend::upward(output) {
                     Upward::Answer(id, tasks, status, payload) => {

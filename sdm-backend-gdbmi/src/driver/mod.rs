@@ -257,6 +257,11 @@ impl Driver {
         self.gdb.get().task.clone()
     }
 
+    /// The program has ended after it was detached.
+    pub(crate) fn set_ended(&mut self, state: TaskState) {
+        self.gdb.edit().set_task(state);
+    }
+
     /// The process, while there is one.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.gdb.get().pid

@@ -1,10 +1,12 @@
 //! Signals, kills, and the death of gdb.
 
+use std::time::Instant;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
+use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
 
 use crate::harness::{Harness, place, processes_of, stopped};
 
@@ -71,6 +73,35 @@ fn a_kill_ends_what_runs_and_what_stands() {
     let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
     assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
     assert!(harness.answer(start).is_err());
+}
+
+#[test]
+fn a_started_program_that_is_detached_runs_on_to_its_end() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &["7"]);
+    harness.break_at(1, "twice").unwrap();
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    let ended = harness.wait_event(|event| matches!(event, Event::Exited { .. }));
+    assert_eq!(ended, Event::Exited { code: 7 });
+    assert_eq!(harness.state(), TaskState::Exited(7));
+    harness.wait_output_end();
+    assert_eq!(harness.output(Stream::Stdout), b"total 96 x 1\n");
+    // One that runs is left while it runs, also by the end of the session.
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    harness.backend.shut_down(Instant::now(), EndPolicy::Detach);
+    assert_eq!(harness.answer(run), Ok(Reply::Detached));
+    harness.wait("the end", |harness| harness.backend.is_down().then_some(()));
+    assert!(harness.backend.is_leaving());
+    harness.backend.signal_left(Signal::SIGTERM as i32);
+    let ended = harness.wait_event(|event| matches!(event, Event::Signalled { .. }));
+    let signal = "SIGTERM".to_owned();
+    assert_eq!(ended, Event::Signalled { signal });
+    assert!(!harness.backend.is_leaving());
+    assert_eq!(harness.backend.left_code(), Some(128 + 15));
 }
 
 fn gdb_of(harness: &Harness) -> Pid {

@@ -125,7 +125,8 @@ fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {
 }
 
 /// Closes the session and says how it ended.
-pub(super) fn end<O: Opener>(shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
+pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
+    let ending = shell.leave(ending);
     let Ending {
         mut code,
         policy,

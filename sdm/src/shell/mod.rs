@@ -10,6 +10,7 @@ mod feed;
 mod flow;
 mod gather;
 mod input;
+mod leave;
 mod looks;
 mod notices;
 mod open;

@@ -33,6 +33,8 @@ pub(super) enum Goal {
     Started(CommandId),
     /// None of these runs.
     Still(IdSet),
+    /// All of these, which were detached, have ended.
+    Gone(IdSet),
 }
 
 /// How waiting came out.
@@ -57,7 +59,7 @@ impl<D: Debug> Shell<D> {
             _ => until,
         };
         self.notices.patience = match goal {
-            Goal::Answered(_) | Goal::Run(_) | Goal::Still(_) => Patience::RUN,
+            Goal::Answered(_) | Goal::Run(_) | Goal::Still(_) | Goal::Gone(_) => Patience::RUN,
             Goal::Held(_) | Goal::Started(_) => Patience::START,
         };
         let waited = self.wait_until(goal, said, (began, until));
@@ -145,6 +147,7 @@ impl<D: Debug> Shell<D> {
                 open.left.difference(&running).is_empty()
             }
             Goal::Still(tasks) => tasks.is_disjoint(&self.tasks.running()),
+            Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
         }
     }
 
@@ -157,11 +160,15 @@ impl<D: Debug> Shell<D> {
                 None => return,
             },
             Goal::Still(tasks) => tasks.intersection(&self.tasks.running()),
+            Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
         };
         if tasks.is_empty() {
             return;
         }
-        let id = self.send("interrupt", &tasks, &Command::Interrupt);
+        let id = match goal {
+            Goal::Gone(_) => self.send("kill", &tasks, &Command::Kill),
+            _ => self.send("interrupt", &tasks, &Command::Interrupt),
+        };
         if let Some(open) = self.open.find(id) {
             open.unattended = true;
         }
@@ -198,6 +205,11 @@ impl<D: Debug> Shell<D> {
             Goal::Still(to) => {
                 let left = to.intersection(&self.tasks.running());
                 running_line(said, to, &left, seconds)
+            }
+            Goal::Gone(to) => {
+                let left = to.intersection(&self.left_running());
+                let left = set_text(&left, 24);
+                format!("{said}: running on: {left} ({seconds} s); ^C kills them")
             }
             Goal::Held(id) | Goal::Started(id) => {
                 let (to, left) = of(id);

@@ -1,0 +1,89 @@
+//! A program that was started here and then detached: it runs on as if there were no debugger.
+//!
+//! Its standard streams end here, so somebody has to stay and read them until it has ended; and
+//! its launcher waits for this process and not for it, so this process stays and ends as it did.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::gdb::LOOK_AGAIN;
+use crate::process::Identity;
+
+/// A program left running.
+pub(super) struct LeftRunning {
+    who: Identity,
+    /// Readable once it has ended; absent where the kernel has no such thing.
+    pidfd: Option<OwnedFd>,
+    /// Look again at this time.
+    look_at: Option<Instant>,
+}
+
+/// How such a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LeftEnd {
+    Exited(i32),
+    Signalled(String),
+}
+
+impl LeftRunning {
+    /// To be called while gdb still holds it or is about to leave it: gdb is its parent, and when gdb
+    /// is gone this process is.
+    pub(super) fn new(now: Instant, who: Identity) -> Self {
+        crate::sys::adopt_orphans();
+        let pidfd = crate::sys::pidfd_open(who.pid()).ok();
+        let look_at = pidfd.is_none().then_some(now + LOOK_AGAIN);
+        Self {
+            who,
+            pidfd,
+            look_at,
+        }
+    }
+
+    /// The descriptor to watch.
+    pub(super) fn fd(&self) -> Option<RawFd> {
+        let watched = self.pidfd.as_ref().filter(|_| self.look_at.is_none());
+        watched.map(AsRawFd::as_raw_fd)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.look_at
+    }
+
+    /// Looks whether it has ended; `gdb_gone` where it has no other parent than this process.
+    pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<LeftEnd> {
+        self.look_at = Some(now + LOOK_AGAIN);
+        if self.who.is_alive() {
+            if self.pidfd.is_some() {
+                self.look_at = None;
+            }
+            return None;
+        }
+        if !gdb_gone {
+            return None;
+        }
+        let pid = Pid::from_raw(self.who.pid());
+        match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(_, code)) => Some(LeftEnd::Exited(code)),
+            Ok(WaitStatus::Signaled(_, signal, _)) => {
+                Some(LeftEnd::Signalled(signal.as_str().to_owned()))
+            }
+            Ok(_) => None,
+            // Somebody else reaped it: how it ended is not known.
+            Err(_) => Some(LeftEnd::Exited(0)),
+        }
+    }
+
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.who.signal(signal);
+    }
+
+    /// Gives its descriptor up, to be closed.
+    pub(super) fn into_fd(self) -> Option<OwnedFd> {
+        self.pidfd
+    }
+}

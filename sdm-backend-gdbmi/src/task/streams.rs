@@ -1,0 +1,189 @@
+//! The program's standard streams: what it prints goes up, what it is to read goes in.
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use sdm_debug::event::Stream;
+use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
+
+use super::Task;
+use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
+
+/// Output of what the program left behind is waited for this long after its end.
+const LINGER: Duration = Duration::from_millis(300);
+
+/// The program's ends of its streams, held until it has opened them itself.
+pub(crate) struct ProgramEnds {
+    _tty: std::fs::File,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// The streams of one program.
+pub(crate) struct Streams {
+    pub(super) outputs: Vec<OutputStream>,
+    pub(super) input: Option<InputStream>,
+    pub(crate) theirs: Option<ProgramEnds>,
+}
+
+impl Streams {
+    /// Opens them; gives the path of the pty too.
+    pub(crate) fn open(with_stdin: bool) -> std::io::Result<(Self, std::path::PathBuf)> {
+        use nix::fcntl::OFlag;
+        use nix::unistd::pipe2;
+        let pty = Pty::open()?;
+        let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        crate::stdio::set_nonblocking(std::os::fd::AsFd::as_fd(&stderr))?;
+        let mut input = None;
+        let mut their_stdin = None;
+        if with_stdin {
+            let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
+            crate::stdio::set_nonblocking(std::os::fd::AsFd::as_fd(&ours))?;
+            input = Some(InputStream::new(ours));
+            their_stdin = Some(theirs);
+        }
+        let theirs = ProgramEnds {
+            _tty: pty.slave,
+            stdin: their_stdin,
+            stderr: their_stderr,
+        };
+        let outputs = vec![
+            OutputStream::new(Stream::Stdout, pty.master),
+            OutputStream::new(Stream::Stderr, stderr),
+        ];
+        let streams = Self {
+            outputs,
+            input,
+            theirs: Some(theirs),
+        };
+        Ok((streams, pty.path))
+    }
+
+    /// The streams of a program that has its own.
+    pub(crate) fn none() -> Self {
+        Self {
+            outputs: Vec::new(),
+            input: None,
+            theirs: None,
+        }
+    }
+}
+
+impl Task {
+    pub(super) fn take_stdin(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        eof: bool,
+    ) -> Result<Reply, Failure> {
+        if let Some(failure) = self.driver.why_not_live().filter(|_| self.left.is_none()) {
+            return Err(failure);
+        }
+        let Some(input) = &mut self.streams.input else {
+            let text = "the task reads no input from the front-end";
+            return Err(Failure::new(FailureCode::Unsupported, text));
+        };
+        input
+            .take(offset, bytes, eof)
+            .map_err(|error| match error {
+                StdinError::Gap { at } => {
+                    let text = format!("input from {offset}, but only {at} bytes came before it");
+                    Failure::new(FailureCode::BadCommand, text)
+                }
+                StdinError::Full => {
+                    let max = crate::STDIN_BUFFER_BYTES_MAX;
+                    let text = format!("the program has not read the last {max} bytes of input");
+                    Failure::new(FailureCode::Limit, text)
+                }
+                StdinError::Closed => {
+                    Failure::new(FailureCode::NotRunning, "the program's input is closed")
+                }
+            })?;
+        self.write_stdin();
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn write_stdin(&mut self) {
+        if let Some(input) = &mut self.streams.input {
+            self.closing.extend(input.write());
+        }
+    }
+
+    /// The program has ended: nothing goes in any more, and what comes out ends soon.
+    pub(super) fn end_streams(&mut self, now: Instant) {
+        self.streams.theirs = None;
+        self.close_stdin();
+        self.linger_until.get_or_insert(now + LINGER);
+        self.read_output(now, None);
+    }
+
+    fn close_stdin(&mut self) {
+        if let Some(mut input) = self.streams.input.take() {
+            self.closing.extend(input.close());
+        }
+    }
+
+    /// Reads one output stream, or all of them.
+    pub(super) fn read_output(&mut self, now: Instant, only: Option<RawFd>) {
+        if self.paused {
+            return;
+        }
+        let task = self.id;
+        let mut at = 0;
+        while let Some(output) = self.streams.outputs.get_mut(at) {
+            if only.is_some_and(|fd| fd != output.fd()) {
+                at += 1;
+                continue;
+            }
+            let stream = output.stream;
+            let outputs = &mut self.outputs;
+            let more = output.read(now, |bytes| {
+                let event = Event::Output { stream, bytes };
+                outputs.push(BackendOutput::Event { task, event });
+            });
+            self.read_more |= more == ReadMore::Now;
+            if more == ReadMore::Ended {
+                self.end_output(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn end_output(&mut self, at: usize) {
+        let output = self.streams.outputs.remove(at);
+        let stream = output.stream;
+        self.closing.push(output.into_fd());
+        self.tell(Event::OutputEnd { stream });
+    }
+
+    pub(super) fn handle_output_timeout(&mut self, now: Instant) {
+        let task = self.id;
+        for output in &mut self.streams.outputs {
+            if output.flush_at().is_some_and(|at| at <= now) {
+                let stream = output.stream;
+                let outputs = &mut self.outputs;
+                output.flush(|bytes| {
+                    let event = Event::Output { stream, bytes };
+                    outputs.push(BackendOutput::Event { task, event });
+                });
+            }
+        }
+        if std::mem::take(&mut self.read_more) {
+            self.read_output(now, None);
+        }
+        if self.linger_until.is_some_and(|at| at <= now) && !self.read_more {
+            // Somebody the program left behind holds them open.
+            self.read_output(now, None);
+            while !self.read_more && !self.streams.outputs.is_empty() {
+                let stream = self.streams.outputs[0].stream;
+                let outputs = &mut self.outputs;
+                self.streams.outputs[0].flush(|bytes| {
+                    let event = Event::Output { stream, bytes };
+                    outputs.push(BackendOutput::Event { task, event });
+                });
+                self.end_output(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Programs that were started and then left to themselves.
+
+use std::fs;
+use std::process::Command;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+#[test]
+fn a_script_that_detaches_ends_with_its_program() {
+    let place = Place::new();
+    let program = place.compile("outlive", Compiler::C);
+    fs::write(place.path().join("go"), "").expect("a file");
+    let done = Sdm::run(&place, 3)
+        .lines(&["break tick", "[0] kill", "detach"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("detach", "1-2 run on; sdm stays until they have ended");
+    done.expect_part("detach", "[1-2] going\n");
+    done.expect_part("detach", "ranks 1-2 (2): exited with code 5\n");
+}
+
+#[test]
+fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
+    let place = Place::new();
+    let program = place.compile("outlive", Compiler::C);
+    let run = |talk: &str| {
+        let mut running = Sdm::run(&place, 2).talk().program(&program, &[]).spawn();
+        running.ask("break tick", "breakpoint 1 at");
+        running.ask("continue", "stopped at breakpoint 1");
+        running.ask(talk, "0-1 run on");
+        running.ask("", "] tick 9\n");
+        running
+    };
+    let killed = run("detach\nquit");
+    let signal = |number: &str| {
+        let pid = killed.pid().to_string();
+        Command::new("kill").args([number, &pid]).status()
+    };
+    assert!(signal("-KILL").expect("kill").success());
+    assert!(killed.out.wait_end());
+    fs::write(place.path().join("go"), "").expect("a file");
+    // They end by themselves, and the servers with them.
+    let _ = killed.finish();
+    assert!(place.path().join("done").exists());
+    fs::remove_file(place.path().join("go")).expect("it is there");
+    let second = run("detach\nquit");
+    let interrupt = Command::new("kill")
+        .args(["-INT", &second.pid().to_string()])
+        .status();
+    assert!(interrupt.expect("kill").success());
+    let done = second.finish();
+    assert!(
+        done.out.contains("ranks 0-1 (2): killed (SIGKILL)"),
+        "{done}"
+    );
+}
+
+#[test]
+fn a_job_left_running_by_mpirun_comes_to_its_right_end() {
+    for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
+        let place = Place::new();
+        let program = place.compile("mpi_sum", compiler);
+        let done = Sdm::run(&place, 3)
+            .args(["--launcher", launcher])
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .lines(&["break add_up", "continue", "detach"])
+            .program(&program, &[])
+            .finish()
+            .code(0);
+        for rank in 0..3 {
+            done.expect_part("detach", &format!("rank {rank} of 3: sum 6\n"));
+        }
+        done.expect_part("detach", "ranks 0-2 (3): exited normally\n");
+    }
+}
