@@ -195,7 +195,7 @@ impl Dialer {
 
     fn next_address(&self) -> ConnectionString {
         let base = &self.target.addresses[self.address_index];
-        base.with_port(base.port().saturating_add(self.offset))
+        base.stepped(self.offset).unwrap_or_else(|| base.clone())
     }
 
     /// Moves on to where the next attempt goes; `occupied`: somebody was there.
@@ -204,9 +204,8 @@ impl Dialer {
         self.unanswered = false;
         self.state = State::Idle;
         self.empty_run = if occupied { 0 } else { self.empty_run + 1 };
-        let base = self.target.addresses[self.address_index].port();
-        let is_last =
-            self.offset + 1 >= PORT_TRIES_MAX || base.checked_add(self.offset + 1).is_none();
+        let base = &self.target.addresses[self.address_index];
+        let is_last = self.offset + 1 >= PORT_TRIES_MAX || base.stepped(self.offset + 1).is_none();
         if !self.target.announced && !is_last && self.empty_run < self.empty_run_max {
             self.offset += 1;
             return;

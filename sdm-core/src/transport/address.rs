@@ -2,17 +2,34 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The longest host name, in bytes.
 const HOST_BYTES_MAX: usize = 253;
+/// The longest path of a socket, in bytes: what `sockaddr_un` holds, less a suffix and its end.
+const PATH_BYTES_MAX: usize = 100;
 
-/// Where a member listens: `tcp://host:port`, `tcp://[v6 address]:port`.
+/// Where a member listens: `tcp://host:port`, `tcp://[v6 address]:port`, `unix:///path`; and
+/// `ssh://host:port`, the same port of the same host's loopback, reached through `ssh`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionString {
-    /// A name or an address, without brackets.
-    host: String,
+    scheme: Scheme,
+    /// A name or an address, without brackets; the path of a Unix socket.
+    place: String,
+    /// 0 for a Unix socket.
     port: u16,
+}
+
+/// By what a place is reached.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scheme {
+    /// A TCP port.
+    Tcp,
+    /// A socket in the file system of this machine.
+    Unix,
+    /// A TCP port of another host, through a tunnel of its own per connection.
+    Ssh,
 }
 
 /// A text that is no connection string.
@@ -31,38 +48,111 @@ impl ConnectionString {
     /// # Errors
     /// A text that is neither.
     pub fn tcp(host: &str, port: u16) -> Result<Self, AddressError> {
+        Self::with_host(Scheme::Tcp, host, port)
+    }
+
+    /// A TCP port of the loopback of a host, which is reached by `ssh`.
+    ///
+    /// # Errors
+    /// A text that is neither a name nor an address, or one that `ssh` would take for an option.
+    pub fn ssh(host: &str, port: u16) -> Result<Self, AddressError> {
+        if host.starts_with('-') {
+            return Err(error("no host name or address", host));
+        }
+        Self::with_host(Scheme::Ssh, host, port)
+    }
+
+    fn with_host(scheme: Scheme, host: &str, port: u16) -> Result<Self, AddressError> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         let fits = (1..=HOST_BYTES_MAX).contains(&host.len());
         if host.parse::<Ipv6Addr>().is_err() && !(fits && host.bytes().all(is_name)) {
             return Err(error("no host name or address", host));
         }
-        let host = host.to_owned();
-        Ok(Self { host, port })
+        let place = host.to_owned();
+        Ok(Self {
+            scheme,
+            place,
+            port,
+        })
     }
 
-    /// The host: a name or an address, without brackets.
+    /// A socket in the file system.
+    ///
+    /// # Errors
+    /// A path that is not absolute, longer than 100 bytes, or has control characters.
+    pub fn unix(path: &str) -> Result<Self, AddressError> {
+        if !path.starts_with('/') {
+            return Err(error("the path of a socket is absolute", path));
+        }
+        if path.len() > PATH_BYTES_MAX {
+            return Err(error("the path of a socket is above 100 bytes", path));
+        }
+        if path.chars().any(char::is_control) {
+            return Err(error("the path has control characters", path));
+        }
+        Ok(Self {
+            scheme: Scheme::Unix,
+            place: path.to_owned(),
+            port: 0,
+        })
+    }
+
+    /// By what it is reached.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host: a name or an address, without brackets; empty for a Unix socket.
     #[must_use]
     pub fn host(&self) -> &str {
-        &self.host
+        match self.scheme {
+            Scheme::Unix => "",
+            Scheme::Tcp | Scheme::Ssh => &self.place,
+        }
     }
 
-    /// The port; 0 asks for any free one.
+    /// The port; 0 asks for any free one, or is that of a Unix socket.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The same host at another port.
+    /// The path of a Unix socket.
     #[must_use]
-    pub fn with_port(&self, port: u16) -> Self {
-        let host = self.host.clone();
-        Self { host, port }
+    pub fn path(&self) -> Option<&Path> {
+        (self.scheme == Scheme::Unix).then_some(Path::new(&self.place))
     }
 
-    /// The socket address, where the host is an address (or `localhost`) and not a name.
+    /// The same place at another port; a Unix socket has none and stays as it is.
+    #[must_use]
+    pub fn with_port(&self, port: u16) -> Self {
+        let mut other = self.clone();
+        if self.scheme != Scheme::Unix {
+            other.port = port;
+        }
+        other
+    }
+
+    /// The `count`th place to try where this one is taken: the port that much higher, or the path
+    /// with that number behind it. Absent past the last port.
+    pub(crate) fn stepped(&self, count: u16) -> Option<Self> {
+        let mut other = self.clone();
+        match self.scheme {
+            Scheme::Unix if count > 0 => other.place = format!("{}.{count}", self.place),
+            Scheme::Unix => {}
+            Scheme::Tcp | Scheme::Ssh => other.port = self.port.checked_add(count)?,
+        }
+        Some(other)
+    }
+
+    /// The TCP address, where the host is an address (or `localhost`) and not a name.
     #[must_use]
     pub fn socket_addr(&self) -> Option<SocketAddr> {
-        let host = match self.host.as_str() {
+        if self.scheme != Scheme::Tcp {
+            return None;
+        }
+        let host = match self.place.as_str() {
             "localhost" => "127.0.0.1",
             host => host,
         };
@@ -74,19 +164,36 @@ impl ConnectionString {
 impl From<SocketAddr> for ConnectionString {
     fn from(addr: SocketAddr) -> Self {
         Self {
-            host: addr.ip().to_string(),
+            scheme: Scheme::Tcp,
+            place: addr.ip().to_string(),
             port: addr.port(),
+        }
+    }
+}
+
+impl TryFrom<PathBuf> for ConnectionString {
+    type Error = AddressError;
+
+    fn try_from(path: PathBuf) -> Result<Self, AddressError> {
+        match path.to_str() {
+            Some(path) => Self::unix(path),
+            None => Err(error("the path is not UTF-8", &path.to_string_lossy())),
         }
     }
 }
 
 impl fmt::Display for ConnectionString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
-        if host.contains(':') {
-            write!(f, "tcp://[{host}]:{port}")
+        let Self { place, port, .. } = self;
+        let scheme = match self.scheme {
+            Scheme::Unix => return write!(f, "unix://{place}"),
+            Scheme::Tcp => "tcp",
+            Scheme::Ssh => "ssh",
+        };
+        if place.contains(':') {
+            write!(f, "{scheme}://[{place}]:{port}")
         } else {
-            write!(f, "tcp://{host}:{port}")
+            write!(f, "{scheme}://{place}:{port}")
         }
     }
 }
@@ -95,9 +202,18 @@ impl FromStr for ConnectionString {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let rest = text
-            .strip_prefix("tcp://")
-            .ok_or_else(|| error("expected tcp://host:port", text))?;
+        let in_full = |error: AddressError| self::error(error.what, text);
+        if let Some(path) = text.strip_prefix("unix://") {
+            return Self::unix(path).map_err(in_full);
+        }
+        let (with_host, rest): (fn(&str, u16) -> _, _) = match text.split_once("://") {
+            Some(("tcp", rest)) => (Self::tcp, rest),
+            Some(("ssh", rest)) => (Self::ssh, rest),
+            _ => {
+                let what = "expected tcp://host:port, unix:///path or ssh://host:port";
+                return Err(error(what, text));
+            }
+        };
         let (host, port) = rest
             .rsplit_once(':')
             .ok_or_else(|| error("expected a port after the host", text))?;
@@ -109,10 +225,10 @@ impl FromStr for ConnectionString {
             .map_err(|_| error("the port is above 65535", text))?;
         let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
         match address {
-            Some(address) if address.parse::<Ipv6Addr>().is_ok() => Self::tcp(address, port),
+            Some(address) if address.parse::<Ipv6Addr>().is_ok() => with_host(address, port),
             Some(_) => Err(error("expected an IPv6 address in the brackets", text)),
             None if host.contains(':') => Err(error("an IPv6 address stands in brackets", text)),
-            None => Self::tcp(host, port).map_err(|_| error("no host name or address", text)),
+            None => with_host(host, port).map_err(in_full),
         }
     }
 }
@@ -126,39 +242,53 @@ fn error(what: &'static str, text: &str) -> AddressError {
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn check(text: &str, expect: Result<(&str, u16), &str>) {
+        let got = text.parse::<ConnectionString>();
+        match (&got, expect) {
+            (Ok(got), Ok(expect)) => {
+                assert_eq!((got.host(), got.port()), expect);
+                assert_eq!(got.to_string(), text);
+            }
+            (Err(got), Err(expect)) => {
+                assert_eq!(got.to_string(), format!("address '{text}': {expect}"));
+            }
+            _ => panic!("{got:?}"),
+        }
+    }
+
     #[test]
     fn texts() {
-        #[track_caller]
-        fn check(text: &str, expect: Result<(&str, u16), &str>) {
-            let got = text.parse::<ConnectionString>();
-            match (&got, expect) {
-                (Ok(got), Ok(expect)) => {
-                    assert_eq!((got.host(), got.port()), expect);
-                    assert_eq!(got.to_string(), text);
-                }
-                (Err(got), Err(expect)) => {
-                    assert_eq!(got.to_string(), format!("address '{text}': {expect}"));
-                }
-                _ => panic!("{got:?}"),
-            }
-        }
         check("tcp://127.0.0.1:7000", Ok(("127.0.0.1", 7000)));
         check("tcp://node-1.cluster_x:0", Ok(("node-1.cluster_x", 0)));
         check("tcp://[::1]:65535", Ok(("::1", 65535)));
-        check("", Err("expected tcp://host:port"));
-        check("127.0.0.1:7000", Err("expected tcp://host:port"));
-        check("unix:///tmp/x", Err("expected tcp://host:port"));
+        check("ssh://node1:7000", Ok(("node1", 7000)));
+        check("unix:///run/sdm/x y", Ok(("", 0)));
+    }
+
+    #[test]
+    fn texts_that_are_none() {
+        let expected = "expected tcp://host:port, unix:///path or ssh://host:port";
+        check("", Err(expected));
+        check("127.0.0.1:7000", Err(expected));
+        check("http://x:1", Err(expected));
+        check("unix://x", Err("the path of a socket is absolute"));
+        check("unix:///a\nb", Err("the path has control characters"));
         check("tcp://host", Err("expected a port after the host"));
         check("tcp://host:", Err("expected a port after the host"));
         check("tcp://host:+1", Err("expected a port after the host"));
         check("tcp://host:65536", Err("the port is above 65535"));
         check("tcp://:1", Err("no host name or address"));
         check("tcp://a b:1", Err("no host name or address"));
+        check("ssh://-oProxyCommand:1", Err("no host name or address"));
         check("tcp://::1:1", Err("an IPv6 address stands in brackets"));
         check(
             "tcp://[x]:1",
             Err("expected an IPv6 address in the brackets"),
         );
+        let long = format!("unix:///{}", "x".repeat(100));
+        let long: Result<ConnectionString, _> = long.parse();
+        assert!(long.unwrap_err().to_string().contains("above 100 bytes"));
     }
 
     #[test]
@@ -170,7 +300,21 @@ mod tests {
             Some("127.0.0.1:5".parse().unwrap())
         );
         assert_eq!(at("tcp://node1:5"), None);
+        assert_eq!(at("ssh://127.0.0.1:5"), None);
+        assert_eq!(at("unix:///x"), None);
         let back = ConnectionString::from("[::1]:5".parse::<SocketAddr>().unwrap());
         assert_eq!(back.to_string(), "tcp://[::1]:5");
+    }
+
+    #[test]
+    fn the_next_place() {
+        let next = |text: &str, count| {
+            let at = text.parse::<ConnectionString>().unwrap();
+            at.stepped(count).map(|at| at.to_string())
+        };
+        assert_eq!(next("tcp://a:7", 2).as_deref(), Some("tcp://a:9"));
+        assert_eq!(next("tcp://a:65535", 1), None);
+        assert_eq!(next("unix:///x", 0).as_deref(), Some("unix:///x"));
+        assert_eq!(next("unix:///x", 2).as_deref(), Some("unix:///x.2"));
     }
 }

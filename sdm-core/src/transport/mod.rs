@@ -7,14 +7,20 @@
 mod address;
 pub mod mem;
 #[cfg(feature = "net")]
+mod socket;
+#[cfg(feature = "net")]
+mod ssh;
+#[cfg(feature = "net")]
 pub mod tcp;
+#[cfg(feature = "net")]
+mod unix;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use address::{AddressError, ConnectionString};
+pub use address::{AddressError, ConnectionString, Scheme};
 
 /// Names one connection of a transport; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -126,24 +132,22 @@ impl fmt::Debug for Waker {
     }
 }
 
-/// Tries `bind` at `at` and at the ports above it while they are taken.
+/// Tries `bind` at `at` and at the places after it while they are taken.
 fn listen_upwards<T>(
     at: &ConnectionString,
     port_tries: u16,
     mut bind: impl FnMut(&ConnectionString) -> io::Result<T>,
 ) -> io::Result<T> {
-    let first = at.port();
-    let last = match first {
-        0 => 0,
-        _ => first.saturating_add(port_tries.max(1) - 1),
-    };
-    for port in first..=last {
-        match bind(&at.with_port(port)) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+    let is_any = at.scheme() != Scheme::Unix && at.port() == 0;
+    let tries = if is_any { 1 } else { port_tries.max(1) };
+    let mut last = at.clone();
+    for place in (0..tries).map_while(|count| at.stepped(count)) {
+        match bind(&place) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = place,
             result => return result.map_err(|error| annotate(error, at)),
         }
     }
-    let what = format!("listen at {at}: all ports up to {last} are in use");
+    let what = format!("listen at {at}: everything up to {last} is in use");
     Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }
 

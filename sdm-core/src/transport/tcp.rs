@@ -1,8 +1,9 @@
-//! TCP: one event loop per process, edge-triggered, without any polling interval.
+//! Sockets: one event loop per process, edge-triggered, without any polling interval; and what is
+//! particular to TCP.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,14 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::socket::{Listener, Stream};
 use super::{
-    ConnId, ConnectionString, ForeignFd, Transport, TransportEvent, Waker, listen_upwards,
+    ConnId, ConnectionString, ForeignFd, Scheme, Transport, TransportEvent, Waker, listen_upwards,
     no_such_connection,
 };
 
 /// Connections that the kernel may hold for us before we accept them.
-const BACKLOG: i32 = 1024;
+pub(super) const BACKLOG: i32 = 1024;
 /// How many events one poll takes from the kernel.
 const EVENTS_MAX: usize = 1024;
 /// How many connections one poll accepts from one listener before others get their turn.
@@ -37,7 +39,7 @@ pub struct TcpTransport {
     poll: Poll,
     waker: Arc<mio::Waker>,
     kernel_events: Events,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     connections: HashMap<ConnId, Connection>,
     next_conn: u64,
     /// Events that came about outside of a poll.
@@ -47,7 +49,7 @@ pub struct TcpTransport {
 }
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     /// True until a connection of ours stands.
     connecting: bool,
 }
@@ -103,16 +105,11 @@ impl TcpTransport {
     }
 
     fn begin_connect(&mut self, conn: ConnId, to: &ConnectionString) -> io::Result<()> {
-        let addr = to.socket_addr().ok_or_else(|| {
-            let what = "a host name must be resolved before";
-            io::Error::new(io::ErrorKind::InvalidInput, what)
-        })?;
-        let stream = TcpStream::connect(addr)?;
+        let stream = Stream::connect(to)?;
         self.add(conn, stream, true)
     }
 
-    fn add(&mut self, conn: ConnId, mut stream: TcpStream, connecting: bool) -> io::Result<()> {
-        stream.set_nodelay(true)?;
+    fn add(&mut self, conn: ConnId, mut stream: Stream, connecting: bool) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
         registry.register(&mut stream, token(index(conn), CONNECTION), interest)?;
@@ -148,11 +145,10 @@ impl TcpTransport {
         }
     }
 
-    fn accepted(&mut self, stream: TcpStream, peer: SocketAddr, events: &mut Vec<TransportEvent>) {
+    fn accepted(&mut self, stream: Stream, peer: String, events: &mut Vec<TransportEvent>) {
         let conn = self.fresh_conn();
         // A caller that is gone already is none.
         if self.add(conn, stream, false).is_ok() {
-            let peer = peer.to_string();
             events.push(TransportEvent::Accepted { conn, peer });
         }
     }
@@ -180,7 +176,7 @@ impl TcpTransport {
             return;
         };
         if connection.connecting {
-            match connection.outcome() {
+            match connection.stream.outcome() {
                 Ok(false) => return,
                 Ok(true) => {
                     connection.connecting = false;
@@ -200,7 +196,7 @@ impl TcpTransport {
         }
     }
 
-    fn connection(&mut self, conn: ConnId) -> io::Result<&mut TcpStream> {
+    fn connection(&mut self, conn: ConnId) -> io::Result<&mut Stream> {
         let connection = self.connections.get_mut(&conn);
         connection
             .map(|connection| &mut connection.stream)
@@ -208,33 +204,15 @@ impl TcpTransport {
     }
 }
 
-impl Connection {
-    /// Whether the connection stands now.
-    fn outcome(&self) -> io::Result<bool> {
-        if let Some(error) = self.stream.take_error()? {
-            return Err(error);
-        }
-        match self.stream.peer_addr() {
-            // In the ephemeral range a socket can meet itself where nobody listens.
-            Ok(peer) if self.stream.local_addr().is_ok_and(|own| own == peer) => {
-                Err(io::ErrorKind::ConnectionRefused.into())
-            }
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 impl Transport for TcpTransport {
     fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
-        let mut listener = listen_upwards(at, port_tries, bind)?;
-        let bound = listener.local_addr()?;
+        let mut listener = listen_upwards(at, port_tries, Listener::bind)?;
+        let bound = listener.bound(at)?;
         let token = token(self.listeners.len(), LISTENER);
         let registry = self.poll.registry();
         registry.register(&mut listener, token, Interest::READABLE)?;
         self.listeners.push(listener);
-        Ok(at.with_port(bound.port()))
+        Ok(bound)
     }
 
     fn stop_listening(&mut self) {
@@ -257,12 +235,12 @@ impl Transport for TcpTransport {
 
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize> {
         let stream = self.connection(conn)?;
-        retry(|| stream.write(bytes))
+        retry(|| stream.send(bytes))
     }
 
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize> {
         let stream = self.connection(conn)?;
-        retry(|| stream.read(buf))
+        retry(|| stream.recv(buf))
     }
 
     fn close(&mut self, conn: ConnId) {
@@ -313,23 +291,52 @@ impl Transport for TcpTransport {
     }
 }
 
-/// The numeric addresses of a host, each as a connection string. This asks the system's resolver
+/// The numeric addresses of a TCP host, each as a connection string; others stay as they are. This asks the system's resolver
 /// and may take seconds: for the start of a program, not for an event loop.
 ///
 /// # Errors
 /// The host is not known.
 pub fn resolve(at: &ConnectionString) -> io::Result<Vec<ConnectionString>> {
+    if at.scheme() != Scheme::Tcp {
+        return Ok(vec![at.clone()]);
+    }
     let addrs = (at.host(), at.port())
         .to_socket_addrs()
         .map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
     Ok(addrs.map(ConnectionString::from).collect())
 }
 
-fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
-    let addr = at.socket_addr().ok_or_else(|| {
+fn numeric(at: &ConnectionString) -> io::Result<std::net::SocketAddr> {
+    at.socket_addr().ok_or_else(|| {
         let what = "a host name must be resolved before";
         io::Error::new(io::ErrorKind::InvalidInput, what)
-    })?;
+    })
+}
+
+pub(super) fn connect(to: &ConnectionString) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(numeric(to)?)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Whether the connection stands now.
+pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    match stream.peer_addr() {
+        // In the ephemeral range a socket can meet itself where nobody listens.
+        Ok(peer) if stream.local_addr().is_ok_and(|own| own == peer) => {
+            Err(io::ErrorKind::ConnectionRefused.into())
+        }
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
+    let addr = numeric(at)?;
     let domain = Domain::for_address(addr);
     // Close-on-exec: nothing that is started later may hold the port.
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;

@@ -1,0 +1,133 @@
+//! The kinds of sockets behind one face: what the event loop sees of them.
+
+use std::io::{self, Read, Write};
+
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+
+use super::ssh::Tunnel;
+use super::unix::Rendezvous;
+use super::{ConnectionString, Scheme, ssh, tcp, unix};
+
+/// A listening socket.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(Rendezvous),
+}
+
+impl Listener {
+    /// Listens at `at` exactly.
+    pub(super) fn bind(at: &ConnectionString) -> io::Result<Self> {
+        match at.scheme() {
+            Scheme::Tcp => tcp::bind(at).map(Self::Tcp),
+            Scheme::Unix => unix::bind(at).map(Self::Unix),
+            Scheme::Ssh => {
+                let what = "nobody can listen through ssh: listen at tcp://127.0.0.1";
+                Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+            }
+        }
+    }
+
+    /// Where it listens now that it was asked to listen at `at`.
+    pub(super) fn bound(&self, at: &ConnectionString) -> io::Result<ConnectionString> {
+        match self {
+            Self::Tcp(listener) => Ok(at.with_port(listener.local_addr()?.port())),
+            Self::Unix(rendezvous) => Ok(rendezvous.address.clone()),
+        }
+    }
+
+    /// The next caller, and from where, for a person.
+    pub(super) fn accept(&self) -> io::Result<(Stream, String)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), peer.to_string()))
+            }
+            Self::Unix(rendezvous) => {
+                let (stream, _) = rendezvous.listener.accept()?;
+                Ok((Stream::Unix(stream), rendezvous.address.to_string()))
+            }
+        }
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Self::Tcp(listener) => listener,
+            Self::Unix(rendezvous) => &mut rendezvous.listener,
+        }
+    }
+}
+
+/// A connection.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Ssh(Tunnel),
+}
+
+impl Stream {
+    /// Begins to connect.
+    pub(super) fn connect(to: &ConnectionString) -> io::Result<Self> {
+        match to.scheme() {
+            Scheme::Tcp => tcp::connect(to).map(Self::Tcp),
+            Scheme::Unix => unix::connect(to).map(Self::Unix),
+            Scheme::Ssh => ssh::connect(to).map(Self::Ssh),
+        }
+    }
+
+    /// Whether a connection that was begun stands now.
+    pub(super) fn outcome(&self) -> io::Result<bool> {
+        match self {
+            Self::Tcp(stream) => tcp::outcome(stream),
+            // These stand, or fail, at once.
+            Self::Unix(_) | Self::Ssh(_) => Ok(true),
+        }
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Ssh(tunnel) => tunnel.stream.write(bytes),
+        }
+    }
+
+    pub(super) fn recv(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buf),
+            Self::Unix(stream) => stream.read(buf),
+            Self::Ssh(tunnel) => tunnel.recv(buf),
+        }
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Unix(stream) => stream,
+            Self::Ssh(tunnel) => &mut tunnel.stream,
+        }
+    }
+}
+
+/// Both are watched as what they are.
+macro_rules! source {
+    ($kind:ty) => {
+        impl Source for $kind {
+            fn register(&mut self, at: &Registry, name: Token, what: Interest) -> io::Result<()> {
+                self.source().register(at, name, what)
+            }
+
+            fn reregister(&mut self, at: &Registry, name: Token, what: Interest) -> io::Result<()> {
+                self.source().reregister(at, name, what)
+            }
+
+            fn deregister(&mut self, at: &Registry) -> io::Result<()> {
+                self.source().deregister(at)
+            }
+        }
+    };
+}
+source!(Listener);
+source!(Stream);
