@@ -3,9 +3,13 @@
 //! gdb hands its command line to `/bin/sh -c "exec WRAPPER PROGRAM ARGS"`, which takes any byte in
 //! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is
 //! `env`: it undoes what gdb and the shell change in the environment and sets signals; the
-//! redirections behind the arguments give standard input and error channels of their own, opened
-//! by path through the server's `/proc/PID/fd`, so that neither gdb nor the program holds a
-//! descriptor of ours. gdb itself puts the program onto the pty.
+//! redirections behind the arguments give its streams channels of their own, opened by path (pipes
+//! through the server's `/proc/PID/fd`), so that neither gdb nor the program holds a descriptor of
+//! ours.
+//!
+//! The pty is not put on with gdb's `inferior-tty`, which makes it the program's controlling
+//! terminal: where the server dies it hangs up, and the SIGCONT that the kernel then sends discards
+//! the SIGSTOP by which gdb stops the program's other threads. gdb waits for them for ever.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,8 +38,6 @@ pub(crate) struct Launch {
     pub(crate) wrapper: Vec<u8>,
     /// For `set args`: the arguments and the redirections.
     pub(crate) args: Vec<u8>,
-    /// For `set inferior-tty`.
-    pub(crate) tty: PathBuf,
 }
 
 /// Where the program's standard streams go.
@@ -102,10 +104,11 @@ impl Launch {
             args.extend_from_slice(&shell_quote(arg));
             args.push(b' ');
         }
-        args.push(b'<');
-        args.extend_from_slice(&shell_quote(redirects.stdin.as_os_str().as_bytes()));
-        args.extend_from_slice(b" 2>");
-        args.extend_from_slice(&shell_quote(redirects.stderr.as_os_str().as_bytes()));
+        let Redirects { stdin, tty, stderr } = redirects;
+        for (arrow, path) in [("<", stdin), (" >", tty), (" 2>", stderr)] {
+            args.extend_from_slice(arrow.as_bytes());
+            args.extend_from_slice(&shell_quote(path.as_os_str().as_bytes()));
+        }
         let bytes = wrapper.len() + args.len() + program.as_os_str().len();
         if bytes > COMMAND_LINE_BYTES_MAX {
             let text = format!(
@@ -113,12 +116,10 @@ impl Launch {
             );
             return Err(Failure::new(FailureCode::Limit, text));
         }
-        let tty = redirects.tty.to_owned();
         Ok(Self {
             program,
             wrapper,
             args,
-            tty,
         })
     }
 }

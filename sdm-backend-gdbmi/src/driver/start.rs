@@ -60,9 +60,7 @@ async fn run_program(
         .await
         .map_err(|failure| no_program(&name, failure))?;
     gdb.tell(Event::Progress(Phase::Symbols));
-    let tty = String::from_utf8_lossy(launch.tty.as_os_str().as_bytes()).into_owned();
     let set = |what: &[u8], value: &[u8]| console_bytes(&[what, value].concat());
-    answers.push(gdb.send(format!("-gdb-set inferior-tty {tty}")));
     answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
     answers.push(gdb.send(set(b"set args ", &launch.args)));
     for answer in answers {

@@ -91,7 +91,6 @@ impl Scene {
             program: "/tmp/program".into(),
             wrapper: b"env".to_vec(),
             args: Vec::new(),
-            tty: "/dev/pts/0".into(),
         };
         let id = CommandId(id);
         self.driver
