@@ -26,6 +26,8 @@ pub(super) enum Internal {
 pub(super) struct Mpi {
     pub(super) initialized: bool,
     pub(super) finalized: bool,
+    /// A person was shown that it is about to abort, and let it.
+    pub(super) aborting: bool,
     /// The breakpoints that only an MPI program needs were inserted.
     pub(super) watched: bool,
 }

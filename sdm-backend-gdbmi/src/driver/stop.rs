@@ -106,14 +106,20 @@ fn judge_bare(kind: Option<RunKind>) -> Verdict {
 }
 
 fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
-    let state = gdb.get();
+    let mut state = gdb.edit();
+    let mpi = &mut state.breakpoints.mpi;
     match (stop.owner, kind) {
         (Some(Owner::User(number)), _) => Verdict::Report(StopReason::Breakpoint { number }),
+        // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
+        (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
+            Verdict::GoOn
+        }
         (Some(Owner::Internal(Internal::Hold(what))), _) => {
+            mpi.aborting = what == "MPI_Abort";
             let what = what.to_owned();
             Verdict::Report(StopReason::Internal { what })
         }
-        (Some(Owner::Internal(Internal::Exit)), _) if state.breakpoints.mpi.is_open() => {
+        (Some(Owner::Internal(Internal::Exit)), _) if mpi.is_open() => {
             let what = "_exit before MPI_Finalize".to_owned();
             Verdict::Report(StopReason::Internal { what })
         }
@@ -225,11 +231,15 @@ pub(super) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
         Some(frame) if is_user(gdb, &frame) => (Some(frame), None),
         Some(frame) => find_user_frame(gdb, frame).await,
     };
+    let mut place = frame.as_ref().map(|frame| frame.frame(gdb, false));
+    if let (Some(place), Some(_)) = (&mut place, &inside) {
+        place.level = 0;
+    }
     Stop {
         reason,
         inside,
-        source: frame.as_ref().and_then(|frame| frame.source(gdb)),
-        frame: frame.map(|frame| frame.frame(gdb, false)),
+        source: frame.and_then(|frame| frame.source(gdb)),
+        frame: place,
     }
 }
 

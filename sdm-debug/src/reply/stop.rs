@@ -9,7 +9,8 @@ use super::{Frame, Value};
 pub struct Stop {
     /// Why.
     pub reason: StopReason,
-    /// Where: the frame that is selected now.
+    /// Where: the frame that is selected now. Its level is 0 also where the stop was inside a
+    /// runtime: how deep inside differs between tasks that wait in the same place.
     pub frame: Option<Frame>,
     /// The outermost runtime function above the selected frame, where the stop was inside one:
     /// `MPI_Recv`. The innermost user frame is selected then, and this says why.
