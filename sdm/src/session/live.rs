@@ -20,7 +20,7 @@ use super::events;
 
 /// How long everything below may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);
-/// How long the launcher may take to end after the servers have.
+/// How long the launcher may take to end after the servers have, and to say its last words.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
 /// Bulk events that wait for the user before the tree is asked to hold back.
 const WAITING_MAX: usize = 1024;
@@ -40,6 +40,8 @@ pub struct Session {
     rules: BTreeMap<CommandId, u16>,
     waiting: VecDeque<SessionEvent>,
     held_back: bool,
+    /// Nobody can be reached any more: why, and until when the launcher's end is waited for.
+    deserted: Option<(String, Instant)>,
     ending: bool,
     ended: bool,
 }
@@ -62,6 +64,7 @@ impl Session {
             rules: BTreeMap::new(),
             waiting: VecDeque::new(),
             held_back: false,
+            deserted: None,
             ending: false,
             ended: false,
         }
@@ -142,13 +145,12 @@ impl Session {
     fn handle_output(&mut self, output: Output) {
         match output {
             Output::Deliver(delivery) => {
-                let over = self.all_are_lost(&delivery);
+                if let Some(why) = self.all_are_lost(&delivery) {
+                    self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
+                }
                 let rules = &self.rules;
                 let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
                 self.waiting.extend(events::translate(delivery, rule_of));
-                if let Some(why) = over.filter(|_| !self.ending) {
-                    self.waiting.push_back(SessionEvent::Ended(why));
-                }
             }
             Output::End(_) => self
                 .driver
@@ -166,7 +168,10 @@ impl Session {
         };
         match change.health {
             Health::Lost => self.lost.union_with(&change.tasks),
-            Health::Reachable => self.lost.subtract(&change.tasks),
+            Health::Reachable => {
+                self.lost.subtract(&change.tasks);
+                self.deserted = None;
+            }
             Health::Silent => {}
         }
         let over = change.health == Health::Lost && self.tasks.is_subset(&self.lost);
@@ -268,8 +273,20 @@ impl Debug for Session {
                 self.hold_back();
                 return Some(event);
             }
-            match self.driver.next(deadline) {
+            let over = |(_, until): &mut (String, Instant)| {
+                self.launch.is_over() || Instant::now() >= *until
+            };
+            if let Some((why, _)) = self.deserted.take_if(over) {
+                return Some(SessionEvent::Ended(why));
+            }
+            let until = self.deserted.iter().map(|(_, until)| *until);
+            match self.driver.next(until.chain(deadline).min()) {
                 Ok(Some(event)) => self.handle(event),
+                Ok(None) if self.deserted.is_some() => {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return None;
+                    }
+                }
                 Ok(None) => return None,
                 Err(error) => {
                     return Some(SessionEvent::Ended(format!("wait for events: {error}")));

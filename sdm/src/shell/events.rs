@@ -186,11 +186,14 @@ impl<D: Debug> Shell<D> {
         match health {
             Health::Reachable => {
                 self.tasks.mark_reachable(&tasks);
-                self.show(&Item::Reachable { tasks });
+                let tasks = self.notices.hear(&tasks);
+                if !tasks.is_empty() {
+                    self.show(&Item::Reachable { tasks });
+                }
             }
             Health::Silent => {
                 self.tasks.mark_silent(&tasks);
-                self.show(&Item::Silent { tasks, why });
+                self.notices.silence(now, &tasks, why);
             }
             Health::Lost => {
                 self.tasks.mark_lost(&tasks);

@@ -38,7 +38,7 @@ impl Patience {
 const LINES_WINDOW: Duration = Duration::from_millis(500);
 /// The most lines of the launcher that are held back.
 const LINES_MAX: usize = 256;
-/// How long lost tasks and the end of the launcher wait for each other.
+/// How long silent tasks, lost tasks and the end of the launcher wait for each other.
 const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 
 /// What is held back.
@@ -49,6 +49,7 @@ pub(super) struct Notices {
     concluded: Vec<Gathered>,
     first: Option<Instant>,
     newest: Option<Instant>,
+    silent: Vec<(IdSet, String)>,
     lost: Vec<(IdSet, String)>,
     launcher: Option<(String, Vec<String>)>,
     /// Lines of the launcher, held back: those before its end are its last words.
@@ -65,6 +66,7 @@ impl Default for Notices {
             concluded: Vec::new(),
             first: None,
             newest: None,
+            silent: Vec::new(),
             lost: Vec::new(),
             launcher: None,
             lines: Vec::new(),
@@ -90,9 +92,23 @@ impl Notices {
         self.concluded.push(gathered);
     }
 
+    /// Tasks are not heard. That is often the beginning of a loss, of which more is known soon.
+    pub(super) fn silence(&mut self, now: Instant, tasks: &IdSet, why: String) {
+        self.gone_since.get_or_insert(now);
+        join(&mut self.silent, tasks, why);
+    }
+
+    /// Tasks are heard again; gives those of them that had been shown as not heard.
+    pub(super) fn hear(&mut self, tasks: &IdSet) -> IdSet {
+        let held = IdSet::union_all(self.silent.iter().map(|(silent, _)| silent));
+        take_out(&mut self.silent, tasks);
+        tasks.difference(&held)
+    }
+
     /// Tasks are lost.
     pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, why: String) {
         self.gone_since.get_or_insert(now);
+        take_out(&mut self.silent, tasks);
         join(&mut self.lost, tasks, why);
     }
 
@@ -148,10 +164,13 @@ impl Notices {
     /// Who and what is gone. Tasks lost with their launcher are one event, not many.
     pub(super) fn take_gone(&mut self) -> Vec<Item> {
         self.gone_since = None;
+        let silent = in_one(std::mem::take(&mut self.silent));
+        let silent = silent.map(|(tasks, why)| Item::Silent { tasks, why });
         let lost = std::mem::take(&mut self.lost);
         if let Some((status, last_words)) = self.launcher.take() {
             self.lines.retain(|line| !last_words.contains(line));
             let mut items = self.take_lines();
+            items.extend(silent);
             items.push(Item::LauncherEnded {
                 status,
                 last_words,
@@ -160,10 +179,8 @@ impl Notices {
             return items;
         }
         let mut items = self.take_lines();
-        items.extend(
-            lost.into_iter()
-                .map(|(tasks, why)| Item::Lost { tasks, why }),
-        );
+        items.extend(silent);
+        items.extend(in_one(lost).map(|(tasks, why)| Item::Lost { tasks, why }));
         items
     }
 
@@ -172,4 +189,25 @@ impl Notices {
         let lines = std::mem::take(&mut self.lines).into_iter();
         lines.map(Item::LauncherLine).collect()
     }
+}
+
+/// Takes tasks out of entries; those left empty go.
+fn take_out(entries: &mut Vec<(IdSet, String)>, tasks: &IdSet) {
+    for (set, _) in entries.iter_mut() {
+        set.subtract(tasks);
+    }
+    entries.retain(|(set, _)| !set.is_empty());
+}
+
+/// All entries as one: each names its own server, but to a person they are one thing.
+fn in_one(entries: Vec<(IdSet, String)>) -> Option<(IdSet, String)> {
+    const NAMED_MAX: usize = 2;
+    let tasks = IdSet::union_all(entries.iter().map(|(tasks, _)| tasks));
+    let more = entries.len().saturating_sub(NAMED_MAX);
+    let named = entries.into_iter().take(NAMED_MAX).map(|(_, why)| why);
+    let mut why = named.collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        why.push_str(&format!("; and {more} more"));
+    }
+    (!tasks.is_empty()).then_some((tasks, why))
 }
