@@ -1,0 +1,141 @@
+//! Sessions under Open MPI's `mpirun` and MPICH's `mpiexec`.
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Running, Sdm};
+
+/// The launcher of each MPI.
+const LAUNCHERS: [(&str, Compiler); 2] =
+    [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
+
+#[test]
+fn four_ranks_add_up_while_they_are_debugged() {
+    let line = |text| Place::line("mpi_sum.c", text);
+    let (begins, sums) = (line("int sum = 0"), line("MPI_Allreduce"));
+    let (calls, prints) = (line("sum = add_up"), line("printf"));
+    let until = format!("tbreak {prints}");
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", compiler);
+        let done = Sdm::run(&place, 4)
+            .args(["--launcher", launcher])
+            .lines(&["break add_up", "continue", "[1,3] next", "bt"])
+            .lines(&["print contribution", &until, "[0-3] continue", "print sum"])
+            .lines(&[
+                "print rank_count",
+                "delete",
+                "focus all",
+                "continue &",
+                "wait",
+            ])
+            .program(&sum, &[])
+            .finish()
+            .code(0);
+        assert!(
+            done.beginning().starts_with("ranks 0-3 (4): at main ()"),
+            "{done}"
+        );
+        let stopped =
+            format!("ranks 0-3 (4): stopped at breakpoint 1, add_up () at mpi_sum.c:{begins}");
+        done.expect_part("continue", &stopped);
+        let next = format!("ranks 1,3 (2): add_up () at mpi_sum.c:{sums}\n");
+        done.expect_part("[1,3] next", &next);
+        for (rank, line) in [(0, begins), (1, sums), (2, begins), (3, sums)] {
+            let value = rank + 1;
+            done.expect_part("print contribution", &format!("rank {rank}: {value}\n"));
+            let top =
+                format!("rank {rank}:\n#0  add_up (contribution={value}) at mpi_sum.c:{line}\n");
+            done.expect_part("bt", &top);
+            done.expect_part("bt", &format!(") at mpi_sum.c:{calls}\n"));
+        }
+        let summed =
+            format!("ranks 0-3 (4): stopped at breakpoint 2, main () at mpi_sum.c:{prints}\n");
+        done.expect_part("[0-3] continue", &summed);
+        done.expect("print sum", "ranks 0-3 (4): 10\n");
+        done.expect("print rank_count", "ranks 0-3 (4): 4\n");
+        for rank in 0..4 {
+            let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
+            assert!(done.out.contains(&said), "no {said:?} in {done}");
+        }
+        assert!(done.out.ends_with("exited normally\n"), "{done}");
+    }
+}
+
+fn start<'a>(place: &'a Place, how: &str, (launcher, compiler): (&str, Compiler)) -> Running<'a> {
+    let ends = place.compile("mpi_ends", compiler);
+    let sdm = Sdm::run(place, 4)
+        .args(["--launcher", launcher])
+        .talk()
+        .program(&ends, &[how])
+        .spawn();
+    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    sdm
+}
+
+#[test]
+fn a_rank_that_leaves_before_finalize_is_held_and_said() {
+    for launcher in LAUNCHERS {
+        let place = Place::new();
+        let mut sdm = start(&place, "exit", launcher);
+        sdm.ask(
+            "continue &",
+            "rank 2: about to call _exit before MPI_Finalize",
+        );
+        sdm.ask("[0-1,3] interrupt", "interrupted, ");
+        sdm.ask(
+            "[2] continue",
+            "rank 2: left before MPI_Finalize, with exit code 7\n",
+        );
+        sdm.ask("print rank", "rank 2: not running (exited 7)\n");
+        sdm.ask("quit", "quit");
+        let _done = sdm.finish().code(0);
+    }
+}
+
+#[test]
+fn a_rank_that_crashes_is_held_while_the_others_wait() {
+    let place = Place::new();
+    let mut sdm = start(&place, "segv", LAUNCHERS[0]);
+    let line = Place::line("mpi_ends.c", "*(volatile int *)0");
+    let crash = format!(
+        "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:{line}\n"
+    );
+    sdm.ask("continue &", &crash);
+    sdm.ask("[2] print how", "rank 2: 0x");
+    // All that wait for it are in the sum sooner or later.
+    let stacks = || {
+        sdm.ask("[0-1,3] interrupt", "mpi_ends.c");
+        let stacks = sdm.ask("stacks", "helper threads each of a runtime left out\n");
+        sdm.ask("[0-1,3] continue &", "continue &");
+        stacks
+    };
+    let folded = "ranks 0-1,3 (3): main () at mpi_ends.c";
+    let seen = std::iter::repeat_with(stacks)
+        .take(100)
+        .find(|stacks| stacks.contains("MPI_Allreduce") && stacks.contains(folded));
+    assert!(seen.is_some(), "{}", sdm.out.text());
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
+}
+
+#[test]
+fn an_abort_is_held_and_then_ends_the_job() {
+    for launcher in LAUNCHERS {
+        let place = Place::new();
+        let mut sdm = start(&place, "abort", launcher);
+        sdm.ask(
+            "continue &",
+            "rank 2: about to call MPI_Abort, in MPI_Abort, called from leave ()",
+        );
+        sdm.ask("[2] continue &", "the launcher ended: ");
+        let done = sdm.finish().code(122);
+        let (_, end) = done
+            .out
+            .rsplit_once("(sdm) [2] continue &\n")
+            .expect("it was given");
+        assert!(end.contains("lost with it: ranks 0-3 (4)"), "{done}");
+        assert!(end.contains("session ended: "), "{done}");
+        assert!(!end.contains("about to call"), "held once: {done}");
+        assert!(!end.contains("lost: "), "one event: {done}");
+        assert!(!end.contains("not heard"), "one event: {done}");
+    }
+}
