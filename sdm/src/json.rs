@@ -11,6 +11,7 @@ use crate::view::{BreakRow, Gathered, Item, RankRow, View};
 
 mod data;
 mod reply;
+mod topics;
 
 /// The version of the records: raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
@@ -53,24 +54,7 @@ impl<W: Write> View for JsonView<W> {
 /// The kind of a record and its fields.
 fn record(item: &Item) -> (&'static str, Value) {
     match item {
-        Item::Start {
-            session,
-            tasks,
-            program,
-            pids,
-        } => {
-            let pids = pids.iter();
-            let pids = pids.map(|(task, pid)| json!({ "task": task, "pid": pid }));
-            (
-                "start",
-                json!({
-                    "session": session,
-                    "tasks": set(tasks),
-                    "program": program,
-                    "pids": pids.collect::<Vec<_>>(),
-                }),
-            )
-        }
+        Item::Start { .. } => ("start", start(item)),
         Item::Echo { line } => ("command", json!({ "line": line })),
         Item::Answer(gathered) => ("answer", answer(gathered)),
         Item::Happened { tasks, what } => {
@@ -94,6 +78,13 @@ fn record(item: &Item) -> (&'static str, Value) {
             let rows: Vec<_> = rows.iter().map(break_row).collect();
             ("breakpoints", json!({ "rows": rows }))
         }
+        Item::Sets(_)
+        | Item::Nodes(_)
+        | Item::Tree(_)
+        | Item::Links(_)
+        | Item::Values { .. }
+        | Item::Stats { .. }
+        | Item::Comparison(_) => topics::record(item),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),
         Item::Silent { tasks, why } => ("silent", json!({ "tasks": set(tasks), "why": why })),
         Item::Reachable { tasks } => ("reachable", json!({ "tasks": set(tasks) })),
@@ -118,6 +109,26 @@ fn record(item: &Item) -> (&'static str, Value) {
         ),
         Item::End { code, reason } => ("end", json!({ "code": code, "reason": reason })),
     }
+}
+
+fn start(item: &Item) -> Value {
+    let Item::Start {
+        session,
+        tasks,
+        program,
+        pids,
+    } = item
+    else {
+        return Value::Null;
+    };
+    let pids = pids.iter();
+    let pids = pids.map(|(task, pid)| json!({ "task": task, "pid": pid }));
+    json!({
+        "session": session,
+        "tasks": set(tasks),
+        "program": program,
+        "pids": pids.collect::<Vec<_>>(),
+    })
 }
 
 fn set(tasks: &IdSet) -> Value {

@@ -4,6 +4,7 @@
 pub mod app;
 pub mod cli;
 pub mod commands;
+pub mod compare;
 pub mod json;
 pub mod render;
 pub mod session;

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::reply::{BreakpointPlace, Stop};
+use sdm_debug::rules::Stats;
 use sdm_debug::{Failure, Reply, TaskState};
 use sdm_idset::IdSet;
+
+use crate::compare::Comparison;
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +56,30 @@ pub enum Item {
     Ranks(Vec<RankRow>),
     /// The breakpoints.
     Breakpoints(Vec<BreakRow>),
+    /// The sets that have a name.
+    Sets(Vec<SetRow>),
+    /// The hosts and who is on them.
+    Nodes(Vec<NodeRow>),
+    /// The tree of servers, parents before their children.
+    Tree(Vec<TreeRow>),
+    /// The links of the tree, those that are not well first.
+    Links(Vec<LinkRow>),
+    /// The distinct values of an expression, biggest class first.
+    Values {
+        /// What was asked.
+        expression: String,
+        /// Who has which.
+        values: Vec<(IdSet, String)>,
+    },
+    /// Numbers over all tasks.
+    Stats {
+        /// What was asked.
+        expression: String,
+        /// What they are.
+        stats: Box<Stats>,
+    },
+    /// Where values differ from what most have.
+    Comparison(Comparison),
     /// Tasks whose server is gone.
     Lost {
         /// Which.
@@ -205,6 +232,62 @@ pub struct BreakRow {
     pub hits: u64,
 }
 
+/// One row of `info sets`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetRow {
+    /// Its name, without the `@`; empty where it has none.
+    pub name: String,
+    /// Who.
+    pub tasks: IdSet,
+    /// What it means, where that is given; empty for sets of `defset`.
+    pub what: String,
+}
+
+/// One row of `info nodes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    /// The host; empty where unknown.
+    pub host: String,
+    /// How many servers are on it.
+    pub servers: u64,
+    /// Who.
+    pub tasks: IdSet,
+    /// What they are doing: `7 stopped, 1 lost`.
+    pub states: String,
+}
+
+/// One row of `info tree`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeRow {
+    /// The server; absent for the master.
+    pub server: Option<u32>,
+    /// Where it runs; empty where unknown.
+    pub host: String,
+    /// How far from the master, which is 0.
+    pub depth: u32,
+    /// Its own tasks.
+    pub tasks: IdSet,
+    /// Its own tasks and those of all below it.
+    pub reach: IdSet,
+    /// How many children it has.
+    pub children: u32,
+}
+
+/// One row of `info links`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRow {
+    /// The parent's number; absent for the master.
+    pub parent: Option<u32>,
+    /// The child's number.
+    pub child: u32,
+    /// The hosts of both.
+    pub hosts: (String, String),
+    /// The tasks behind it.
+    pub reach: IdSet,
+    /// `reachable`, `silent` or `lost`: how the child's own tasks are.
+    pub health: &'static str,
+}
+
 /// Shows [`Item`]s.
 pub trait View {
     /// Shows one item; `at` is the time since the session began.
@@ -220,6 +303,22 @@ pub trait View {
 }
 
 impl Gathered {
+    /// The sets of the distinct answers and failures in the order in which they are shown; none
+    /// for answers that say nothing but that it is done, and for late ones.
+    #[must_use]
+    pub fn classes(&self) -> Vec<IdSet> {
+        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done;
+        let mut ok: Vec<_> = self.ok.iter().filter(said).collect();
+        if self.late {
+            return Vec::new();
+        }
+        ok.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        let mut failed: Vec<_> = self.failed.iter().map(|(tasks, _)| tasks.clone()).collect();
+        failed.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        let ok = ok.into_iter().map(|(tasks, _)| tasks.clone());
+        ok.chain(failed).collect()
+    }
+
     /// All who did it.
     #[must_use]
     pub fn done(&self) -> IdSet {

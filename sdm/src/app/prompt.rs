@@ -1,6 +1,5 @@
 //! The prompt: a person's lines, read in a thread of their own while the session goes on.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -16,11 +15,11 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Config, Context, Editor, ExternalPrinter, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 
 use super::Wake;
-use crate::commands;
-use crate::shell::{Control, LineSource, ScriptLine};
+use crate::commands::{self, Wanted};
+use crate::shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
 
 /// The most lines that the history keeps.
 const HISTORY_LINES_MAX: usize = 10_000;
@@ -113,10 +112,13 @@ impl Prompt {
             .max_history_size(HISTORY_LINES_MAX)?
             .history_ignore_space(true)
             .auto_add_history(false)
+            .completion_type(CompletionType::List)
             .build();
         let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
         editor.set_helper(Some(Words {
             files: FilenameCompleter::new(),
+            controls: controls.clone(),
+            wake: Arc::clone(&wake),
         }));
         let mut printer = editor.create_external_printer()?;
         let printed = Arc::clone(&queue);
@@ -227,9 +229,11 @@ impl LineSource for Piped {
     }
 }
 
-/// Completes commands, the words after `info` and `help`, and files after `source`.
+/// Completes commands, sets, files, and by gdb what belongs to the program.
 struct Words {
     files: FilenameCompleter,
+    controls: Sender<Control>,
+    wake: Wake,
 }
 
 impl Completer for Words {
@@ -242,13 +246,25 @@ impl Completer for Words {
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
-        if typed.trim_start().starts_with("source ") {
+        if let Wanted::File(_) = commands::completions(typed, &[]) {
             return self.files.complete(line, at, context);
         }
-        let (from, words) = commands::candidates(typed);
-        let pair = |word: Cow<'static, str>| Pair {
-            display: word.clone().into_owned(),
-            replacement: format!("{word} "),
+        let (answer, answered) = channel();
+        let asked = self
+            .controls
+            .send(Control::Complete(typed.to_owned(), answer));
+        (self.wake)();
+        let found = asked
+            .ok()
+            .and_then(|()| answered.recv_timeout(COMPLETE_WAIT * 2).ok());
+        let (from, words) = found.unwrap_or((at, Vec::new()));
+        let pair = |word: String| Pair {
+            // A name that others begin with is not at its end.
+            replacement: match word.ends_with([':', '(', '@', '/', '.']) {
+                true => word.clone(),
+                false => format!("{word} "),
+            },
+            display: word,
         };
         Ok((from, words.into_iter().map(pair).collect()))
     }

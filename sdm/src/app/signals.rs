@@ -68,7 +68,7 @@ fn hear(mut pipe: File, target: &Target, reading: &AtomicBool) {
                 let _ = controls.send(control);
                 wake();
             }
-            None if control == Control::Suspend => {
+            None if matches!(control, Control::Suspend) => {
                 let _ = raise(Signal::SIGSTOP);
             }
             None => {

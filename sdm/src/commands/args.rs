@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
 use super::cursor::Cursor;
+use super::set::Until;
 use super::{BreakRequest, CommandError, SetExpr, UserCommand};
 
 /// The most numbers that one command takes.
@@ -109,8 +110,7 @@ pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     if rest.is_empty() {
         return Err(rest.error("send: expected a set of ranks and a text"));
     }
-    let at = rest.at();
-    let to = SetExpr::parse(rest.word(), at)?;
+    let to = SetExpr::take(rest, Until::Blank)?;
     let eof = rest.take_word("--eof");
     if eof {
         rest.finish("send --eof")?;
@@ -126,11 +126,10 @@ pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
 pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     let mut to = None;
     let mut ahead = *rest;
-    let (at, first) = (ahead.at(), ahead.word());
+    let first = ahead.word();
     let alone = ahead.is_empty();
     if !first.is_empty() && (!alone || first.parse::<u32>().is_err()) {
-        to = Some(SetExpr::parse(first, at)?);
-        *rest = ahead;
+        to = Some(SetExpr::take(rest, Until::Blank)?);
     }
     let seconds = if rest.is_empty() {
         None
@@ -143,6 +142,37 @@ pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
         Some(value)
     };
     Ok(UserCommand::Wait { to, seconds })
+}
+
+/// How often: `word`, 1 or more.
+pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u32, CommandError> {
+    let count = word.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| {
+        here.error(format!(
+            "{command}: expected how often, 1 or more, not `{word}`"
+        ))
+    })
+}
+
+/// All that is left, an expression.
+pub(super) fn expression(command: &str, rest: &mut Cursor<'_>) -> Result<String, CommandError> {
+    if rest.is_empty() {
+        return Err(rest.error(format!("{command}: expected an expression")));
+    }
+    Ok(rest.take_rest().to_owned())
+}
+
+/// All that is left, a file; `~/` is the home directory.
+pub(super) fn file(command: &str, rest: &mut Cursor<'_>) -> Result<String, CommandError> {
+    if rest.is_empty() {
+        return Err(rest.error(format!("{command}: expected a file")));
+    }
+    let text = rest.take_rest();
+    let home = std::env::var("HOME").ok().filter(|home| !home.is_empty());
+    Ok(match (text.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => format!("{home}/{below}"),
+        _ => text.to_owned(),
+    })
 }
 
 #[cfg(test)]

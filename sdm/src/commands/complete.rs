@@ -1,50 +1,92 @@
-//! What a beginning can become, for the prompt.
+//! What a beginning can become.
 
-use std::borrow::Cow;
+use super::cursor::Cursor;
+use super::parse::{command_word, prefix_set};
+use super::set::PREFIXES;
+use super::spec::Completes;
+use super::{PREDEFINED, table, words};
 
-use super::info;
-use super::table::COMMANDS;
-
-/// The words that what was typed can end in, and where in it the last one begins.
-#[must_use]
-pub fn candidates(typed: &str) -> (usize, Vec<Cow<'static, str>>) {
-    let command_at = match typed.trim_start().strip_prefix('[') {
-        Some(inner) => match inner.find(']') {
-            Some(end) => typed.len() - inner.len() + end + 1,
-            None => return (typed.len(), Vec::new()),
-        },
-        None => 0,
-    };
-    let rest = &typed[command_at..];
-    let blanks = rest.len() - rest.trim_start().len();
-    let from = command_at + blanks;
-    let said = &typed[from..];
-    let Some((command, argument)) = said.split_once(' ') else {
-        return (
-            from,
-            beginning_with(said, COMMANDS.iter().map(|(name, _)| *name)),
-        );
-    };
-    let argument = argument.trim_start();
-    let at = typed.len() - argument.len();
-    let words: Vec<&'static str> = match command {
-        "info" | "i" => info::words().collect(),
-        "help" | "h" => COMMANDS.iter().map(|(name, _)| *name).collect(),
-        "output" => vec!["on", "off"],
-        "focus" => vec!["all"],
-        "stacks" => vec!["--full"],
-        "set" => vec!["var", "breakpoint pending on", "breakpoint pending off"],
-        _ => Vec::new(),
-    };
-    (at, beginning_with(argument, words.into_iter()))
+/// What can stand where a line ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// One of these; they begin at this byte of the line.
+    Words(usize, Vec<String>),
+    /// A file; its name begins at this byte.
+    File(usize),
+    /// What gdb finds for this line of its own, which begins at this byte.
+    Program(usize, String),
 }
 
-fn beginning_with(
-    typed: &str,
-    words: impl Iterator<Item = &'static str>,
-) -> Vec<Cow<'static, str>> {
-    let words = words.filter(|word| word.starts_with(typed));
-    words.map(Cow::Borrowed).collect()
+/// What the end of a line that was typed so far can become; `named` are the sets of `defset`.
+#[must_use]
+pub fn completions(typed: &str, named: &[String]) -> Wanted {
+    let mut rest = Cursor::new(typed);
+    let open = rest.rest().starts_with('[');
+    if prefix_set(&mut rest).is_err() || (open && rest.at() == typed.len() && !typed.contains(']'))
+    {
+        return sets(typed, named);
+    }
+    let from = rest.at();
+    let word = command_word(&mut rest);
+    if rest.at() == typed.len() && !typed.ends_with(char::is_whitespace) {
+        let names = table::commands().map(|spec| spec.name);
+        return some(from, word, names);
+    }
+    let Ok(spec) = table::find(word, from) else {
+        return Wanted::Words(typed.len(), Vec::new());
+    };
+    let at = rest.at().min(typed.len());
+    let argument = &typed[at..];
+    match spec.completes {
+        Completes::Nothing => Wanted::Words(typed.len(), Vec::new()),
+        Completes::Words(words) => some(at, argument, words.iter().copied()),
+        Completes::Info if !argument.contains(' ') => {
+            let known = some(at, argument, words::info_words());
+            match &known {
+                Wanted::Words(_, words) if !words.is_empty() => known,
+                _ => Wanted::Program(at, format!("info {argument}")),
+            }
+        }
+        Completes::Info => Wanted::Program(at, format!("info {argument}")),
+        Completes::Commands => some(at, argument, table::commands().map(|spec| spec.name)),
+        Completes::Sets => sets(typed, named),
+        Completes::Files => Wanted::File(at),
+        Completes::Program => {
+            let line = match spec.name {
+                "gdb" => argument.to_owned(),
+                // Words of SDM that take what `print` takes.
+                "compare" | "outliers" | "stats" | "display" => format!("print {argument}"),
+                "trace" => format!("break {argument}"),
+                name => format!("{name} {argument}"),
+            };
+            Wanted::Program(at, line)
+        }
+    }
+}
+
+fn some<'a>(from: usize, typed: &str, words: impl Iterator<Item = &'a str>) -> Wanted {
+    let mut found: Vec<_> = words
+        .filter(|word| word.starts_with(typed))
+        .map(str::to_owned)
+        .collect();
+    found.sort_unstable();
+    Wanted::Words(from, found)
+}
+
+/// The last element of a set that is being typed.
+fn sets(typed: &str, named: &[String]) -> Wanted {
+    let from = typed
+        .rfind(|c: char| ",!&^([ ".contains(c))
+        .map_or(0, |at| at + 1);
+    let last = &typed[from..];
+    if let Some(name) = last.strip_prefix('@') {
+        let known = PREDEFINED.iter().map(|(name, _)| *name);
+        let all = known
+            .chain(PREFIXES.iter().copied())
+            .chain(named.iter().map(String::as_str));
+        return some(from + 1, name, all);
+    }
+    some(from, last, ["all", "@"].into_iter())
 }
 
 #[cfg(test)]
@@ -53,19 +95,42 @@ mod tests {
 
     #[test]
     fn words_are_completed_where_they_stand() {
+        let named = ["workers".to_owned()];
         for (typed, from, expect) in [
             ("cont", 0, "continue"),
-            ("[0-3] ste", 6, "step stepi"),
+            ("[0-3] step", 6, "step stepi"),
             ("  rank", 2, "ranks"),
-            ("info l", 5, "locals"),
+            ("info l", 5, "links locals"),
             ("i ar", 2, "args"),
             ("help foc", 5, "focus"),
-            ("output o", 7, "on off"),
+            ("output o", 7, "off on"),
             ("[0-", 3, ""),
-            ("print x", 6, ""),
+            ("[@st", 2, "stopped"),
+            ("[@1&@w", 5, "workers"),
+            ("focus @r", 7, "running"),
+            ("focus al", 6, "all"),
         ] {
-            let (at, words) = candidates(typed);
-            assert_eq!((at, words.join(" ").as_str()), (from, expect), "{typed}");
+            let found = completions(typed, &named);
+            let Wanted::Words(at, words) = &found else {
+                panic!("{typed}: {found:?}");
+            };
+            let words = words.join(" ");
+            assert_eq!(words, expect, "{typed}");
+            assert!(expect.is_empty() || *at == from, "{typed}: {at}");
+        }
+    }
+
+    #[test]
+    fn gdb_and_the_files_complete_the_rest() {
+        for (typed, expect) in [
+            ("print ro", Wanted::Program(6, "print ro".to_owned())),
+            ("[0-3] b ex", Wanted::Program(8, "break ex".to_owned())),
+            ("gdb info s", Wanted::Program(4, "info s".to_owned())),
+            ("info sha", Wanted::Program(5, "info sha".to_owned())),
+            ("stats res", Wanted::Program(6, "print res".to_owned())),
+            ("source ha", Wanted::File(7)),
+        ] {
+            assert_eq!(completions(typed, &[]), expect, "{typed}");
         }
     }
 }

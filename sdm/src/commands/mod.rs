@@ -7,17 +7,18 @@ mod args;
 mod complete;
 mod cursor;
 mod help;
-mod info;
 mod parse;
 mod set;
+mod spec;
 mod table;
+mod words;
 
-pub use complete::candidates;
+pub use complete::{Wanted, completions};
 pub use help::help;
 pub use parse::{parse, spelled_out};
-pub use set::{SetExpr, resolve};
+pub use set::{HostPattern, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
-use sdm_debug::command::{FrameSelect, StepKind};
+use sdm_debug::Command;
 
 /// One line: to whom, and what.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Line {
     pub to: Option<SetExpr>,
     /// What.
     pub command: UserCommand,
+    /// True where an empty line after this one says it again.
+    pub repeats: bool,
 }
 
 /// A command as the person meant it.
@@ -35,6 +38,15 @@ pub enum UserCommand {
     Nothing {
         /// True for a comment, which does not repeat the last command.
         comment: bool,
+    },
+    /// A question that every task answers, shown as it is.
+    Ask(Command),
+    /// Lets tasks run: `continue`, `next`, `finish`, ... `[&]`.
+    Run {
+        /// How.
+        command: Command,
+        /// Does not wait.
+        background: bool,
     },
     /// `break LOCATION [if COND]`, `tbreak ...`.
     Break(BreakRequest),
@@ -47,55 +59,10 @@ pub enum UserCommand {
         /// On or off.
         enabled: bool,
     },
-    /// `continue [&]`.
-    Continue {
-        /// Does not wait.
-        background: bool,
-    },
-    /// `next`, `step`, `nexti`, `stepi` `[COUNT] [&]`.
-    Step {
-        /// Which kind.
-        kind: StepKind,
-        /// How many.
-        count: u32,
-        /// Does not wait.
-        background: bool,
-    },
-    /// `finish [&]`.
-    Finish {
-        /// Does not wait.
-        background: bool,
-    },
     /// `interrupt`.
     Interrupt,
-    /// `bt [N] [--full]`.
-    Backtrace {
-        /// At most this many frames; 0 for all.
-        limit: u32,
-        /// With the frames inside runtimes.
-        full: bool,
-    },
-    /// `frame [N]`, `up [N]`, `down [N]`.
-    Frame(FrameSelect),
-    /// `info locals`.
-    Locals,
-    /// `info args`.
-    Arguments,
-    /// `info threads`.
-    Threads,
     /// `info breakpoints`.
     Breakpoints,
-    /// `thread N`.
-    Thread(u32),
-    /// `print EXPR`, `call EXPR`.
-    Print {
-        /// What follows the slash: `x`, `d`, `4x`.
-        format: Option<String>,
-        /// The expression.
-        expression: String,
-    },
-    /// `set var EXPR`.
-    SetVariable(String),
     /// `set breakpoint pending on|off`.
     SetPending(bool),
     /// `kill`.
@@ -104,12 +71,30 @@ pub enum UserCommand {
     Detach,
     /// `quit`.
     Quit,
+    /// `run`, `start`: the whole job anew.
+    Rerun,
     /// `help [COMMAND]`.
     Help(Option<String>),
-    /// A line for each gdb's own command line, unchanged.
-    Gdb(String),
+    /// `info nodes|tree|links|sets`.
+    About(Topic),
     /// `focus [SET]`: to whom commands go from now on; without a set it is shown.
     Focus(Option<SetExpr>),
+    /// `defset NAME SET`.
+    DefineSet {
+        /// Its name, without the `@`.
+        name: String,
+        /// Who.
+        set: SetExpr,
+    },
+    /// `undefset NAME`.
+    ForgetSet(String),
+    /// `hold [SET]`, `release [SET]`.
+    Hold {
+        /// Whom; those in focus where absent.
+        to: Option<SetExpr>,
+        /// True for `hold`.
+        on: bool,
+    },
     /// `ranks`: who is in which state.
     Ranks,
     /// `stacks [--full]`.
@@ -117,6 +102,14 @@ pub enum UserCommand {
         /// Unfolded, and every thread.
         full: bool,
     },
+    /// `list [WHAT]`: what stands behind it, in gdb's words.
+    List(String),
+    /// `outliers EXPR`.
+    Outliers(String),
+    /// `stats EXPR`.
+    Stats(String),
+    /// `compare EXPR`.
+    Compare(String),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
         /// To whom.
@@ -139,6 +132,19 @@ pub enum UserCommand {
     Source(String),
 }
 
+/// What the session can tell of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// The hosts and who is on them.
+    Nodes,
+    /// The tree of servers.
+    Tree,
+    /// The links of the tree.
+    Links,
+    /// The sets that have a name.
+    Sets,
+}
+
 /// A breakpoint as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakRequest {
@@ -150,28 +156,6 @@ pub struct BreakRequest {
     pub temporary: bool,
     /// With the processor's help.
     pub hardware: bool,
-}
-
-impl UserCommand {
-    /// True where an empty line after this one says it again.
-    #[must_use]
-    pub fn repeats(&self) -> bool {
-        matches!(
-            self,
-            Self::Continue { .. }
-                | Self::Step { .. }
-                | Self::Finish { .. }
-                | Self::Backtrace { .. }
-                | Self::Frame(_)
-                | Self::Locals
-                | Self::Arguments
-                | Self::Threads
-                | Self::Print { .. }
-                | Self::Ranks
-                | Self::Stacks { .. }
-                | Self::Wait { .. }
-        )
-    }
 }
 
 /// Why a line is no command.

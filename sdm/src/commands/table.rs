@@ -1,153 +1,31 @@
-//! The names of the commands, gdb's abbreviations among them.
+//! All commands, and how a word finds one.
 
 use super::CommandError;
+use super::spec::Spec;
+use super::words::{GROUPS, Group};
 
-/// Which command a word names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
-    Backtrace,
-    Break,
-    Call,
-    Continue,
-    Delete,
-    Detach,
-    Disable,
-    Down,
-    Enable,
-    Finish,
-    Focus,
-    Frame,
-    Gdb,
-    Hbreak,
-    Help,
-    Info,
-    Interrupt,
-    Kill,
-    Next,
-    Nexti,
-    Output,
-    Pass,
-    Print,
-    Quit,
-    Ranks,
-    Run,
-    Send,
-    Set,
-    Source,
-    Stacks,
-    Step,
-    Stepi,
-    Tbreak,
-    Thread,
-    Up,
-    Wait,
+/// All commands, group by group.
+pub(super) fn commands() -> impl Iterator<Item = &'static Spec> {
+    GROUPS.iter().flat_map(|Group { commands, .. }| *commands)
 }
 
-/// Every command by its full name, in the order of `help`.
-pub(super) const COMMANDS: &[(&str, Word)] = &[
-    ("backtrace", Word::Backtrace),
-    ("break", Word::Break),
-    ("call", Word::Call),
-    ("continue", Word::Continue),
-    ("delete", Word::Delete),
-    ("detach", Word::Detach),
-    ("disable", Word::Disable),
-    ("disassemble", Word::Pass),
-    ("down", Word::Down),
-    ("enable", Word::Enable),
-    ("finish", Word::Finish),
-    ("focus", Word::Focus),
-    ("frame", Word::Frame),
-    ("gdb", Word::Gdb),
-    ("hbreak", Word::Hbreak),
-    ("help", Word::Help),
-    ("info", Word::Info),
-    ("interrupt", Word::Interrupt),
-    ("kill", Word::Kill),
-    ("list", Word::Pass),
-    ("next", Word::Next),
-    ("nexti", Word::Nexti),
-    ("output", Word::Output),
-    ("print", Word::Print),
-    ("ptype", Word::Pass),
-    ("quit", Word::Quit),
-    ("ranks", Word::Ranks),
-    ("run", Word::Run),
-    ("send", Word::Send),
-    ("set", Word::Set),
-    ("show", Word::Pass),
-    ("source", Word::Source),
-    ("stacks", Word::Stacks),
-    ("start", Word::Run),
-    ("step", Word::Step),
-    ("stepi", Word::Stepi),
-    ("tbreak", Word::Tbreak),
-    ("thread", Word::Thread),
-    ("up", Word::Up),
-    ("wait", Word::Wait),
-    ("whatis", Word::Pass),
-    ("where", Word::Backtrace),
-    ("x", Word::Pass),
-];
-
-/// gdb's abbreviations that are no unique prefix, and their commands.
-pub(super) const ABBREVIATIONS: &[(&str, &str)] = &[
-    ("b", "break"),
-    ("br", "break"),
-    ("brk", "break"),
-    ("bt", "backtrace"),
-    ("c", "continue"),
-    ("cont", "continue"),
-    ("d", "delete"),
-    ("dis", "disable"),
-    ("disa", "disable"),
-    ("disas", "disassemble"),
-    ("exit", "quit"),
-    ("f", "frame"),
-    ("fg", "continue"),
-    ("fin", "finish"),
-    ("h", "help"),
-    ("i", "info"),
-    ("inf", "info"),
-    ("inspect", "print"),
-    ("k", "kill"),
-    ("l", "list"),
-    ("n", "next"),
-    ("ni", "nexti"),
-    ("p", "print"),
-    ("q", "quit"),
-    ("r", "run"),
-    ("s", "step"),
-    ("si", "stepi"),
-    ("t", "thread"),
-    ("tb", "tbreak"),
-    ("tbr", "tbreak"),
-    ("thb", "hbreak"),
-    ("u", "up"),
-    ("w", "wait"),
-];
-
 /// The command that a word names: in full, by gdb's abbreviation, or by a unique prefix.
-pub(super) fn find(word: &str, at: usize) -> Result<(&'static str, Word), CommandError> {
-    let by_name = |name: &str| COMMANDS.iter().copied().find(|(full, _)| *full == name);
-    let short = ABBREVIATIONS.iter().find(|(short, _)| *short == word);
-    if let Some(found) = by_name(short.map_or(word, |(_, full)| full)) {
+pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError> {
+    let called = |spec: &&Spec| spec.name == word || spec.short.contains(&word);
+    if let Some(found) = commands().find(called) {
         return Ok(found);
     }
-    let found: Vec<_> = COMMANDS
-        .iter()
-        .copied()
-        .filter(|(full, _)| !word.is_empty() && full.starts_with(word))
-        .collect();
+    let begins = |spec: &&Spec| !word.is_empty() && spec.name.starts_with(word);
+    let found: Vec<_> = commands().filter(begins).collect();
     match found[..] {
         [one] => Ok(one),
         [] => Err(CommandError::at(
             at,
             format!("Undefined command: \"{word}\".  Try \"help\"."),
         )),
-        [first, ref others @ ..] if others.iter().all(|(_, word)| *word == first.1) => Ok(first),
         _ => {
-            let names: Vec<_> = found.iter().map(|(name, _)| *name).collect();
+            let mut names: Vec<_> = found.iter().map(|spec| spec.name).collect();
+            names.sort_unstable();
             Err(CommandError::at(
                 at,
                 format!("Ambiguous command \"{word}\": {}.", names.join(", ")),
@@ -158,28 +36,41 @@ pub(super) fn find(word: &str, at: usize) -> Result<(&'static str, Word), Comman
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_its_abbreviations_lead_somewhere() {
-        assert!(COMMANDS.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        for (short, full) in ABBREVIATIONS {
-            assert_eq!(find(short, 0).unwrap().0, *full);
+    fn every_word_names_one_command() {
+        let mut seen = BTreeSet::new();
+        for spec in commands() {
+            for word in spec.short.iter().chain([&spec.name]) {
+                assert!(seen.insert(*word), "{word} names two commands");
+                assert_eq!(find(word, 0).unwrap().name, spec.name);
+            }
         }
     }
 
     #[test]
     fn prefixes_are_unique_or_refused_by_name() {
-        assert_eq!(find("cont", 0).unwrap().0, "continue");
-        assert_eq!(find("rank", 0).unwrap().0, "ranks");
-        assert_eq!(find("stac", 0).unwrap().0, "stacks");
+        assert_eq!(find("conti", 0).unwrap().name, "continue");
+        assert_eq!(find("rank", 0).unwrap().name, "ranks");
+        assert_eq!(find("stac", 0).unwrap().name, "stacks");
         assert_eq!(
-            find("de", 3).unwrap_err(),
-            CommandError::at(3, "Ambiguous command \"de\": delete, detach.")
+            find("dis", 0).unwrap().name,
+            "disable",
+            "gdb's abbreviation wins"
         );
+        assert_eq!(find("fo", 3).unwrap().name, "focus",);
         assert_eq!(
-            find("frobnicate", 0).unwrap_err().message,
-            "Undefined command: \"frobnicate\".  Try \"help\"."
+            find("una", 3).unwrap_err().message,
+            "Undefined command: \"una\".  Try \"help\"."
+        );
+        let error = find("def", 3).map(|spec| spec.name);
+        assert_eq!(error, Ok("defset"));
+        assert_eq!(
+            find("sta", 3).unwrap_err(),
+            CommandError::at(3, "Ambiguous command \"sta\": stacks, start, stats.")
         );
     }
 }

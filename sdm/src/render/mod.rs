@@ -5,14 +5,17 @@ mod data;
 mod escape;
 mod event;
 mod label;
+mod numbers;
 mod place;
 mod stacks;
 mod style;
 mod table;
 mod text;
+mod topics;
 mod values;
 
 pub use label::{Names, set_text};
+pub(crate) use place::value as value_text;
 pub use stacks::StackTree;
 pub use style::Style;
 pub use text::{Screen, TextView};

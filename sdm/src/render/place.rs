@@ -26,7 +26,7 @@ pub(super) fn stack_frame(frame: &StackFrame) -> String {
 }
 
 /// A value; what was cut off is said.
-pub(super) fn value(value: &Value) -> String {
+pub(crate) fn value(value: &Value) -> String {
     match value.cut {
         None => value.text.clone(),
         Some((bytes, hash)) => format!("{}... ({bytes} bytes, {hash:016x})", value.text),

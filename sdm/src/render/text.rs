@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 use super::escape::printable;
 use super::label::Names;
 use super::style::Style;
-use super::{answer, event, table};
+use super::{answer, event, numbers, table, topics};
 use crate::view::{Happening, Item, Problem, View};
 
 /// Where text goes: a terminal, a file, a test.
@@ -60,6 +60,13 @@ impl<S: Screen> TextView<S> {
             } => vec![output(&page, tasks, *stream, line, *complete)],
             Item::Ranks(rows) => table::ranks(&page, rows),
             Item::Breakpoints(rows) => table::breakpoints(&page, rows),
+            Item::Sets(rows) => topics::sets(&page, rows),
+            Item::Nodes(rows) => topics::nodes(&page, rows),
+            Item::Tree(rows) => topics::tree(&page, rows),
+            Item::Links(rows) => topics::links(&page, rows),
+            Item::Values { expression, values } => numbers::values(&page, expression, values),
+            Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
+            Item::Comparison(found) => numbers::comparison(&page, found),
             Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
             Item::Silent { tasks, why } => {
                 vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]
@@ -130,6 +137,15 @@ impl Page<'_> {
     /// `ranks 0-3 (4): text`, broken where it is too long.
     pub(super) fn said(&self, tasks: &IdSet, text: &str, bad: bool) -> String {
         self.labelled(&self.label(tasks), text, bad)
+    }
+
+    /// What marks a class that only few are in: that is what a person looks for.
+    pub(super) fn few(&self, count: u64, whole: u64) -> String {
+        if whole < 3 || count > (whole / 8).max(1) {
+            return String::new();
+        }
+        let text = format!("  <-- {count} of {whole}");
+        self.style.odd(&text)
     }
 
     /// The same with a label of its own.

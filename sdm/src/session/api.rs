@@ -90,6 +90,19 @@ pub enum SessionEvent {
     Ended(String),
 }
 
+/// A server of a session, and where it stands in the tree as it was planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number; absent for the master.
+    pub server: Option<u32>,
+    /// Where it runs; empty where unknown.
+    pub host: String,
+    /// The index of its parent among the members; absent for the master.
+    pub parent: Option<usize>,
+    /// Its own tasks.
+    pub tasks: IdSet,
+}
+
 /// A session as its commands see it; scripted in tests.
 pub trait Debug {
     /// The session's name.
@@ -97,6 +110,11 @@ pub trait Debug {
 
     /// The tasks in the session: `all`.
     fn tasks(&self) -> &IdSet;
+
+    /// The master and the servers, parents before their children; empty where it is not known.
+    fn members(&self) -> &[Member] {
+        &[]
+    }
 
     /// Sends a command to some of the tasks; what comes of it is told by events with this id.
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;

@@ -15,7 +15,7 @@ use sdm_debug::{Command, wire};
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchEvent};
 
-use super::api::{Debug, SendOptions, SessionEvent};
+use super::api::{Debug, Member, SendOptions, SessionEvent};
 use super::events;
 
 /// How long everything below may take to end.
@@ -34,6 +34,7 @@ pub struct Session {
     master: Child,
     id: SessionId,
     tasks: IdSet,
+    members: Vec<Member>,
     /// Those of them whose server is gone.
     lost: IdSet,
     /// The merge rules of commands that have one.
@@ -52,14 +53,16 @@ impl Session {
         launch: Launch,
         master: Child,
         id: SessionId,
-        tasks: IdSet,
+        members: Vec<Member>,
     ) -> Self {
+        let tasks = IdSet::union_all(members.iter().map(|member| &member.tasks));
         Self {
             driver,
             launch,
             master,
             id,
             tasks,
+            members,
             lost: IdSet::new(),
             rules: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -229,6 +232,10 @@ impl Debug for Session {
 
     fn tasks(&self) -> &IdSet {
         &self.tasks
+    }
+
+    fn members(&self) -> &[Member] {
+        &self.members
     }
 
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {

@@ -5,6 +5,6 @@ mod events;
 mod live;
 mod start;
 
-pub use api::{Class, ClassAnswer, Debug, SendOptions, SessionEvent};
+pub use api::{Class, ClassAnswer, Debug, Member, SendOptions, SessionEvent};
 pub use live::Session;
 pub use start::{SessionConfig, SessionError, StartProgress};

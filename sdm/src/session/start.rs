@@ -26,6 +26,7 @@ use sdm_debug::{BackendSettings, wire};
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::{Launch, LaunchError, LaunchEvent, LaunchSpec};
 
+use super::api;
 use super::live::Session;
 
 /// How a session is started.
@@ -158,6 +159,7 @@ pub(super) struct Starting<'a> {
     address: ConnectionString,
     heard: BTreeMap<u32, Announcement>,
     tasks: IdSet,
+    members: Vec<api::Member>,
     ready: IdSet,
 }
 
@@ -181,10 +183,33 @@ impl Session {
         starting.initialise(&mut launch, &mut master)?;
         let child = master.0.take().expect("it was put there above");
         let Starting {
-            driver, id, tasks, ..
+            driver,
+            id,
+            members,
+            ..
         } = starting;
-        Ok(Session::new(driver, launch, child, id, tasks))
+        Ok(Session::new(driver, launch, child, id, members))
     }
+}
+
+/// The members of a plan, which is a tree in preorder, with their parents.
+fn members(plan: &Slice) -> Vec<api::Member> {
+    let mut members = Vec::new();
+    // The entries whose subtrees are open, each with where its own ends.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for (index, entry) in plan.iter().enumerate() {
+        while open.last().is_some_and(|(_, end)| *end <= index) {
+            open.pop();
+        }
+        members.push(api::Member {
+            server: (entry.server != ServerId::MASTER).then_some(entry.server.0),
+            host: entry.host.clone(),
+            parent: open.last().map(|(parent, _)| *parent),
+            tasks: entry.tasks.clone(),
+        });
+        open.push((index, index + entry.subtree_count as usize));
+    }
+    members
 }
 
 /// Ends the master if the start fails.
@@ -220,7 +245,9 @@ impl<'a> Starting<'a> {
         let link = LinkConfig::new(key.clone(), id);
         let driver = Driver::new(Member::new(node, Arc::new(link)), transport);
         let (heard, tasks, ready) = (BTreeMap::new(), IdSet::new(), IdSet::new());
+        let members = Vec::new();
         Ok(Self {
+            members,
             config,
             tell,
             driver,
@@ -448,6 +475,7 @@ impl<'a> Starting<'a> {
     fn initialise(&mut self, launch: &mut Launch, master: &mut Reaper) -> Result<(), SessionError> {
         let plan = self.plan();
         self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
+        self.members = members(&plan);
         let config = Config {
             backend: wire::encode(&self.config.backend).into(),
             ..self.config.config.clone()

@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 use super::gather::join;
 use super::run::Said;
 use super::{Shell, Verdict};
-use crate::commands::{self, SetExpr};
+use crate::commands::SetExpr;
 use crate::session::Debug;
 
 impl<D: Debug> Shell<D> {
@@ -18,7 +18,7 @@ impl<D: Debug> Shell<D> {
         text: &str,
         eof: bool,
     ) -> Verdict {
-        let to = match commands::resolve(set, self.debug.tasks()) {
+        let to = match self.resolve(set) {
             Ok(to) => to,
             Err(error) => return self.refuse(said.line, &error),
         };

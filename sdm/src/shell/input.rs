@@ -4,10 +4,13 @@ use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 
 /// What reaches a shell from outside the session. Who sends one wakes the session.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Control {
     /// The line that was asked for.
     Line(ScriptLine),
+    /// What can the line that was typed so far become? The answer goes to the sender: where the
+    /// words begin, and they.
+    Complete(String, Sender<(usize, Vec<String>)>),
     /// There are no more lines.
     Eof,
     /// The line was cleared: nothing to do.

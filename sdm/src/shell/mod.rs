@@ -5,25 +5,29 @@
 //! the one it is given; lines and signals reach it as [`Control`]s.
 
 mod breaks;
+mod complete;
 mod events;
 mod feed;
 mod flow;
 mod gather;
 mod input;
 mod leave;
-mod looks;
 mod notices;
 mod open;
 mod output;
 mod points;
 mod run;
+mod sets;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod topics;
+mod values;
 mod wait;
 
 pub use flow::{Ending, StacksCode};
 pub use input::{Control, LineSource, Script, ScriptLine};
+pub use wait::COMPLETE_WAIT;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -34,13 +38,13 @@ use sdm_debug::event::Phase;
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
-use crate::commands::UserCommand;
 use crate::session::{Debug, SendOptions};
 use crate::view::{Item, Problem, View};
 use breaks::Breaks;
 use notices::Notices;
 use open::{Open, OpenCommands};
 use output::Output;
+use sets::Sets;
 use tasks::TaskTable;
 
 /// How long a question is given unless said otherwise.
@@ -83,15 +87,19 @@ pub struct Shell<D> {
     lines: VecDeque<Control>,
     options: Options,
     focus: IdSet,
+    sets: Sets,
     tasks: TaskTable,
     breaks: Breaks,
     output: Output,
     notices: Notices,
     open: OpenCommands,
     phases: Vec<(IdSet, Phase)>,
-    last: Option<(String, UserCommand)>,
+    /// What an empty line says again.
+    last: Option<String>,
     stdin: Vec<(IdSet, u64)>,
     asking: bool,
+    /// A line is being completed: nothing is shown.
+    completing: bool,
     source_depth: u32,
     over: Option<Over>,
 }
@@ -155,6 +163,10 @@ impl<D: Debug> Shell<D> {
             lines: VecDeque::new(),
             options,
             tasks: TaskTable::new(&tasks),
+            sets: Sets {
+                previous: tasks.clone(),
+                ..Sets::default()
+            },
             focus: tasks,
             breaks: Breaks::default(),
             output: Output::new(),
@@ -164,6 +176,7 @@ impl<D: Debug> Shell<D> {
             last: None,
             stdin: Vec::new(),
             asking: false,
+            completing: false,
             source_depth: 0,
             over: None,
         }
@@ -200,10 +213,28 @@ impl<D: Debug> Shell<D> {
     }
 
     fn show(&mut self, item: &Item) {
+        if let Item::Answer(gathered) = item {
+            self.note_classes(gathered.classes());
+        }
+        if let Item::Happened { tasks, .. } = item {
+            self.sets.happened.push(tasks.clone());
+        }
+        self.show_quietly(item);
+    }
+
+    /// Shows an item whose classes are not those that `@1` means.
+    fn show_quietly(&mut self, item: &Item) {
         let at = self.now().saturating_duration_since(self.began);
         self.view.show(at, item);
         if self.view.is_gone() && self.over.is_none() {
             self.over = Some(Over::Unread);
+        }
+    }
+
+    /// These are `@1`, `@2`, ... from now on.
+    fn note_classes(&mut self, classes: Vec<IdSet>) {
+        if !classes.is_empty() {
+            self.sets.classes = classes;
         }
     }
 
@@ -218,10 +249,22 @@ impl<D: Debug> Shell<D> {
 
     /// Sends a command and keeps it open.
     fn send(&mut self, said: &str, to: &IdSet, command: &Command) -> CommandId {
+        self.send_merged(said, to, command, (0, Vec::new()))
+    }
+
+    /// The same, its answers merged by a rule with its parameters.
+    fn send_merged(
+        &mut self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+        (rule, rule_params): (u16, Vec<u8>),
+    ) -> CommandId {
         let run = command.is_run_control();
         let options = SendOptions {
             timeout: (!run).then_some(self.options.query_timeout),
-            ..SendOptions::default()
+            rule,
+            rule_params,
         };
         let mut open = Open::new(said, to);
         open.run = run;

@@ -6,7 +6,7 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
 use super::wait::{Goal, Waited};
-use super::{Over, Shell, Verdict, looks};
+use super::{Over, Shell, Verdict};
 use crate::commands::{self, CommandError, SetExpr, UserCommand as C};
 use crate::session::Debug;
 use crate::view::{Happening, Item, Problem};
@@ -35,28 +35,42 @@ impl<D: Debug> Shell<D> {
         };
         if parsed.command == (C::Nothing { comment: false }) {
             return match self.last.clone() {
-                Some((last, command)) if command.repeats() => self.execute(&last),
-                _ => Verdict::Done,
+                Some(last) => self.execute(&last),
+                None => Verdict::Done,
             };
         }
         let to = match &parsed.to {
             None => Ok(self.focus.clone()),
-            Some(set) => commands::resolve(set, self.debug.tasks()),
+            Some(set) => self.resolve(set),
         };
         let to = match to {
             Ok(to) => to,
             Err(error) => return self.refuse(line, &error),
         };
+        if !matches!(parsed.command, C::Nothing { .. }) {
+            self.last = parsed.repeats.then(|| line.to_owned());
+        }
+        if let Some(set) = parsed.to.as_ref().filter(|_| to.is_empty()) {
+            self.say(&format!("nobody is in `{}`", set.text()));
+            return Verdict::Done;
+        }
         let said = Said {
             line: line.trim(),
             to,
             named: parsed.to.is_some(),
         };
-        if !matches!(parsed.command, C::Nothing { .. }) {
-            self.last = Some((line.to_owned(), parsed.command.clone()));
-        }
-        let verdict = self.carry_out(&said, parsed.command);
+        self.sets.happened.clear();
+        let thread = parsed.to.as_ref().and_then(SetExpr::thread);
+        let verdict = match thread {
+            None => self.carry_out(&said, parsed.command),
+            Some(thread) => self.with_thread(&said, thread, |shell, said| {
+                shell.carry_out(said, parsed.command)
+            }),
+        };
         self.show_held();
+        // The stops that a run ended with are what it answered.
+        let happened = std::mem::take(&mut self.sets.happened);
+        self.note_classes(happened);
         verdict
     }
 
@@ -71,19 +85,33 @@ impl<D: Debug> Shell<D> {
                 self.breaks.pending = on;
                 Verdict::Done
             }
-            C::Continue { background } => self.run(said, &Command::Continue, background),
-            C::Finish { background } => self.run(said, &Command::Finish, background),
-            C::Step {
-                kind,
-                count,
+            C::Ask(command) => self.ask(said.line, &said.to, &command).0,
+            C::Run {
+                command,
                 background,
-            } => self.run(said, &Command::Step { kind, count }, background),
+            } => self.run(said, &command, background),
             C::Interrupt => self.interrupt(said),
             C::Kill => self.end_tasks(said, &Command::Kill),
             C::Detach => self.end_tasks(said, &Command::Detach),
             C::Quit => self.quit(),
             C::Focus(set) => self.set_focus(said, set.as_ref()),
             C::Ranks => self.show_ranks(said),
+            C::DefineSet { name, set } => self.define_set(said, name, &set),
+            C::ForgetSet(name) => self.forget_set(&name),
+            C::Hold { to, on } => self.hold(said, to.as_ref(), on),
+            C::About(topic) => self.show_topic(topic),
+            C::Stacks { full } => self.ask(said.line, &said.to, &Command::Stacks { full }).0,
+            C::List(what) => {
+                let line = format!("list {what}").trim_end().to_owned();
+                self.ask(said.line, &said.to, &Command::Console { line }).0
+            }
+            C::Outliers(expression) => self.outliers(said, expression),
+            C::Stats(expression) => self.stats(said, expression),
+            C::Compare(expression) => self.compare(said, expression),
+            C::Rerun => self.complain(
+                "the program is started by `sdm run`; end this session and say it again",
+                "",
+            ),
             C::Send { to, text, eof } => self.send_input(said, &to, &text, eof),
             C::Output(on) => self.switch_output(on),
             C::Wait { to, seconds } => self.wait_command(said, to.as_ref(), seconds),
@@ -94,10 +122,6 @@ impl<D: Debug> Shell<D> {
                     Verdict::Done
                 }
                 Err(error) => self.complain(error.message, ""),
-            },
-            other => match looks::question(other) {
-                Some(command) => self.ask(said.line, &said.to, &command).0,
-                None => Verdict::Done,
             },
         }
     }
@@ -115,7 +139,11 @@ impl<D: Debug> Shell<D> {
 
     /// Lets tasks run and, unless told otherwise, waits for the end of the run.
     fn run(&mut self, said: &Said<'_>, command: &Command, background: bool) -> Verdict {
-        let id = self.send(said.line, &said.to, command);
+        let to = self.not_held(said);
+        if to.is_empty() {
+            return Verdict::Done;
+        }
+        let id = self.send(said.line, &to, command);
         if background {
             if let Some(open) = self.open.find(id) {
                 open.unattended = true;
@@ -176,7 +204,18 @@ impl<D: Debug> Shell<D> {
         to: &IdSet,
         command: &Command,
     ) -> (Verdict, Option<super::open::Open>) {
-        let id = self.send(said, to, command);
+        self.ask_merged(said, to, command, (0, Vec::new()))
+    }
+
+    /// The same, the answers merged by a rule with its parameters.
+    pub(super) fn ask_merged(
+        &mut self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+        rule: (u16, Vec<u8>),
+    ) -> (Verdict, Option<super::open::Open>) {
+        let id = self.send_merged(said, to, command, rule);
         let waited = self.wait_for(&Goal::Answered(id), said, None);
         let Some(mut open) = self.open.remove(id) else {
             return (Verdict::Failed, None);
@@ -271,22 +310,6 @@ impl<D: Debug> Shell<D> {
         Verdict::Done
     }
 
-    fn set_focus(&mut self, said: &Said<'_>, set: Option<&SetExpr>) -> Verdict {
-        if let Some(set) = set {
-            match commands::resolve(set, self.debug.tasks()) {
-                Ok(focus) => self.focus = focus,
-                Err(error) => return self.refuse(said.line, &error),
-            }
-            return Verdict::Done;
-        }
-        let text = crate::render::set_text(&self.focus, 60);
-        self.show(&Item::Notice(format!(
-            "focus: {text} ({})",
-            self.focus.len()
-        )));
-        Verdict::Done
-    }
-
     fn show_ranks(&mut self, said: &Said<'_>) -> Verdict {
         self.show_held();
         let rows = self.tasks.rank_rows(&said.to);
@@ -314,7 +337,7 @@ impl<D: Debug> Shell<D> {
         set: Option<&SetExpr>,
         seconds: Option<u32>,
     ) -> Verdict {
-        let to = match set.map(|set| commands::resolve(set, self.debug.tasks())) {
+        let to = match set.map(|set| self.resolve(set)) {
             None => said.to.clone(),
             Some(Ok(to)) => to,
             Some(Err(error)) => return self.refuse(said.line, &error),

@@ -105,6 +105,19 @@ impl TaskTable {
         &self.lost
     }
 
+    /// Tasks whose server has not been heard for a while.
+    pub(super) fn silent(&self) -> &IdSet {
+        &self.silent
+    }
+
+    /// Tasks that stand and whose last news `is` holds for.
+    pub(super) fn where_last(&self, is: impl Fn(&Happening) -> bool) -> IdSet {
+        let standing = |row: &&Row| row.state == TaskState::Stopped;
+        let rows = self.rows.iter().filter(standing);
+        let rows = rows.filter(|row| row.last.as_ref().is_some_and(&is));
+        IdSet::union_all(rows.map(|row| &row.tasks))
+    }
+
     /// Tasks whose server is gone from now on.
     pub(super) fn mark_lost(&mut self, tasks: &IdSet) {
         self.lost.union_with(tasks);

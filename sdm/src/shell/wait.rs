@@ -20,6 +20,9 @@ const SLOWEST_AFTER: Duration = Duration::from_secs(10);
 /// What a question is given beyond its own time-out before the shell goes on without the tree.
 const TREE_GRACE: Duration = Duration::from_secs(15);
 
+/// How long gdb is given to complete a line that is being typed.
+pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
+
 /// What is waited for.
 #[derive(Clone, Debug)]
 pub(super) enum Goal {
@@ -55,6 +58,7 @@ impl<D: Debug> Shell<D> {
     pub(super) fn wait_for(&mut self, goal: &Goal, said: &str, until: Option<Instant>) -> Waited {
         let began = self.now();
         let until = match goal {
+            Goal::Answered(_) if self.completing => Some(began + COMPLETE_WAIT),
             Goal::Answered(_) => Some(began + self.options.query_timeout + TREE_GRACE),
             _ => until,
         };
@@ -95,7 +99,7 @@ impl<D: Debug> Shell<D> {
             if until.is_some_and(|until| now >= until) {
                 return Waited::TimedOut;
             }
-            if now >= shown + STATUS_AFTER {
+            if now >= shown + STATUS_AFTER && !self.completing {
                 shown = now;
                 let said = commands::spelled_out(said);
                 let line = self.status_line(goal, &said, now - began);
@@ -127,8 +131,14 @@ impl<D: Debug> Shell<D> {
             if self.over.is_some() {
                 return None;
             }
-            if let Some(line) = self.lines.pop_front() {
-                return Some(line);
+            match self.lines.pop_front() {
+                Some(Control::Complete(typed, answer)) => {
+                    // Who asked may have given up.
+                    let _ = answer.send(self.complete(&typed));
+                    continue;
+                }
+                Some(line) => return Some(line),
+                None => {}
             }
             self.pump(None);
         }

@@ -1,5 +1,8 @@
+use sdm_debug::Command;
+use sdm_debug::command::{BacktraceSpec, FrameSelect, StepKind};
+
 use super::*;
-use crate::commands::BreakRequest;
+use crate::commands::{BreakRequest, Topic};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -16,34 +19,47 @@ fn check_error(line: &str, at: Option<usize>, part: &str) {
 }
 
 fn step(kind: StepKind, count: u32, background: bool) -> UserCommand {
-    C::Step {
-        kind,
-        count,
+    run(Command::Step { kind, count }, background)
+}
+
+fn run(command: Command, background: bool) -> UserCommand {
+    C::Run {
+        command,
         background,
     }
+}
+
+fn frame(select: FrameSelect) -> UserCommand {
+    C::Ask(Command::SelectFrame(select))
+}
+
+fn gdb(line: &str) -> UserCommand {
+    C::Ask(Command::Console {
+        line: line.to_owned(),
+    })
 }
 
 #[test]
 fn gdbs_words_and_abbreviations_are_taken() {
     for line in ["continue", "c", "cont", "  c  "] {
-        check(line, C::Continue { background: false });
+        check(line, run(Command::Continue, false));
     }
-    check("c&", C::Continue { background: true });
-    check("continue &", C::Continue { background: true });
+    check("c&", run(Command::Continue, true));
+    check("continue &", run(Command::Continue, true));
     check("n", step(StepKind::Over, 1, false));
     check("next 3", step(StepKind::Over, 3, false));
     check("s 2 &", step(StepKind::Into, 2, true));
     check("si", step(StepKind::Instruction, 1, false));
     check("nexti 4&", step(StepKind::InstructionOver, 4, true));
-    check("fin", C::Finish { background: false });
+    check("fin", run(Command::Finish, false));
     check("k", C::Kill);
     check("q", C::Quit);
     check("interrupt", C::Interrupt);
-    check("up", C::Frame(FrameSelect::Move(1)));
-    check("down 2", C::Frame(FrameSelect::Move(-2)));
-    check("f", C::Frame(FrameSelect::Current));
-    check("frame 3", C::Frame(FrameSelect::Level(3)));
-    check("thread 2", C::Thread(2));
+    check("up", frame(FrameSelect::Move(1)));
+    check("down 2", frame(FrameSelect::Move(-2)));
+    check("f", frame(FrameSelect::Current));
+    check("frame 3", frame(FrameSelect::Level(3)));
+    check("thread 2", C::Ask(Command::SelectThread { number: 2 }));
 }
 
 #[test]
@@ -77,22 +93,35 @@ fn breakpoints_have_places_and_conditions() {
 
 #[test]
 fn looking_is_parsed() {
-    let print = |format: Option<&str>, expression: &str| C::Print {
-        format: format.map(str::to_owned),
-        expression: expression.to_owned(),
+    let print = |expression: &str| {
+        C::Ask(Command::Evaluate {
+            expression: expression.to_owned(),
+        })
     };
-    check("print x + 1", print(None, "x + 1"));
-    check("p/x mask", print(Some("x"), "mask"));
-    check("p*ptr", print(None, "*ptr"));
-    check("p (int)x", print(None, "(int)x"));
-    check("call f(2)", print(None, "f(2)"));
-    check("set var x = 3", C::SetVariable("x = 3".to_owned()));
-    check("set variable y=4", C::SetVariable("y=4".to_owned()));
-    check("info locals", C::Locals);
-    check("i lo", C::Locals);
-    check("info args", C::Arguments);
-    check("info th", C::Threads);
-    let bt = |limit, full| C::Backtrace { limit, full };
+    check("print x + 1", print("x + 1"));
+    check("p/x mask", gdb("output/x mask"));
+    check("p*ptr", print("*ptr"));
+    check("p (int)x", print("(int)x"));
+    check("call f(2)", print("f(2)"));
+    let set = |expression: &str| {
+        C::Ask(Command::SetVariable {
+            expression: expression.to_owned(),
+        })
+    };
+    check("set var x = 3", set("x = 3"));
+    check("set variable y=4", set("y=4"));
+    check("info locals", C::Ask(Command::Locals));
+    check("i lo", C::Ask(Command::Locals));
+    check("info args", C::Ask(Command::Arguments));
+    check("info th", C::Ask(Command::Threads));
+    check("info tree", C::About(Topic::Tree));
+    let bt = |limit, full| {
+        C::Ask(Command::Backtrace(BacktraceSpec {
+            limit,
+            args: true,
+            full,
+        }))
+    };
     check("bt", bt(0, false));
     check("where 5", bt(5, false));
     check("bt --full", bt(0, true));
@@ -106,14 +135,13 @@ fn the_rest_of_gdb_is_passed_on() {
         ("gdb info line 3", "info line 3"),
         ("info registers rip", "info registers rip"),
         ("x/4xw p", "x/4xw p"),
-        ("l 40", "list 40"),
         ("ptype struct cell", "ptype struct cell"),
         ("set print pretty on", "set print pretty on"),
         ("bt full", "backtrace full"),
         ("bt -3", "backtrace -3"),
         ("info locals x", "info locals x"),
     ] {
-        check(line, C::Gdb(expect.to_owned()));
+        check(line, gdb(expect));
     }
 }
 
@@ -131,6 +159,15 @@ fn the_new_words_are_parsed() {
     check("send 2", send("", false));
     check("send 2 --eof", send("", true));
     check("output off", C::Output(Some(false)));
+    check("l 40", C::List("40".to_owned()));
+    check("outliers x + 1", C::Outliers("x + 1".to_owned()));
+    check(
+        "defset odd @if:(r % 2)",
+        C::DefineSet {
+            name: "odd".to_owned(),
+            set: set("@if:(r % 2)", 11),
+        },
+    );
     let wait = |to: Option<SetExpr>, seconds| C::Wait { to, seconds };
     check("wait", wait(None, None));
     check("wait 10", wait(None, Some(10)));
@@ -144,7 +181,9 @@ fn the_new_words_are_parsed() {
 
 #[test]
 fn errors_say_what_and_where() {
-    check_error("[0-3 print x", Some(0), "expected `]`");
+    check_error("[0-3 print x", Some(5), "expected `,`");
+    check_error("[0-3", Some(4), "expected `]`");
+    check_error("defset stopped 0-3", Some(7), "a meaning of its own");
     check_error("[0-3]", Some(5), "expected a command");
     check_error("[] print x", Some(1), "expected a set");
     check_error("frob", Some(0), "Undefined command: \"frob\"");
@@ -160,7 +199,6 @@ fn errors_say_what_and_where() {
     check_error("ranks now", Some(6), "nothing more expected");
     check_error("wait 0", Some(5), "1 second or more");
     check_error("output maybe", Some(7), "on or off");
-    check_error("run", None, "started by `sdm run`");
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Data.
+
+use sdm_debug::Command;
+
+use super::looking::pass;
+use crate::commands::cursor::Cursor;
+use crate::commands::spec::{Completes, PLAIN, Spec};
+use crate::commands::{CommandError, UserCommand as C, args};
+
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "call",
+        usage: "call EXPR",
+        what: "evaluates an expression, calls in it included",
+        completes: Completes::Program,
+        repeats: true,
+        parse: print,
+        ..PLAIN
+    },
+    Spec {
+        name: "compare",
+        usage: "compare EXPR",
+        what: "where its value differs from what most have",
+        more: "compare rod.cells: arrays and structures element by element,\n\
+               with the first element that differs",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| args::expression(name, rest).map(C::Compare),
+        ..PLAIN
+    },
+    Spec {
+        name: "outliers",
+        usage: "outliers EXPR",
+        what: "which values there are, and who is alone with one",
+        more: "outliers step\n[@stopped] outliers expected_tag",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| args::expression(name, rest).map(C::Outliers),
+        ..PLAIN
+    },
+    Spec {
+        name: "print",
+        short: &["p", "inspect"],
+        usage: "print[/FORMAT] EXPR",
+        what: "the value of an expression, equal ones once",
+        more: "print x\nprint/x mask",
+        completes: Completes::Program,
+        repeats: true,
+        parse: print,
+    },
+    Spec {
+        name: "ptype",
+        usage: "ptype EXPR",
+        what: "the definition of a type",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
+    },
+    Spec {
+        name: "set",
+        usage: "set var NAME = VALUE",
+        what: "changes a variable",
+        more: "set breakpoint pending on|off: keeps breakpoints whose place is not loaded yet.\n\
+               All other settings are gdb's own.",
+        completes: Completes::Words(&["var", "breakpoint pending on", "breakpoint pending off"]),
+        parse: set,
+        ..PLAIN
+    },
+    Spec {
+        name: "show",
+        usage: "show SETTING",
+        what: "gdb's own, on every task",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
+    },
+    Spec {
+        name: "stats",
+        usage: "stats EXPR",
+        what: "smallest, largest, mean, spread and a histogram",
+        more: "stats residual\nWho holds the smallest and the largest is said, and who has no number.",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| args::expression(name, rest).map(C::Stats),
+        ..PLAIN
+    },
+    Spec {
+        name: "whatis",
+        usage: "whatis EXPR",
+        what: "the type of an expression",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
+    },
+    Spec {
+        name: "x",
+        usage: "x/FORMAT ADDRESS",
+        what: "memory, in gdb's own words",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
+    },
+];
+
+fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let format = match rest.rest().strip_prefix('/') {
+        Some(after) => {
+            let end = after.find(char::is_whitespace).unwrap_or(after.len());
+            rest.skip(1 + end);
+            &after[..end]
+        }
+        None => "",
+    };
+    let expression = args::expression(name, rest)?;
+    // gdb's `print` numbers what it prints, its `output` does not: equal stays equal.
+    Ok(C::Ask(match format {
+        "" => Command::Evaluate { expression },
+        format => Command::Console {
+            line: format!("output/{format} {expression}"),
+        },
+    }))
+}
+
+fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    if rest.is_empty() {
+        return Err(rest.error("set: expected `var EXPRESSION` or one of gdb's settings"));
+    }
+    let mut ahead = *rest;
+    let word = ahead.word();
+    if word.starts_with("var") && "variable".starts_with(word) {
+        if ahead.is_empty() {
+            return Err(ahead.error("set var: expected an assignment: NAME = VALUE"));
+        }
+        let expression = ahead.take_rest().to_owned();
+        *rest = ahead;
+        return Ok(C::Ask(Command::SetVariable { expression }));
+    }
+    if word == "breakpoint" && ahead.take_word("pending") {
+        let on = args::on_off(&mut ahead, "set breakpoint pending")?;
+        let on = on.ok_or_else(|| ahead.error("set breakpoint pending: expected on or off"))?;
+        *rest = ahead;
+        return Ok(C::SetPending(on));
+    }
+    pass(name, rest)
+}

@@ -1,0 +1,170 @@
+//! Where tasks are.
+
+use sdm_debug::Command;
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+
+use crate::commands::cursor::Cursor;
+use crate::commands::spec::{Completes, PLAIN, Spec};
+use crate::commands::{CommandError, UserCommand as C, args};
+
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "backtrace",
+        short: &["bt", "where"],
+        usage: "bt [N] [--full]",
+        what: "the frames of each task, equal ones once",
+        more: "`bt 5` shows five frames; `--full` also those inside MPI and other runtimes.\n\
+               `bt full` is gdb's own: with the locals of every frame.",
+        repeats: true,
+        parse: backtrace,
+        ..PLAIN
+    },
+    Spec {
+        name: "disassemble",
+        short: &["disas"],
+        usage: "disassemble [ARGS]",
+        what: "gdb's own, on every task",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
+    },
+    Spec {
+        name: "down",
+        usage: "down [N]",
+        what: "selects a frame further in",
+        repeats: true,
+        parse: |name, rest| select(FrameSelect::Move(-steps(rest, name)?)),
+        ..PLAIN
+    },
+    Spec {
+        name: "frame",
+        short: &["f"],
+        usage: "frame [N]",
+        what: "selects a frame, or shows the selected one",
+        repeats: true,
+        parse: frame,
+        ..PLAIN
+    },
+    Spec {
+        name: "info",
+        short: &["i", "inf"],
+        usage: "info locals|args|threads|...",
+        what: "what gdb's info says",
+        more: "info locals, args, threads, breakpoints are merged;\n\
+               info nodes, tree, links, sets tell of this session;\n\
+               all others are gdb's own text.",
+        completes: Completes::Info,
+        repeats: true,
+        parse: |_, rest| super::info::parse(rest),
+    },
+    Spec {
+        name: "list",
+        short: &["l"],
+        usage: "list [ARGS]",
+        what: "lines of source, and how many tasks stand at each",
+        more: "list: around the stop, or what follows the last ones\n\
+               list 40 / list 40,60 / list solve / list halo.c:40",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |_, rest| Ok(C::List(rest.take_rest().to_owned())),
+    },
+    Spec {
+        name: "ranks",
+        usage: "ranks",
+        what: "who is in which state, and where",
+        repeats: true,
+        parse: |_, _| Ok(C::Ranks),
+        ..PLAIN
+    },
+    Spec {
+        name: "stacks",
+        usage: "stacks [--full]",
+        what: "the stacks of all threads of all tasks as one tree",
+        more: "`--full` unfolds MPI and other runtimes and shows every thread.",
+        completes: Completes::Words(&["--full"]),
+        repeats: true,
+        parse: |_, rest| {
+            Ok(C::Stacks {
+                full: rest.take_word("--full"),
+            })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "thread",
+        short: &["t"],
+        usage: "thread N",
+        what: "selects a thread by its number",
+        more: "[3.2] bt: thread 2 of rank 3, for one command",
+        parse: |name, rest| {
+            let here = *rest;
+            match args::count(rest, name, 0)? {
+                0 => Err(here.error("thread: expected a thread's number, from 1")),
+                number => Ok(C::Ask(Command::SelectThread { number })),
+            }
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "up",
+        short: &["u"],
+        usage: "up [N]",
+        what: "selects a frame further out",
+        repeats: true,
+        parse: |name, rest| select(FrameSelect::Move(steps(rest, name)?)),
+        ..PLAIN
+    },
+];
+
+/// Goes to every gdb's own command line as it is.
+pub(super) fn pass(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let line = match rest.take_rest() {
+        "" => name.to_owned(),
+        // `x/4x p` has no blank before the slash.
+        text if text.starts_with('/') && name == "x" => format!("{name}{text}"),
+        text => format!("{name} {text}"),
+    };
+    Ok(C::Ask(Command::Console { line }))
+}
+
+fn select(select: FrameSelect) -> Result<C, CommandError> {
+    Ok(C::Ask(Command::SelectFrame(select)))
+}
+
+fn backtrace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    // gdb's own `bt full` prints the locals of every frame; `--full` unfolds runtimes.
+    if rest.rest().starts_with("full") || rest.rest().starts_with("-full") {
+        return pass(name, rest);
+    }
+    let full = rest.take_word("--full");
+    let here = *rest;
+    if here.rest().starts_with('-') {
+        return pass(name, rest);
+    }
+    let limit = args::count(rest, "bt", 0)?;
+    if limit == 0 && !here.is_empty() {
+        return Err(here.error("bt: expected how many frames, 1 or more"));
+    }
+    Ok(C::Ask(Command::Backtrace(BacktraceSpec {
+        limit,
+        args: true,
+        full,
+    })))
+}
+
+fn frame(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    if rest.is_empty() {
+        return select(FrameSelect::Current);
+    }
+    rest.take_word("level");
+    select(FrameSelect::Level(args::count(rest, name, 0)?))
+}
+
+fn steps(rest: &mut Cursor<'_>, name: &str) -> Result<i32, CommandError> {
+    let here = *rest;
+    let count = args::count(rest, name, 1)?;
+    i32::try_from(count)
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| here.error(format!("{name}: expected how many frames, 1 or more")))
+}

@@ -1,0 +1,48 @@
+//! The commands, each a unit of its own with its help, in the groups in which `help` shows them.
+
+mod breakpoints;
+mod data;
+mod info;
+mod looking;
+mod running;
+mod session;
+mod sets;
+
+use super::spec::Spec;
+pub(super) use info::words as info_words;
+
+/// Commands that belong together.
+pub(super) struct Group {
+    /// What they are about.
+    pub(super) title: &'static str,
+    /// They, by name.
+    pub(super) commands: &'static [Spec],
+}
+
+/// All groups.
+pub(super) const GROUPS: &[Group] = &[
+    Group {
+        title: "Whom commands go to",
+        commands: sets::COMMANDS,
+    },
+    Group {
+        title: "Running and stopping",
+        commands: running::COMMANDS,
+    },
+    Group {
+        title: "Breakpoints",
+        commands: breakpoints::COMMANDS,
+    },
+    Group {
+        title: "Where tasks are",
+        commands: looking::COMMANDS,
+    },
+    Group {
+        title: "Data",
+        commands: data::COMMANDS,
+    },
+    Group {
+        title: "The session",
+        commands: session::COMMANDS,
+    },
+];

@@ -1,0 +1,71 @@
+//! The session.
+
+use sdm_debug::Command;
+
+use crate::commands::spec::{Completes, PLAIN, Spec};
+use crate::commands::{UserCommand as C, args};
+
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "gdb",
+        usage: "gdb COMMAND",
+        what: "a command for each gdb's own command line",
+        more: "SDM does not look at it: what changes the program's state behind its back is yours.",
+        completes: Completes::Program,
+        parse: |name, rest| match rest.take_rest() {
+            "" => Err(rest.error(format!("{name}: expected a command for gdb"))),
+            line => Ok(C::Ask(Command::Console {
+                line: line.to_owned(),
+            })),
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "help",
+        short: &["h"],
+        usage: "help [COMMAND|all|sets]",
+        what: "this",
+        completes: Completes::Commands,
+        parse: |_, rest| {
+            Ok(C::Help(match rest.take_rest() {
+                "" => None,
+                text => Some(text.to_owned()),
+            }))
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "output",
+        usage: "output on|off",
+        what: "shows what the program prints, or not",
+        completes: Completes::Words(&["on", "off"]),
+        parse: |name, rest| args::on_off(rest, name).map(C::Output),
+        ..PLAIN
+    },
+    Spec {
+        name: "quit",
+        short: &["q", "exit"],
+        usage: "quit",
+        what: "ends the session",
+        more: "What was started is killed, what was attached is left running.",
+        parse: |_, _| Ok(C::Quit),
+        ..PLAIN
+    },
+    Spec {
+        name: "send",
+        usage: "send SET TEXT|--eof",
+        what: "a line for the program's standard input",
+        more: "send 0 yes\nsend 0 --eof ends the input.",
+        completes: Completes::Sets,
+        parse: |_, rest| args::send(rest),
+        ..PLAIN
+    },
+    Spec {
+        name: "source",
+        usage: "source FILE",
+        what: "commands from a file; the first that fails ends it",
+        completes: Completes::Files,
+        parse: |name, rest| args::file(name, rest).map(C::Source),
+        ..PLAIN
+    },
+];

@@ -1,0 +1,84 @@
+//! Whom commands go to.
+
+use crate::commands::cursor::Cursor;
+use crate::commands::set::{SetExpr, Until, check_name};
+use crate::commands::spec::{Completes, PLAIN, Spec};
+use crate::commands::{CommandError, UserCommand as C};
+
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "defset",
+        usage: "defset NAME SET",
+        what: "gives a set a name: @NAME",
+        more: "defset workers all!0\n[@workers] bt\ndefset odd @if:(rank % 2 == 1)\n\
+               The set is what it means now. `info sets` shows all.",
+        completes: Completes::Sets,
+        parse: defset,
+        ..PLAIN
+    },
+    Spec {
+        name: "focus",
+        usage: "focus [SET]",
+        what: "to whom commands go from now on",
+        more: "focus 0-3,7\nfocus all\nfocus @prev: back to those before\n\
+               focus 3.2: thread 2 of rank 3\nWithout a set: shows it.",
+        completes: Completes::Sets,
+        parse: |_, rest| {
+            if rest.is_empty() {
+                return Ok(C::Focus(None));
+            }
+            Ok(C::Focus(Some(SetExpr::take(rest, Until::End)?)))
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "hold",
+        usage: "hold [SET]",
+        what: "keeps tasks where they are: no command lets them run",
+        more: "hold 0\ncontinue: all but rank 0\n`release` ends it. Without a set: those in focus.",
+        completes: Completes::Sets,
+        parse: |_, rest| set_or_focus(rest).map(|to| C::Hold { to, on: true }),
+        ..PLAIN
+    },
+    Spec {
+        name: "release",
+        usage: "release [SET]",
+        what: "ends `hold`",
+        completes: Completes::Sets,
+        parse: |_, rest| set_or_focus(rest).map(|to| C::Hold { to, on: false }),
+        ..PLAIN
+    },
+    Spec {
+        name: "undefset",
+        usage: "undefset NAME",
+        what: "forgets the name of a set",
+        parse: |name, rest| match rest.word().trim_start_matches('@') {
+            "" => Err(rest.error(format!("{name}: expected the name of a set"))),
+            word => Ok(C::ForgetSet(word.to_owned())),
+        },
+        ..PLAIN
+    },
+];
+
+fn defset(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let here = *rest;
+    let word = rest.word().trim_start_matches('@');
+    if word.is_empty() {
+        return Err(here.error(format!("{name}: expected a name and a set")));
+    }
+    check_name(word).map_err(|why| here.error(format!("{name}: {why}")))?;
+    if rest.is_empty() {
+        return Err(rest.error(format!("{name}: expected a set behind the name")));
+    }
+    Ok(C::DefineSet {
+        name: word.to_owned(),
+        set: SetExpr::take(rest, Until::End)?,
+    })
+}
+
+fn set_or_focus(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, CommandError> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    SetExpr::take(rest, Until::End).map(Some)
+}
