@@ -16,20 +16,21 @@ const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
 /// The largest signal number of Linux.
 pub(crate) const SIGNAL_MAX: i32 = 64;
 
-/// Makes the child a session of its own, with an empty signal mask, default dispositions, and a
-/// SIGTERM when its parent dies.
+/// Makes the child a session of its own, with an empty signal mask and default dispositions.
+///
+/// It gets no signal when its parent dies: the end of its input ends it, and then it detaches
+/// cleanly. At a SIGTERM while tasks run into breakpoints it leaves them stopped or killed by SIGTRAP.
 ///
 /// gdb hangs at `run` where SIGCHLD is blocked, so a mask is never inherited. It is never killed
 /// by SIGKILL: a gdb killed so leaves breakpoint bytes in what it had attached to.
 pub(crate) fn prepare_gdb(command: &mut Command) {
-    let parent = std::process::id();
     // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
     unsafe {
-        command.pre_exec(move || become_gdb(parent));
+        command.pre_exec(become_gdb);
     }
 }
 
-fn become_gdb(parent: u32) -> io::Result<()> {
+fn become_gdb() -> io::Result<()> {
     // SAFETY: plain system calls; the structures are valid and live on the stack.
     unsafe {
         if libc::setsid() < 0 {
@@ -43,13 +44,6 @@ fn become_gdb(parent: u32) -> io::Result<()> {
         libc::sigemptyset(&raw mut empty);
         if libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut()) < 0 {
             return Err(io::Error::last_os_error());
-        }
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // The parent may have gone before the line above.
-        if libc::getppid().cast_unsigned() != parent {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
     }
     Ok(())
