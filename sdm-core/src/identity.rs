@@ -1,8 +1,9 @@
-//! Who this server is: its number, from an argument or from what its runtime put in the environment.
+//! Who a member is that a runtime started: its number, from an argument or from what the runtime put in
+//! the environment. The variables are those of every runtime that is known.
 
 use std::ffi::OsString;
 
-use sdm_core::ids::ServerId;
+use crate::ids::ServerId;
 
 /// Who this server is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -139,6 +139,7 @@ pub mod dialer;
 pub mod driver;
 pub mod frame;
 pub mod handover;
+pub mod identity;
 pub mod ids;
 pub mod limits;
 pub mod link;

@@ -31,6 +31,7 @@
 mod detect;
 mod error;
 mod hydra;
+pub mod job;
 mod launch;
 mod lines;
 mod local;

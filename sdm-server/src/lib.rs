@@ -1,5 +1,4 @@
 //! What `sdm-server` is made of, apart from its arguments and its wiring.
 
 mod backend;
-pub mod identity;
 pub mod run;

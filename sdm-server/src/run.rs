@@ -27,7 +27,7 @@ use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Upward};
-use crate::identity::Identity;
+use sdm_core::identity::Identity;
 
 /// A server process of an SDM session. It is started by a launcher that `sdm` starts; the
 /// session's name and key come in the environment.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use sdm_idset::IdSet;
+use sdm_launch::job::Target;
 
 /// The most tasks that one session can have.
 pub const TASKS_MAX: u32 = 1 << 20;
@@ -23,7 +24,9 @@ pub struct Cli {
 pub enum Verb {
     /// Start a program as N processes, bring them to `main`, and debug them.
     Run(RunArgs),
-    /// Print the merged stacks of running processes of this machine, and leave them as they are.
+    /// Debug processes that run already; at the end they run on as before.
+    Attach(AttachArgs),
+    /// Print the merged stacks of running processes, and leave them as they are.
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Stacks(StacksArgs),
@@ -125,21 +128,17 @@ pub struct RunArgs {
     pub program: Vec<OsString>,
 }
 
-/// `sdm stacks`.
+/// Which processes are attached to, and how.
 #[derive(Debug, Args)]
-pub struct StacksArgs {
-    /// Unix process ids.
-    #[arg(long, value_name = "P,P,...", value_delimiter = ',', conflicts_with = "name",
-          value_parser = clap::value_parser!(i32).range(1..))]
-    pub pids: Vec<i32>,
+pub struct TargetArgs {
+    /// The job: the pid of its mpirun, mpiexec, prterun or srun; or pids, with commas in between;
+    /// or a program's name.
+    #[arg(value_name = "TARGET")]
+    pub target: Target,
 
-    /// All of your processes with this name, or whose command line holds it.
-    #[arg(long = "match", value_name = "NAME", required_unless_present = "pids")]
-    pub name: Option<String>,
-
-    /// Unfolded, and every thread.
-    #[arg(long)]
-    pub full: bool,
+    /// These ranks only.
+    #[arg(long, value_name = "SET")]
+    pub ranks: Option<IdSet>,
 
     /// One record per event, as JSON lines, instead of text.
     #[arg(long)]
@@ -153,6 +152,43 @@ pub struct StacksArgs {
     #[arg(long, value_name = "S", default_value = "60",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
+}
+
+/// `sdm attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
+    #[arg(short = 'x', long = "command-file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A command; may be repeated and mixed with -x. The session ends after the last.
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "CMD",
+        allow_hyphen_values = true
+    )]
+    pub commands: Vec<String>,
+
+    /// Give the prompt after the commands of -x and -c.
+    #[arg(short = 'i', long)]
+    pub interactive: bool,
+}
+
+/// `sdm stacks`.
+#[derive(Debug, Args)]
+pub struct StacksArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Unfolded, and every thread.
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Whose standard input is fed.
@@ -201,17 +237,18 @@ pub fn parse(
 ) -> Result<(Cli, Vec<Commands>), clap::Error> {
     let matches = Cli::command().try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
-    let commands = match (&cli.command, matches.subcommand_matches("run")) {
-        (Verb::Run(run), Some(matches)) => in_order(run, matches),
+    let commands = match (&cli.command, matches.subcommand()) {
+        (Verb::Run(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
+        (Verb::Attach(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
         _ => Vec::new(),
     };
     Ok((cli, commands))
 }
 
-fn in_order(run: &RunArgs, matches: &ArgMatches) -> Vec<Commands> {
+fn in_order(files: &[PathBuf], lines: &[String], matches: &ArgMatches) -> Vec<Commands> {
     let places = |name| matches.indices_of(name).into_iter().flatten();
-    let files = run.files.iter().cloned().map(Commands::File);
-    let lines = run.commands.iter().cloned().map(Commands::Line);
+    let files = files.iter().cloned().map(Commands::File);
+    let lines = lines.iter().cloned().map(Commands::Line);
     let mut all: Vec<_> = places("files")
         .zip(files)
         .chain(places("commands").zip(lines))
@@ -270,6 +307,12 @@ mod tests {
         };
         assert_eq!((run.count, run.launcher), (4, LauncherName::Mpirun));
         assert_eq!(run.program, ["./app", "-n", "3"]);
+        let (_, commands) = read("sdm attach -x a.sdm 4711 -c bt").unwrap();
+        let expect = [
+            Commands::File("a.sdm".into()),
+            Commands::Line("bt".to_owned()),
+        ];
+        assert_eq!(commands, expect);
     }
 
     #[test]
@@ -280,9 +323,10 @@ mod tests {
             ("sdm run --env =x -- ./app", "expected NAME=VALUE"),
             ("sdm run --stdin 3- -- ./app", "--stdin"),
             ("sdm run --launcher slurm -- ./app", "possible values"),
-            ("sdm stacks", "--match"),
-            ("sdm stacks --pids 1,x", "--pids"),
-            ("sdm stacks --pids 1 --match x", "cannot be used"),
+            ("sdm stacks", "<TARGET>"),
+            ("sdm stacks 1,,2", "pids are numbers"),
+            ("sdm attach 7 --ranks 3-", "--ranks"),
+            ("sdm attach 7 8", "unexpected argument"),
             ("sdm frobnicate", "frobnicate"),
         ] {
             let error = read(line).expect_err(line);

@@ -1,95 +1,109 @@
-//! Processes of this machine, by name.
+//! The processes of this machine, as `/proc` shows them at one moment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Programs that start others and are never meant.
-const LAUNCHERS: &[&str] = &[
-    "gdb",
-    "hydra_pmi_proxy",
-    "mpiexec",
-    "mpiexec.hydra",
-    "mpirun",
-    "mpirun.openmpi",
-    "orted",
-    "orterun",
-    "prte",
-    "prted",
-    "prterun",
-    "sdm",
-    "sdm-master",
-    "sdm-server",
-    "srun",
-];
+/// The largest environment that is read, in bytes.
+const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 
 /// One process.
-struct Process {
-    pid: i32,
-    parent: i32,
-    name: String,
-    command: Vec<String>,
-}
-
-/// The processes of this user that are called `name`, rising; where there is none, those whose
-/// command line holds it. Launchers, and what this process descends from, are never meant.
-///
-/// # Errors
-/// A `/proc` that cannot be read.
-pub(super) fn find(name: &str) -> io::Result<Vec<i32>> {
-    let own = i32::try_from(std::process::id()).unwrap_or(0);
-    find_in(
-        Path::new("/proc"),
-        name,
-        own,
-        nix::unistd::geteuid().as_raw(),
-    )
-}
-
-fn find_in(proc: &Path, name: &str, own: i32, uid: u32) -> io::Result<Vec<i32>> {
-    let mut processes = Vec::new();
-    for entry in fs::read_dir(proc)? {
-        let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
-            continue;
-        };
-        // A process can end at any moment.
-        let of_user = entry.metadata().is_ok_and(|metadata| metadata.uid() == uid);
-        if let Some(process) = of_user.then(|| read(&entry.path(), pid)).flatten() {
-            processes.push(process);
-        }
-    }
-    let ancestors = ancestors(&processes, own);
-    processes
-        .retain(|process| !ancestors.contains(&process.pid) && !process.is_called_any(LAUNCHERS));
-    processes.sort_by_key(|process| process.pid);
-    let called: Vec<_> = processes
-        .iter()
-        .filter(|process| process.is_called(name))
-        .map(|process| process.pid)
-        .collect();
-    if !called.is_empty() {
-        return Ok(called);
-    }
-    let holds = |process: &&Process| process.command.iter().any(|word| word.contains(name));
-    let holding = processes.iter().filter(holds);
-    Ok(holding.map(|process| process.pid).collect())
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    /// Whose it is: the owner of its `/proc` directory, root where it must not be traced.
+    pub(super) uid: u32,
+    /// The kernel's name for it, at most 15 bytes.
+    pub(super) name: String,
+    pub(super) command: Vec<String>,
 }
 
 impl Process {
-    /// The kernel keeps 15 bytes of a name.
-    fn is_called(&self, name: &str) -> bool {
-        let base = self
-            .command
-            .first()
-            .and_then(|path| path.rsplit('/').next());
-        self.name == name || base == Some(name)
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.base() == Some(name)
     }
 
-    fn is_called_any(&self, names: &[&str]) -> bool {
+    pub(super) fn is_called_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.is_called(name))
+    }
+
+    /// What a person calls it.
+    pub(super) fn program(&self) -> &str {
+        self.base().unwrap_or(&self.name)
+    }
+
+    fn base(&self) -> Option<&str> {
+        let path = self.command.first()?;
+        path.rsplit('/').next().filter(|base| !base.is_empty())
+    }
+}
+
+/// All processes with a command line, without zombies and the kernel's own threads.
+#[derive(Debug)]
+pub(super) struct Processes {
+    root: PathBuf,
+    by_pid: BTreeMap<i32, Process>,
+}
+
+impl Processes {
+    /// Reads `/proc`, or a directory like it.
+    pub(super) fn read(root: &Path) -> io::Result<Self> {
+        let mut by_pid = BTreeMap::new();
+        for entry in fs::read_dir(root)? {
+            let entry = entry?;
+            let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
+                continue;
+            };
+            // A process can end at any moment.
+            if let Some(process) = read(&entry.path(), pid) {
+                by_pid.insert(pid, process);
+            }
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            by_pid,
+        })
+    }
+
+    pub(super) fn get(&self, pid: i32) -> Option<&Process> {
+        self.by_pid.get(&pid)
+    }
+
+    /// All of them, by rising pid.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Process> {
+        self.by_pid.values()
+    }
+
+    /// The children of a process, by rising pid.
+    pub(super) fn children(&self, pid: i32) -> impl Iterator<Item = &Process> {
+        self.all().filter(move |process| process.parent == pid)
+    }
+
+    /// A process and all that it descends from.
+    pub(super) fn ancestors(&self, own: i32) -> BTreeSet<i32> {
+        let mut found = BTreeSet::new();
+        let mut next = Some(own);
+        while let Some(pid) = next.filter(|pid| found.insert(*pid)) {
+            next = self.get(pid).map(|process| process.parent);
+        }
+        found
+    }
+
+    /// What a process was started with, where that may be read.
+    pub(super) fn environment(&self, pid: i32) -> Environment {
+        use std::io::Read;
+        let path = self.root.join(pid.to_string()).join("environ");
+        let mut bytes = Vec::new();
+        if let Ok(file) = fs::File::open(path) {
+            // One that cannot be read is as good as empty.
+            let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes);
+        }
+        Environment::parse(&bytes)
     }
 }
 
@@ -112,6 +126,7 @@ fn read(directory: &Path, pid: i32) -> Option<Process> {
     Some(Process {
         pid,
         parent,
+        uid: fs::metadata(directory).ok()?.uid(),
         name: name.trim_end().to_owned(),
         command: words
             .map(|word| String::from_utf8_lossy(word).into_owned())
@@ -119,48 +134,97 @@ fn read(directory: &Path, pid: i32) -> Option<Process> {
     })
 }
 
-/// A process and all that it descends from.
-fn ancestors(processes: &[Process], own: i32) -> BTreeSet<i32> {
-    let mut found = BTreeSet::new();
-    let mut next = Some(own);
-    while let Some(pid) = next.filter(|pid| found.insert(*pid)) {
-        let process = processes.iter().find(|process| process.pid == pid);
-        next = process.map(|process| process.parent);
+/// The variables that a process was started with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    fn parse(bytes: &[u8]) -> Self {
+        let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = variable.split_at(at);
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            Some((text(name), text(&value[1..])))
+        });
+        Self(variables.collect())
     }
-    found
+
+    pub(super) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn add(proc: &Path, pid: i32, parent: i32, state: char, name: &str, command: &str) {
-        let directory = proc.join(pid.to_string());
-        fs::create_dir_all(&directory).unwrap();
-        let stat = format!("{pid} ({name}) {state} {parent} 0 0");
-        fs::write(directory.join("stat"), stat).unwrap();
-        fs::write(directory.join("comm"), format!("{name}\n")).unwrap();
-        fs::write(directory.join("cmdline"), command.replace(' ', "\0")).unwrap();
+    /// A directory that looks like `/proc`.
+    pub(in crate::job) struct Proc(pub(in crate::job) PathBuf);
+
+    impl Proc {
+        pub(in crate::job) fn new(name: &str) -> Self {
+            let id = std::process::id();
+            Self(std::env::temp_dir().join(format!("sdm-proc-{name}-{id}")))
+        }
+
+        pub(in crate::job) fn add(&self, pid: i32, parent: i32, command: &str, environment: &str) {
+            let name = command
+                .split(' ')
+                .next()
+                .unwrap()
+                .rsplit('/')
+                .next()
+                .unwrap();
+            self.add_as(pid, parent, ('S', name), command, environment);
+        }
+
+        pub(in crate::job) fn add_as(
+            &self,
+            pid: i32,
+            parent: i32,
+            (state, name): (char, &str),
+            command: &str,
+            environment: &str,
+        ) {
+            let directory = self.0.join(pid.to_string());
+            fs::create_dir_all(&directory).unwrap();
+            let stat = format!("{pid} ({name}) {state} {parent} 0 0");
+            fs::write(directory.join("stat"), stat).unwrap();
+            fs::write(directory.join("comm"), format!("{name}\n")).unwrap();
+            fs::write(directory.join("cmdline"), command.replace(' ', "\0")).unwrap();
+            fs::write(directory.join("environ"), environment.replace(' ', "\0")).unwrap();
+        }
+
+        pub(in crate::job) fn read(&self) -> Processes {
+            Processes::read(&self.0).unwrap()
+        }
+    }
+
+    impl Drop for Proc {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 
     #[test]
-    fn processes_are_found_by_name_and_launchers_never() {
-        let proc = std::env::temp_dir().join(format!("sdm-proc-{}", std::process::id()));
-        add(&proc, 10, 1, 'S', "bash", "bash -c sdm stacks --match halo");
-        add(&proc, 11, 10, 'R', "sdm", "sdm stacks --match halo");
-        add(&proc, 20, 1, 'S', "mpirun", "mpirun -n 2 ./halo");
-        add(&proc, 22, 20, 'R', "halo", "./halo 100");
-        add(&proc, 21, 20, 'S', "halo) x", "/opt/bin/halo 100");
-        add(&proc, 23, 20, 'Z', "halo", "./halo 100");
-        add(&proc, 30, 1, 'S', "python3", "python3 solver.py");
-        add(&proc, 40, 2, 'S', "kworker/halo", "");
-        let uid = fs::metadata(&proc).unwrap().uid();
-        let find = |name| find_in(&proc, name, 11, uid).unwrap();
-        assert_eq!(find("halo"), [21, 22]);
-        assert_eq!(find("solver.py"), [30]);
-        assert_eq!(find("mpirun"), [0; 0]);
-        assert_eq!(find("nothing"), [0; 0]);
-        assert_eq!(find_in(&proc, "halo", 11, uid + 1).unwrap(), [0; 0]);
-        fs::remove_dir_all(&proc).unwrap();
+    fn a_moment_of_proc() {
+        let proc = Proc::new("moment");
+        proc.add(10, 1, "bash -c x", "A=1 B= C=x=y");
+        proc.add(11, 10, "/bin/sdm stacks", "");
+        proc.add_as(12, 10, ('Z', "halo"), "./halo", "");
+        proc.add_as(13, 2, ('S', "kworker"), "", "");
+        proc.add_as(14, 11, ('R', "halo) x"), "/opt/halo 100", "");
+        let processes = proc.read();
+        let pids: Vec<i32> = processes.all().map(|process| process.pid).collect();
+        assert_eq!(pids, [10, 11, 14]);
+        assert_eq!(processes.children(10).count(), 1);
+        assert_eq!(processes.ancestors(14), [1, 10, 11, 14].into());
+        assert_eq!(processes.get(14).unwrap().program(), "halo");
+        assert!(processes.get(11).unwrap().is_called("sdm"));
+        let environment = processes.environment(10);
+        assert_eq!(environment.get("C"), Some(OsStr::new("x=y")));
+        assert_eq!(environment.get("B"), Some(OsStr::new("")));
+        assert_eq!(environment.get("D"), None);
+        assert_eq!(processes.environment(99).get("A"), None);
     }
 }

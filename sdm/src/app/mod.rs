@@ -1,7 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
+mod attach;
 mod live;
-mod processes;
 mod prompt;
 mod run;
 mod screen;
@@ -92,6 +92,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
     };
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
+        Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
     }
 }

@@ -20,7 +20,7 @@ use crate::session::Debug;
 use crate::shell::{Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
 
 /// What ends a session before it began: the exit code and why.
-type Refused = (u8, String);
+pub(super) type Refused = (u8, String);
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
@@ -86,15 +86,15 @@ fn try_run<O: Opener>(
 }
 
 /// Where lines come from, one source after the other.
-struct Lines {
-    script: Option<Vec<ScriptLine>>,
-    then_prompt: bool,
-    queue: Option<Arc<Queue>>,
-    controls: Sender<Control>,
-    wake: Wake,
+pub(super) struct Lines {
+    pub(super) script: Option<Vec<ScriptLine>>,
+    pub(super) then_prompt: bool,
+    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) controls: Sender<Control>,
+    pub(super) wake: Wake,
 }
 
-fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {
+pub(super) fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {
     if let Some(script) = lines.script {
         let mut source = Script::new(script, lines.controls.clone());
         let ending = shell.run_lines(&mut source);
@@ -180,7 +180,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
 }
 
 /// The lines of -x and -c, in their order.
-fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused> {
+pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused> {
     let mut lines = Vec::new();
     let mut number = 0;
     for command in commands {

@@ -1,0 +1,145 @@
+//! What stands in the way of attaching to a process of this machine.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use nix::unistd::{Uid, User, geteuid};
+
+/// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// Why a process cannot be attached to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Obstacle {
+    /// It has ended.
+    Gone,
+    /// It is another user's.
+    Foreign {
+        /// Its owner.
+        owner: String,
+    },
+    /// It does not let itself be looked at: it changed its rights, or was told so.
+    Undumpable,
+    /// Another debugger has it.
+    Traced {
+        /// The debugger, for a person.
+        by: String,
+    },
+    /// This machine lets nobody attach.
+    Forbidden {
+        /// `kernel.yama.ptrace_scope`.
+        scope: u8,
+    },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("has ended"),
+            Self::Foreign { owner } => {
+                let own = user(geteuid().as_raw());
+                write!(f, "belongs to {owner} and you are {own}: run sdm as {owner} or as root")
+            }
+            Self::Undumpable => f.write_str(
+                "does not let itself be traced (it runs with rights other than yours): run sdm as root",
+            ),
+            Self::Traced { by } => write!(f, "is traced by {by} already: end that first"),
+            Self::Forbidden { scope } => write!(
+                f,
+                "may not be traced on this machine (kernel.yama.ptrace_scope={scope}): run sdm as root, \
+                 or have root set it to 0"
+            ),
+        }
+    }
+}
+
+/// What stands in the way of attaching to each of these processes, where anything does.
+#[must_use]
+pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
+    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope.ok().and_then(|text| text.trim().parse().ok());
+    let may_trace_all = may_trace_all();
+    let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, may_trace_all, scope.unwrap_or(0))?));
+    pids.iter().filter_map(obstacle).collect()
+}
+
+fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    match field("State:").map(|state| state.trim().as_bytes()[0]) {
+        None | Some(b'Z' | b'X') => return Some(Obstacle::Gone),
+        Some(_) => {}
+    }
+    if let Some(tracer) = field("TracerPid:").map(str::trim).filter(|pid| *pid != "0") {
+        let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+        let by = format!("{} (pid {tracer})", name.trim_end());
+        return Some(Obstacle::Traced { by });
+    }
+    // Nobody at all from 3 on; only who may trace everything from 2 on; parents at 1.
+    if scope >= 3 || (scope >= 1 && !may_trace_all) {
+        return Some(Obstacle::Forbidden { scope });
+    }
+    if may_trace_all {
+        return None;
+    }
+    // Real, effective, saved and file-system ids: all must be ours.
+    let own = geteuid().as_raw();
+    let mut ids = field("Uid:")?.split_whitespace();
+    let foreign = ids.find_map(|id| id.parse().ok().filter(|id| *id != own));
+    if let Some(other) = foreign {
+        return Some(Obstacle::Foreign { owner: user(other) });
+    }
+    let directory = fs::metadata(format!("/proc/{pid}"));
+    let is_ours = directory.is_ok_and(|directory| directory.uid() == own);
+    (!is_ours).then_some(Obstacle::Undumpable)
+}
+
+fn may_trace_all() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1
+}
+
+/// A user's name, or the number where there is none.
+pub(super) fn user(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => user.name,
+        _ => format!("user {uid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn who_can_be_attached_to() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert_eq!(obstacle(pid, true, 0), None);
+        assert_eq!(obstacle(pid, false, 0), None);
+        let forbidden = |scope| Some(Obstacle::Forbidden { scope });
+        assert_eq!(obstacle(pid, false, 1), forbidden(1));
+        assert_eq!(obstacle(pid, true, 2), None);
+        assert_eq!(obstacle(pid, true, 3), forbidden(3));
+        drop(child.stdin.take());
+        // A zombie is gone too.
+        let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        while !state().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert_eq!(obstacle(pid, true, 0), Some(Obstacle::Gone));
+        child.wait().unwrap();
+        assert_eq!(obstacles(&[-1]), [(-1, Obstacle::Gone)]);
+    }
+
+    #[test]
+    fn users_have_names() {
+        assert_eq!(user(0), "root");
+        assert_eq!(user(u32::MAX - 7), "user 4294967288");
+    }
+}

@@ -1,0 +1,70 @@
+//! Why a job could not be found.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a job could not be found; each says what to do.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum JobError {
+    #[error("target {text:?}: {what}")]
+    Target { text: String, what: &'static str },
+    #[error("read /proc: {source}")]
+    Proc { source: io::Error },
+    #[error("process {pid}: no such process on this machine (has it ended?)")]
+    NoProcess { pid: i32 },
+    #[error(
+        "no process of yours is called `{name}`, nor has it in its command line (give a pid, or the \
+         pid of mpirun, mpiexec or srun)"
+    )]
+    NoName { name: String },
+    #[error("{} processes are called {name}: say which one: {}", pids.len(), list(pids))]
+    Ambiguous { name: String, pids: Vec<i32> },
+    #[error("{program} (pid {pid}) belongs to {owner}: run sdm as {owner} or as root")]
+    Foreign {
+        pid: i32,
+        program: String,
+        owner: String,
+    },
+    #[error(
+        "{program} (pid {pid}) has started nothing on this machine (yet): wait for it, or give the \
+         pids of the processes themselves"
+    )]
+    NothingStarted { pid: i32, program: String },
+    #[error("read the memory of process {pid}: {source}{}", hint(source))]
+    Memory { pid: i32, source: io::Error },
+    #[error(
+        "below process {starter} there are two processes of rank {rank}, {} and {}: give the pid of \
+         one job's starter", pids.0, pids.1
+    )]
+    SameRank {
+        starter: i32,
+        rank: u32,
+        pids: (i32, i32),
+    },
+    #[error("{count} processes: at most {max} fit into a session")]
+    TooMany { count: usize, max: u32 },
+}
+
+impl JobError {
+    /// Whether the process was no longer there when it was looked at.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+fn list(pids: &[i32]) -> String {
+    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+    pids.join(", ")
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            " (it must be yours, and kernel.yama.ptrace_scope must allow it; or run sdm as root)"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,306 @@
+//! Jobs that run already: which process is which rank, and where.
+//!
+//! A [`Target`] is what a person says of a job; [`find`] looks it up on this machine. Nothing is
+//! stopped and nothing is changed by looking: process tables are read out of a starter's memory,
+//! everything else out of `/proc`.
+
+mod access;
+mod error;
+mod hosts;
+mod mpir;
+mod processes;
+mod ranks;
+mod target;
+
+use std::path::Path;
+
+use sdm_core::limits::SERVERS_MAX;
+
+pub use access::{Obstacle, obstacles};
+pub use error::JobError;
+pub use hosts::is_this_host;
+use processes::{Process, Processes};
+pub use target::Target;
+
+/// Programs that start others and are never what a person wants to debug.
+const STARTERS: &[&str] = &[
+    "mpiexec",
+    "mpiexec.hydra",
+    "mpiexec.mpich",
+    "mpiexec.openmpi",
+    "mpirun",
+    "mpirun.mpich",
+    "mpirun.openmpi",
+    "orterun",
+    "prte",
+    "prterun",
+    "srun",
+];
+
+/// Programs that stand between a starter and what it started, or belong to a debugger.
+const HELPERS: &[&str] = &[
+    "gdb",
+    "hydra_bstrap_proxy",
+    "hydra_pmi_proxy",
+    "orted",
+    "prted",
+    "sdm",
+    "sdm-master",
+    "sdm-server",
+    "slurmstepd",
+];
+
+/// One process of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobProcess {
+    /// Its rank in the job; its place in the list where it has none.
+    pub rank: u32,
+    /// Where it runs, in the words of whoever said so; empty for this machine.
+    pub host: String,
+    /// Its program.
+    pub program: String,
+    /// Its Unix process id there.
+    pub pid: i32,
+}
+
+/// A job that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// How it was found, for a person: `the process table of mpirun (pid 4711)`.
+    pub source: String,
+    /// Its processes, by rising rank.
+    pub processes: Vec<JobProcess>,
+    /// Whether the ranks are those of a runtime.
+    pub ranked: bool,
+    /// Slurm's `JOB.STEP`, where it is one.
+    pub slurm: Option<String>,
+}
+
+/// Looks up what a person means on this machine.
+///
+/// # Errors
+/// No such process, or none that could be meant; the error says what to do.
+pub fn find(target: &Target) -> Result<Job, JobError> {
+    find_in(Path::new("/proc"), target)
+}
+
+fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
+    let processes = Processes::read(proc).map_err(|source| JobError::Proc { source })?;
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let search = Search {
+        processes,
+        own,
+        uid: nix::unistd::geteuid().as_raw(),
+    };
+    let job = match target {
+        Target::Pids(pids) => match pids[..] {
+            [pid] => search.of_pid(pid),
+            _ => search.of_pids(pids),
+        },
+        Target::Name(name) => search.of_name(name),
+    }?;
+    if job.processes.len() > SERVERS_MAX as usize {
+        return Err(JobError::TooMany {
+            count: job.processes.len(),
+            max: SERVERS_MAX,
+        });
+    }
+    Ok(job)
+}
+
+/// Where a job is looked for.
+struct Search {
+    processes: Processes,
+    own: i32,
+    uid: u32,
+}
+
+impl Search {
+    fn process(&self, pid: i32) -> Result<&Process, JobError> {
+        self.processes.get(pid).ok_or(JobError::NoProcess { pid })
+    }
+
+    /// A starter stands for what it started; anything else for itself.
+    fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
+        let process = self.process(pid)?;
+        let is_starter = process.is_called_any(STARTERS);
+        if is_starter && process.uid != self.uid && self.uid != 0 {
+            return Err(JobError::Foreign {
+                pid,
+                program: process.program().to_owned(),
+                owner: access::user(process.uid),
+            });
+        }
+        let table = mpir::read(pid);
+        match table {
+            Ok(Some(mpir)) if !mpir.table.is_empty() => return Ok(self.of_table(process, mpir)),
+            _ => {}
+        }
+        if let Some(job) = self.below(process)? {
+            return Ok(job);
+        }
+        if !is_starter {
+            return self.of_pids(&[pid]);
+        }
+        match table {
+            Err(error) if !error.is_gone() => Err(error),
+            _ => Err(JobError::NothingStarted {
+                pid,
+                program: process.program().to_owned(),
+            }),
+        }
+    }
+
+    fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Job {
+        let mut processes = mpir.table;
+        for process in &mut processes {
+            if is_this_host(&process.host) {
+                process.pid = self.behind_wrappers(process.pid);
+            }
+        }
+        Job {
+            source: format!(
+                "the process table of {} (pid {})",
+                starter.program(),
+                starter.pid
+            ),
+            processes,
+            ranked: true,
+            slurm: mpir.slurm,
+        }
+    }
+
+    /// What a starter without a table has started here, known by the ranks in its environment.
+    fn below(&self, starter: &Process) -> Result<Option<Job>, JobError> {
+        let ranks = ranks::below(&self.processes, starter.pid)?;
+        if ranks.is_empty() {
+            return Ok(None);
+        }
+        let entry = |(rank, pid): (u32, i32)| self.entry(rank, self.behind_wrappers(pid));
+        let source = format!(
+            "the processes below {} (pid {})",
+            starter.program(),
+            starter.pid
+        );
+        Ok(Some(Job {
+            source,
+            processes: ranks.into_iter().map(entry).collect(),
+            ranked: true,
+            slurm: None,
+        }))
+    }
+
+    fn entry(&self, rank: u32, pid: i32) -> JobProcess {
+        let program = self.processes.get(pid).map_or("", Process::program);
+        JobProcess {
+            rank,
+            host: String::new(),
+            program: program.to_owned(),
+            pid,
+        }
+    }
+
+    /// A rank can be a shell that runs the program; the program is meant.
+    fn behind_wrappers(&self, pid: i32) -> i32 {
+        const WRAPPERS: &[&str] = &["sh", "bash", "dash", "env", "numactl", "time", "taskset"];
+        let mut pid = pid;
+        loop {
+            let wraps = self
+                .processes
+                .get(pid)
+                .is_some_and(|it| it.is_called_any(WRAPPERS));
+            let mut children = self.processes.children(pid);
+            match (wraps, children.next(), children.next()) {
+                (true, Some(child), None) => pid = child.pid,
+                _ => return pid,
+            }
+        }
+    }
+
+    fn of_pids(&self, pids: &[i32]) -> Result<Job, JobError> {
+        let mut pids = pids.to_vec();
+        pids.sort_unstable();
+        pids.dedup();
+        for pid in &pids {
+            self.process(*pid)?;
+        }
+        let entry = |(rank, pid): (u32, &i32)| self.entry(rank, *pid);
+        let text = match pids[..] {
+            [pid] => format!("process {pid}"),
+            _ => format!("{} processes", pids.len()),
+        };
+        Ok(Job {
+            source: text,
+            processes: (0..).zip(&pids).map(entry).collect(),
+            ranked: false,
+            slurm: None,
+        })
+    }
+
+    /// The processes of this user that are called `name`; where there is none, those whose command
+    /// line holds it. Starters, helpers, and what this process descends from, are meant only where
+    /// a starter is named.
+    fn of_name(&self, name: &str) -> Result<Job, JobError> {
+        let ancestors = self.processes.ancestors(self.own);
+        let mine =
+            |process: &&Process| process.uid == self.uid && !ancestors.contains(&process.pid);
+        let called: Vec<_> = self
+            .processes
+            .all()
+            .filter(|it| it.is_called(name))
+            .collect();
+        if STARTERS.contains(&name) {
+            return self.of_starter(name, called.into_iter().filter(mine).collect());
+        }
+        let meant = |process: &&Process| {
+            mine(process) && !process.is_called_any(STARTERS) && !process.is_called_any(HELPERS)
+        };
+        let mut found: Vec<&Process> = called.iter().copied().filter(meant).collect();
+        if found.is_empty() {
+            let holds = |process: &&Process| process.command.iter().any(|it| it.contains(name));
+            found = self.processes.all().filter(meant).filter(holds).collect();
+        }
+        if let (true, Some(other)) = (
+            found.is_empty(),
+            called.iter().find(|it| it.uid != self.uid),
+        ) {
+            return Err(JobError::Foreign {
+                pid: other.pid,
+                program: name.to_owned(),
+                owner: access::user(other.uid),
+            });
+        }
+        if found.is_empty() {
+            return Err(JobError::NoName {
+                name: name.to_owned(),
+            });
+        }
+        let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
+        let mut job = self.of_pids(&pids)?;
+        job.source = format!("{} processes called {name}", pids.len());
+        if let Some(ranks) = ranks::of(&self.processes, &pids) {
+            for (process, rank) in job.processes.iter_mut().zip(ranks) {
+                process.rank = rank;
+            }
+            job.processes.sort_by_key(|process| process.rank);
+            job.ranked = true;
+        }
+        Ok(job)
+    }
+
+    fn of_starter(&self, name: &str, found: Vec<&Process>) -> Result<Job, JobError> {
+        match found[..] {
+            [one] => self.of_pid(one.pid),
+            [] => Err(JobError::NoName {
+                name: name.to_owned(),
+            }),
+            _ => Err(JobError::Ambiguous {
+                name: name.to_owned(),
+                pids: found.iter().map(|process| process.pid).collect(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,360 @@
+//! The MPIR process table of a starter, read out of its memory while it runs.
+//!
+//! `mpirun` of Open MPI 4 and Slurm's `srun` keep a table of what they started under symbols that
+//! every debugger knows (MPIR, version 1.0):
+//!
+//! ```text
+//! MPIR_proctable_size  int                      number of entries, index = rank
+//! MPIR_proctable       pointer to an array of   { char *host; char *program; int pid; }
+//! ```
+//!
+//! Nothing is stopped and nothing is written: the symbol is looked up in the files that the
+//! process has mapped, and the table is copied with `process_vm_readv`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IoSliceMut, Read};
+use std::path::{Path, PathBuf};
+
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
+use sdm_core::limits::SERVERS_MAX;
+
+use super::{JobError, JobProcess};
+
+/// The largest mapped file that is searched for symbols, in bytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+/// The longest host or program name, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+/// What is read of a text in one go, in bytes; never across the end of a page.
+const TEXT_PIECE_BYTES: u64 = 256;
+
+/// What a starter's memory says.
+#[derive(Debug, Default)]
+pub(super) struct Mpir {
+    /// The table, by rank; empty where the starter has started nothing yet, or is none.
+    pub(super) table: Vec<JobProcess>,
+    /// Slurm's job and step, which `srun` tells the same way.
+    pub(super) slurm: Option<String>,
+}
+
+/// Reads the table of process `pid`; absent where no file that it has mapped knows MPIR.
+///
+/// # Errors
+/// Memory that may not be read, or a table that is none.
+pub(super) fn read(pid: i32) -> Result<Option<Mpir>, JobError> {
+    let symbols = match symbols_of(pid) {
+        Ok(Some(symbols)) => symbols,
+        Ok(None) => return Ok(None),
+        Err(source) => return Err(JobError::Memory { pid, source }),
+    };
+    let memory = Memory {
+        pid: Pid::from_raw(pid),
+        word: symbols.word,
+    };
+    let read = || -> io::Result<Mpir> {
+        Ok(Mpir {
+            table: memory.table(&symbols)?,
+            slurm: memory.slurm(&symbols)?,
+        })
+    };
+    read()
+        .map(Some)
+        .map_err(|source| JobError::Memory { pid, source })
+}
+
+/// Where the symbols are in the process's memory.
+struct Symbols {
+    /// Bytes of a pointer.
+    word: u64,
+    addresses: BTreeMap<String, u64>,
+}
+
+fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    for (path, base) in first_mappings(&maps) {
+        // Seen as the process sees it, container or not.
+        let path = PathBuf::from(format!("/proc/{pid}/root{path}"));
+        // A file that was replaced or is no ELF file holds no symbols of this process.
+        if let Ok(Some(symbols)) = symbols_in(&path, base) {
+            return Ok(Some(symbols));
+        }
+    }
+    Ok(None)
+}
+
+/// The files that are mapped from their beginning and hold code, with where they begin.
+fn first_mappings(maps: &str) -> Vec<(String, u64)> {
+    let mut found: Vec<(String, u64)> = Vec::new();
+    let mut with_code: Vec<&str> = Vec::new();
+    for line in maps.lines() {
+        let Some(at) = line.find('/') else { continue };
+        let path = &line[at..];
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(range), Some(rights), Some(offset)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        if rights.contains('x') {
+            with_code.push(path);
+        }
+        let begins = offset.bytes().all(|digit| digit == b'0');
+        let start = range.split_once('-').map(|(start, _)| start);
+        let start = start.and_then(|start| u64::from_str_radix(start, 16).ok());
+        if let Some(start) = start.filter(|_| begins)
+            && !found.iter().any(|(known, _)| known == path)
+        {
+            found.push((path.to_owned(), start));
+        }
+    }
+    found.retain(|(path, _)| with_code.contains(&path.as_str()));
+    found
+}
+
+fn symbols_in(path: &Path, base: u64) -> io::Result<Option<Symbols>> {
+    let file = fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > FILE_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    let object = object::File::parse(bytes.as_slice()).map_err(io::Error::other)?;
+    let first = object.segments().map(|segment| segment.address()).min();
+    let bias = match object.kind() {
+        // Addresses in a file that was linked for a fixed place are what they say.
+        ObjectKind::Executable => 0,
+        _ => base.wrapping_sub(first.unwrap_or(0) & !0xfff),
+    };
+    let is_ours = |name: &str| name.starts_with("MPIR_") || name.starts_with("totalview_");
+    let symbols = object.dynamic_symbols().chain(object.symbols());
+    let addresses: BTreeMap<String, u64> = symbols
+        .filter(|symbol| symbol.is_definition())
+        .filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| is_ours(name))?;
+            Some((name.to_owned(), symbol.address().wrapping_add(bias)))
+        })
+        .collect();
+    let complete = ["MPIR_proctable", "MPIR_proctable_size"];
+    let complete = complete.iter().all(|name| addresses.contains_key(*name));
+    Ok(complete.then_some(Symbols {
+        word: if object.is_64() { 8 } else { 4 },
+        addresses,
+    }))
+}
+
+/// Another process's memory.
+struct Memory {
+    pid: Pid,
+    word: u64,
+}
+
+impl Memory {
+    fn table(&self, symbols: &Symbols) -> io::Result<Vec<JobProcess>> {
+        let count = self.number(symbols.addresses["MPIR_proctable_size"])?;
+        if count <= 0 {
+            return Ok(Vec::new());
+        }
+        let count = u32::try_from(count).map_err(io::Error::other)?;
+        if count > SERVERS_MAX {
+            let text = format!("MPIR_proctable_size is {count}, more than {SERVERS_MAX}");
+            return Err(io::Error::other(text));
+        }
+        let table = self.pointer(symbols.addresses["MPIR_proctable"])?;
+        if table == 0 {
+            return Ok(Vec::new());
+        }
+        // Two pointers and an int, as the compiler lays them out.
+        let entry = 3 * self.word;
+        let bytes = self.bytes(table, u64::from(count) * entry)?;
+        let step = usize::try_from(entry).map_err(io::Error::other)?;
+        let word = step / 3;
+        let mut texts = BTreeMap::new();
+        let mut processes = Vec::new();
+        for (rank, entry) in (0..count).zip(bytes.chunks_exact(step)) {
+            let pid = &entry[2 * word..2 * word + 4];
+            processes.push(JobProcess {
+                rank,
+                host: self.shared_text(&mut texts, number_of(&entry[..word]))?,
+                program: self.shared_text(&mut texts, number_of(&entry[word..2 * word]))?,
+                pid: i32::from_ne_bytes(pid.try_into().map_err(io::Error::other)?),
+            });
+        }
+        Ok(processes)
+    }
+
+    /// `JOB.STEP`, where this is an `srun`.
+    fn slurm(&self, symbols: &Symbols) -> io::Result<Option<String>> {
+        let text = |name: &str| -> io::Result<Option<String>> {
+            let Some(address) = symbols.addresses.get(name) else {
+                return Ok(None);
+            };
+            let text = self.text(self.pointer(*address)?)?;
+            Ok(Some(text).filter(|text| !text.is_empty()))
+        };
+        let (job, step) = (text("totalview_jobid")?, text("totalview_stepid")?);
+        Ok(job.map(|job| match step {
+            Some(step) => format!("{job}.{step}"),
+            None => job,
+        }))
+    }
+
+    /// Equal pointers are read once: a table names few hosts and programs.
+    fn shared_text(&self, known: &mut BTreeMap<u64, String>, address: u64) -> io::Result<String> {
+        if let Some(text) = known.get(&address) {
+            return Ok(text.clone());
+        }
+        let text = self.text(address)?;
+        known.insert(address, text.clone());
+        Ok(text)
+    }
+
+    fn text(&self, address: u64) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        let mut at = address;
+        while address != 0 && bytes.len() < TEXT_BYTES_MAX {
+            let piece = self.bytes(at, TEXT_PIECE_BYTES - at % TEXT_PIECE_BYTES)?;
+            let end = piece.iter().position(|byte| *byte == 0);
+            bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+            if end.is_some() {
+                break;
+            }
+            at += piece.len() as u64;
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn number(&self, address: u64) -> io::Result<i32> {
+        let bytes = self.bytes(address, 4)?;
+        let bytes = bytes.as_slice().try_into().map_err(io::Error::other)?;
+        Ok(i32::from_ne_bytes(bytes))
+    }
+
+    fn pointer(&self, address: u64) -> io::Result<u64> {
+        Ok(number_of(&self.bytes(address, self.word)?))
+    }
+
+    fn bytes(&self, address: u64, count: u64) -> io::Result<Vec<u8>> {
+        let size = usize::try_from(count).map_err(io::Error::other)?;
+        let base = usize::try_from(address).map_err(io::Error::other)?;
+        let mut bytes = vec![0; size];
+        let mut done = 0;
+        while done < size {
+            let remote = RemoteIoVec {
+                base: base + done,
+                len: size - done,
+            };
+            let mut local = [IoSliceMut::new(&mut bytes[done..])];
+            match process_vm_readv(self.pid, &mut local, &[remote])? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => done += read,
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// A pointer of 4 or 8 bytes.
+fn number_of(bytes: &[u8]) -> u64 {
+    match bytes.try_into() {
+        Ok(bytes) => u64::from_ne_bytes(bytes),
+        Err(_) => bytes
+            .try_into()
+            .map_or(0, |bytes| u64::from(u32::from_ne_bytes(bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::{CStr, c_char, c_int};
+    use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+
+    use super::*;
+
+    #[repr(C)]
+    struct Entry {
+        host: *const c_char,
+        program: *const c_char,
+        pid: c_int,
+    }
+
+    const HOST: &CStr = c"node7";
+    const PROGRAM: &CStr = c"/opt/solver";
+
+    #[test]
+    fn a_table_is_read_out_of_memory() {
+        let entry = |pid| Entry {
+            host: HOST.as_ptr(),
+            program: PROGRAM.as_ptr(),
+            pid,
+        };
+        let entries = [entry(41), entry(42)];
+        let size = AtomicI32::new(2);
+        let table = AtomicPtr::new(entries.as_ptr().cast_mut());
+        let address_of = |pointer: usize| pointer as u64;
+        let addresses = BTreeMap::from([
+            (
+                "MPIR_proctable_size".to_owned(),
+                address_of(size.as_ptr().addr()),
+            ),
+            (
+                "MPIR_proctable".to_owned(),
+                address_of((&raw const table).addr()),
+            ),
+        ]);
+        let symbols = Symbols { word: 8, addresses };
+        let memory = Memory {
+            pid: Pid::this(),
+            word: 8,
+        };
+        let read = || memory.table(&symbols);
+        let found = read().unwrap();
+        let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
+        assert_eq!(pids, [41, 42]);
+        assert_eq!(found[1].rank, 1);
+        assert_eq!(
+            (&*found[1].host, &*found[1].program),
+            ("node7", "/opt/solver")
+        );
+        // Sizes that are none.
+        for (wrong, expect) in [(0, "none"), (-7, "none"), (i32::MAX, "more than")] {
+            size.store(wrong, Ordering::Relaxed);
+            match read() {
+                Ok(found) => assert!(found.is_empty() && expect == "none"),
+                Err(error) => assert!(error.to_string().contains(expect), "{error}"),
+            }
+        }
+        // A pointer to nowhere.
+        size.store(2, Ordering::Relaxed);
+        table.store(std::ptr::without_provenance_mut(0x10), Ordering::Relaxed);
+        assert!(read().is_err());
+        table.store(std::ptr::null_mut(), Ordering::Relaxed);
+        assert!(read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn this_process_is_no_starter() {
+        let own = std::process::id().cast_signed();
+        assert!(read(own).unwrap().is_none());
+        assert!(matches!(read(-1), Err(JobError::Memory { .. })));
+    }
+
+    #[test]
+    fn files_that_begin_in_memory() {
+        let maps = "\
+55e0-55e1 r--p 00000000 08:01 11 /usr/bin/my run
+55e1-55e2 r-xp 00001000 08:01 11 /usr/bin/my run
+7f00-7f01 r--p 00000000 08:01 12 /usr/share/locale
+7f10-7f11 rw-p 00000000 00:00 0
+7fa0-7fa1 r-xp 00000000 08:01 13 /lib/libx.so (deleted)
+";
+        let found = first_mappings(maps);
+        let expect = [
+            ("/usr/bin/my run".to_owned(), 0x55e0),
+            ("/lib/libx.so (deleted)".to_owned(), 0x7fa0),
+        ];
+        assert_eq!(found, expect);
+    }
+}

@@ -1,0 +1,60 @@
+//! Ranks, as runtimes put them into the environment of what they start.
+
+use std::collections::BTreeMap;
+
+use sdm_core::identity::Identity;
+
+use super::processes::{Environment, Processes};
+use super::{HELPERS, JobError};
+
+/// The processes below `starter` that a runtime gave a rank, topmost ones only, by rising rank.
+///
+/// A variable that the starter has itself says nothing: `mpiexec` in a batch script of Slurm
+/// inherits the script's `SLURM_PROCID=0`.
+///
+/// # Errors
+/// Two processes of one rank: more than one job runs below the starter.
+pub(super) fn below(processes: &Processes, starter: i32) -> Result<Vec<(u32, i32)>, JobError> {
+    let inherited = processes.environment(starter);
+    let mut found: BTreeMap<u32, i32> = BTreeMap::new();
+    let mut open: Vec<i32> = processes.children(starter).map(|it| it.pid).collect();
+    while let Some(pid) = open.pop() {
+        let Some(process) = processes.get(pid) else {
+            continue;
+        };
+        let own = processes.environment(pid);
+        let rank = rank_of(&own, &inherited).filter(|_| !process.is_called_any(HELPERS));
+        let Some(rank) = rank else {
+            open.extend(processes.children(pid).map(|it| it.pid));
+            continue;
+        };
+        if let Some(other) = found.insert(rank, pid) {
+            return Err(JobError::SameRank {
+                starter,
+                rank,
+                pids: (other.min(pid), other.max(pid)),
+            });
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The ranks of these processes, where each has one and no two have the same.
+pub(super) fn of(processes: &Processes, pids: &[i32]) -> Option<Vec<u32>> {
+    let none = Environment::default();
+    let rank = |pid: &i32| rank_of(&processes.environment(*pid), &none);
+    let ranks: Vec<u32> = pids.iter().map(rank).collect::<Option<_>>()?;
+    let mut distinct = ranks.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    (distinct.len() == ranks.len()).then_some(ranks)
+}
+
+fn rank_of(own: &Environment, inherited: &Environment) -> Option<u32> {
+    let lookup = |name: &str| {
+        let value = own.get(name)?;
+        inherited.get(name).is_none().then(|| value.to_owned())
+    };
+    // Variables that hold nonsense are no rank either.
+    Identity::from_env(lookup, None).ok().map(|it| it.server)
+}

@@ -1,0 +1,84 @@
+//! What a person says of a job.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::JobError;
+
+/// The most pids that a target can list.
+const PIDS_MAX: usize = 1 << 20;
+
+/// Which job is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A starter's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
+    Pids(Vec<i32>),
+    /// The processes of this user with this name, or whose command line holds it.
+    Name(String),
+}
+
+impl FromStr for Target {
+    type Err = JobError;
+
+    /// `4711` and `4711,4712` are pids; anything else is a name.
+    fn from_str(text: &str) -> Result<Self, JobError> {
+        let refuse = |what| JobError::Target {
+            text: text.chars().take(80).collect(),
+            what,
+        };
+        let looks_like_pids = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b',');
+        if text.is_empty() {
+            return Err(refuse("it is empty"));
+        }
+        if !looks_like_pids {
+            return Ok(Self::Name(text.to_owned()));
+        }
+        let pid = |text: &str| text.parse().ok().filter(|pid| *pid > 0);
+        let pids: Option<Vec<i32>> = text.split(',').map(pid).collect();
+        let mut pids =
+            pids.ok_or_else(|| refuse("pids are numbers from 1, with commas in between"))?;
+        if pids.len() > PIDS_MAX {
+            return Err(refuse("too many pids"));
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(Self::Pids(pids))
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Pids(pids) => {
+                for (index, pid) in pids.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    write!(f, "{comma}{pid}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        let check = |text: &str, expect: Target| {
+            assert_eq!(text.parse::<Target>().unwrap(), expect, "{text}");
+        };
+        check("4711", Target::Pids(vec![4711]));
+        check("9,7,9", Target::Pids(vec![7, 9]));
+        check("halo", Target::Name("halo".to_owned()));
+        check("./halo 7", Target::Name("./halo 7".to_owned()));
+        assert_eq!("9,7".parse::<Target>().unwrap().to_string(), "7,9");
+        for wrong in ["", "0", "1,,2", ",", "99999999999", "1,0"] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Jobs found in directories that look like `/proc`, with the environments of the recipes' launchers.
+
+use super::processes::tests::Proc;
+use super::*;
+
+fn find(proc: &Proc, target: &str) -> Result<Job, JobError> {
+    find_in(&proc.0, &target.parse().unwrap())
+}
+
+fn ranks(job: &Job) -> Vec<(u32, i32)> {
+    job.processes.iter().map(|it| (it.rank, it.pid)).collect()
+}
+
+/// Pids beyond what Linux gives, so that no real process is asked for its memory.
+const BASE: i32 = 1 << 23;
+
+#[test]
+fn hydra_is_known_by_its_tree() {
+    let proc = Proc::new("hydra");
+    let [starter, proxy] = [BASE, BASE + 1];
+    proc.add(
+        starter,
+        1,
+        "mpiexec.hydra -n 3 ./halo",
+        "SLURM_PROCID=0 HOME=/",
+    );
+    proc.add(
+        proxy,
+        starter,
+        "/usr/bin/hydra_pmi_proxy --x",
+        "SLURM_PROCID=0",
+    );
+    for rank in 0..3 {
+        let environment = format!("SLURM_PROCID=0 PMI_RANK={rank} PMI_SIZE=3");
+        proc.add(BASE + 10 - rank, proxy, "./halo 7", &environment);
+    }
+    // What a rank starts is no rank.
+    proc.add(
+        BASE + 20,
+        BASE + 10,
+        "helper",
+        "SLURM_PROCID=0 PMI_RANK=0 PMI_SIZE=3",
+    );
+    let job = find(&proc, &starter.to_string()).unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 10), (1, BASE + 9), (2, BASE + 8)]);
+    assert!(
+        job.ranked && job.source.contains("below mpiexec.hydra"),
+        "{job:?}"
+    );
+    assert_eq!(job.processes[0].program, "halo");
+}
+
+#[test]
+fn a_shell_around_a_rank_is_looked_through() {
+    let proc = Proc::new("shell");
+    proc.add(BASE, 1, "prterun -n 1 sh -c ./halo", "");
+    proc.add(BASE + 1, BASE, "sh -c ./halo", "OMPI_COMM_WORLD_RANK=0");
+    proc.add(BASE + 2, BASE + 1, "./halo", "OMPI_COMM_WORLD_RANK=0");
+    let job = find(&proc, &BASE.to_string()).unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 2)]);
+}
+
+#[test]
+fn names_mean_programs_and_starters() {
+    let proc = Proc::new("names");
+    let own = i32::try_from(std::process::id()).unwrap();
+    proc.add(BASE, 1, "bash -c sdm stacks halo", "");
+    proc.add(own, BASE, "sdm stacks halo", "");
+    proc.add(BASE + 2, 1, "mpirun -n 2 ./halo", "");
+    proc.add(BASE + 4, BASE + 2, "./halo 100", "PMIX_RANK=0");
+    proc.add(BASE + 3, BASE + 2, "/opt/bin/halo 100", "PMIX_RANK=1");
+    proc.add_as(BASE + 5, BASE + 2, ('Z', "halo"), "./halo", "PMIX_RANK=2");
+    proc.add(BASE + 6, 1, "python3 solver.py", "");
+    proc.add(BASE + 7, 1, "orterun -n 1 ./x", "");
+    proc.add(BASE + 8, 1, "orterun -n 1 ./x", "");
+    let job = find(&proc, "halo").unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 4), (1, BASE + 3)]);
+    assert!(job.ranked);
+    let job = find(&proc, "solver.py").unwrap();
+    assert_eq!((ranks(&job), job.ranked), (vec![(0, BASE + 6)], false));
+    let job = find(&proc, "mpirun").unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 4), (1, BASE + 3)]);
+    let check = |target: &str, expect: &str| {
+        let error = find(&proc, target).unwrap_err().to_string();
+        assert!(error.contains(expect), "{target}: {error}");
+    };
+    check("nothing", "no process of yours is called `nothing`");
+    check(
+        "orterun",
+        &format!("say which one: {}, {}", BASE + 7, BASE + 8),
+    );
+    check(
+        &(BASE + 7).to_string(),
+        "orterun (pid 8388615) has started nothing",
+    );
+    check("8388999", "process 8388999: no such process");
+    check(&format!("{},8388999", BASE + 6), "process 8388999: no such");
+    let job = find(&proc, &format!("{},{}", BASE + 6, BASE + 3)).unwrap();
+    assert_eq!(
+        (ranks(&job), job.ranked),
+        (vec![(0, BASE + 3), (1, BASE + 6)], false)
+    );
+}
+
+#[test]
+fn two_jobs_below_one_process_are_told_apart_by_the_user() {
+    let proc = Proc::new("two");
+    proc.add(BASE, 1, "bash run.sh", "");
+    proc.add(BASE + 1, BASE, "halo", "PMI_RANK=0");
+    proc.add(BASE + 2, BASE, "halo", "PMI_RANK=0");
+    let error = find(&proc, &BASE.to_string()).unwrap_err().to_string();
+    assert!(
+        error.contains("two processes of rank 0, 8388609 and 8388610"),
+        "{error}"
+    );
+    // By name they are pids: their ranks do not tell them apart.
+    let job = find(&proc, "halo").unwrap();
+    assert_eq!(
+        (ranks(&job), job.ranked),
+        (vec![(0, BASE + 1), (1, BASE + 2)], false)
+    );
+}

@@ -1,0 +1,212 @@
+//! `sdm attach`, and what it shares with `sdm stacks`: finding out who is meant.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use sdm_debug::EndPolicy;
+use sdm_debug::command::AttachSpec;
+use sdm_idset::{IdSet, TaskId};
+use sdm_launch::job::{self, Job, JobProcess, Obstacle};
+
+use super::prompt::Queue;
+use super::run::{Lines, Refused, carry_out, end, script};
+use super::signals::Signals;
+use super::{Opener, Plan, give_up};
+use crate::cli::{AttachArgs, Commands, TargetArgs};
+use crate::render::{Names, set_text};
+use crate::shell::{Ending, Options, Shell};
+
+/// The longest set in a message, in bytes.
+const SET_WIDTH: usize = 60;
+
+/// Who is attached to, and by whom.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    /// Whom each server attaches to.
+    pub(super) spec: AttachSpec,
+    /// The servers.
+    pub(super) plan: Plan,
+    /// What the tasks are called.
+    pub(super) names: Names,
+    /// Who is left out, and why: a sentence each.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Finds out who is meant, and leaves out who cannot be attached to.
+///
+/// # Errors
+/// Nobody is meant, or nobody can be attached to.
+pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, String> {
+    let job = job::find(&args.target).map_err(|error| error.to_string())?;
+    let names = names(&job);
+    let wanted = wanted(job, args.ranks.as_ref())?;
+    let (here, elsewhere): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|process| job::is_this_host(&process.host));
+    let mut left_out = refuse_elsewhere(&names, &elsewhere);
+    let pids: Vec<i32> = here.iter().map(|process| process.pid).collect();
+    let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
+    left_out.extend(refuse(&names, &here, &obstacles));
+    let pids: Vec<(u32, i32)> = here
+        .iter()
+        .filter(|process| !obstacles.contains_key(&process.pid))
+        .map(|process| (process.rank, process.pid))
+        .collect();
+    if pids.is_empty() {
+        return Err(left_out.join("; "));
+    }
+    let tasks: IdSet = pids.iter().map(|(rank, _)| TaskId(*rank)).collect();
+    let gdb = args.gdb.as_ref();
+    Ok(Attachment {
+        spec: AttachSpec {
+            pids,
+            read_only,
+            gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
+            ..AttachSpec::default()
+        },
+        // One server drives all that it finds on its host.
+        plan: Plan {
+            launcher: "local".to_owned(),
+            launcher_options: Vec::new(),
+            servers: 1,
+            tasks: vec![tasks],
+            directory: None,
+        },
+        names,
+        left_out,
+    })
+}
+
+fn names(job: &Job) -> Names {
+    if job.ranked {
+        return Names::ranks();
+    }
+    let pid = |process: &JobProcess| (TaskId(process.rank), process.pid.unsigned_abs());
+    Names::pids(job.processes.iter().map(pid).collect())
+}
+
+/// The processes of the ranks that were asked for.
+fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<Vec<JobProcess>, String> {
+    let Some(ranks) = ranks else {
+        return Ok(job.processes);
+    };
+    if !job.ranked {
+        return Err(format!(
+            "--ranks: no runtime has given ranks to {}",
+            job.source
+        ));
+    }
+    let all: IdSet = job.processes.iter().map(|it| TaskId(it.rank)).collect();
+    if !ranks.is_subset(&all) || ranks.is_empty() {
+        return Err(format!(
+            "--ranks {}: there are the ranks {} ({})",
+            set_text(ranks, SET_WIDTH),
+            set_text(&all, SET_WIDTH),
+            job.source
+        ));
+    }
+    let mut processes = job.processes;
+    processes.retain(|process| ranks.contains(TaskId(process.rank)));
+    Ok(processes)
+}
+
+/// Equal obstacles are said once, with all whom they concern.
+fn refuse(
+    names: &Names,
+    processes: &[JobProcess],
+    obstacles: &BTreeMap<i32, Obstacle>,
+) -> Vec<String> {
+    let mut classes: BTreeMap<&Obstacle, Vec<&JobProcess>> = BTreeMap::new();
+    for process in processes {
+        if let Some(obstacle) = obstacles.get(&process.pid) {
+            classes.entry(obstacle).or_default().push(process);
+        }
+    }
+    let say = |(obstacle, processes): (&Obstacle, Vec<&JobProcess>)| {
+        format!("{} {obstacle}", whom(names, &processes))
+    };
+    classes.into_iter().map(say).collect()
+}
+
+fn refuse_elsewhere(names: &Names, processes: &[JobProcess]) -> Vec<String> {
+    let mut hosts: BTreeMap<&str, Vec<&JobProcess>> = BTreeMap::new();
+    for process in processes {
+        hosts.entry(&process.host).or_default().push(process);
+    }
+    let say = |(host, processes): (&str, Vec<&JobProcess>)| {
+        let whom = whom(names, &processes);
+        format!("{whom} runs on {host}: run sdm there")
+    };
+    hosts.into_iter().map(say).collect()
+}
+
+/// `rank 3 (pid 4711)`, `ranks 0-3 (4)`.
+fn whom(names: &Names, processes: &[&JobProcess]) -> String {
+    let tasks: IdSet = processes.iter().map(|it| TaskId(it.rank)).collect();
+    let label = names.label(&tasks, SET_WIDTH);
+    match processes {
+        [one] if *names == Names::ranks() => format!("{label} (pid {})", one.pid),
+        _ => label,
+    }
+}
+
+/// Attaches, carries out commands, leaves.
+pub(super) fn attach<O: Opener>(args: &AttachArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
+    match try_attach(args, commands, opener) {
+        Ok(code) => code,
+        Err((code, message)) => give_up(args.target.json, code, message),
+    }
+}
+
+fn try_attach<O: Opener>(
+    args: &AttachArgs,
+    commands: Vec<Commands>,
+    opener: &mut O,
+) -> Result<u8, Refused> {
+    let has_script = !commands.is_empty();
+    let script = script(commands)?;
+    let json = args.target.json;
+    let attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
+    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !json;
+    let prompts = terminal && (args.interactive || !has_script);
+    let reading = Arc::new(AtomicBool::new(false));
+    let signals = Signals::listen(prompts, Arc::clone(&reading))
+        .map_err(|error| (124, format!("listen to signals: {error}")))?;
+    let (session, wake) = super::open(opener, attachment.plan).map_err(|why| (124, why))?;
+    let (controls, heard) = channel();
+    signals.send_to(controls.clone(), Arc::clone(&wake));
+    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
+    let options = Options {
+        interactive: prompts && !has_script,
+        query_timeout: Duration::from_secs(args.target.timeout.into()),
+        attached: true,
+        ..Options::default()
+    };
+    let view = super::view(json, attachment.names, queue.clone());
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    for text in &attachment.left_out {
+        shell.say(text);
+    }
+    let lines = Lines {
+        script: has_script.then_some(script),
+        then_prompt: !has_script || args.interactive,
+        queue,
+        controls,
+        wake,
+    };
+    let ending = if shell.attach(attachment.spec) {
+        carry_out(&mut shell, lines)
+    } else {
+        Ending {
+            code: 124,
+            policy: EndPolicy::Detach,
+            reason: Some("nothing could be attached to".to_owned()),
+        }
+    };
+    Ok(end(shell, opener, ending))
+}

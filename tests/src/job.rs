@@ -1,0 +1,275 @@
+//! Jobs that run without a debugger, and proof that they run on as before.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::run::BOUND;
+
+/// A folder of one test, gone when it is over.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// An empty folder.
+    ///
+    /// # Panics
+    /// Where it cannot be made.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Self(path)
+    }
+
+    /// Compiles a program of `tests/fixtures`.
+    ///
+    /// # Panics
+    /// Where it does not compile.
+    #[must_use]
+    pub fn compile(&self, compiler: &str, fixture: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fixtures")
+            .join(format!("{fixture}.c"));
+        let program = self.0.join(fixture);
+        let mut command = Command::new(compiler);
+        command.args(["-g", "-O0", "-o"]).arg(&program).arg(source);
+        let status = command.status();
+        let status = status.unwrap_or_else(|error| panic!("{compiler}: {error}"));
+        assert!(status.success(), "{compiler} {fixture}.c");
+        program
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Lets root start Open MPI's programs.
+pub fn allow_root(command: &mut Command) -> &mut Command {
+    for (prefix, suffix) in [
+        ("OMPI", ""),
+        ("OMPI", "_CONFIRM"),
+        ("PRTE", ""),
+        ("PRTE", "_CONFIRM"),
+    ] {
+        command.env(format!("{prefix}_ALLOW_RUN_AS_ROOT{suffix}"), "1");
+    }
+    command
+}
+
+/// `mpi_held` under a launcher: it hangs until it is let go.
+pub struct HeldJob {
+    starter: Child,
+    lines: Receiver<String>,
+    said: Vec<String>,
+    ranks: u32,
+    go: PathBuf,
+}
+
+impl HeldJob {
+    /// Starts `launcher mpi_held FILE RANK`, and waits until all ranks are in `main`.
+    ///
+    /// # Panics
+    /// Where that does not come about.
+    #[must_use]
+    pub fn start(mut launcher: Command, folder: &Folder, program: &Path, ranks: u32) -> Self {
+        // Nothing is built beside ranks that spin.
+        let _ = crate::binaries::folder();
+        let go = folder.0.join("go");
+        let _ = std::fs::remove_file(&go);
+        launcher.arg(program).arg(&go).stdin(Stdio::null());
+        launcher.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut starter = allow_root(&mut launcher).spawn().expect("the launcher");
+        let (send, lines) = channel();
+        let pipes: [Box<dyn std::io::Read + Send>; 2] = [
+            Box::new(starter.stdout.take().expect("it is piped")),
+            Box::new(starter.stderr.take().expect("it is piped")),
+        ];
+        for pipe in pipes {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    let _ = send.send(line);
+                }
+            });
+        }
+        let mut job = Self {
+            starter,
+            lines,
+            said: Vec::new(),
+            ranks,
+            go,
+        };
+        job.wait_line(&format!("held {ranks}"));
+        job
+    }
+
+    /// The pid of the launcher.
+    #[must_use]
+    pub fn starter(&self) -> u32 {
+        self.starter.id()
+    }
+
+    fn wait_line(&mut self, wanted: &str) {
+        while !self.said.iter().any(|line| line.contains(wanted)) {
+            match self.lines.recv_timeout(BOUND) {
+                Ok(line) => self.said.push(line),
+                Err(error) => panic!("no {wanted:?}: {error}: {:?}", self.said),
+            }
+        }
+    }
+
+    /// Lets it go; it must come to the right result and the right exit code.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn finish(mut self) {
+        std::fs::write(&self.go, "").expect("a file");
+        let sum = self.ranks * (self.ranks - 1) / 2;
+        for rank in 0..self.ranks {
+            self.wait_line(&format!("rank {rank}: sum {sum}"));
+        }
+        assert_eq!(self.wait().code(), Some(7), "{:?}", self.said);
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            if let Some(status) = self.starter.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the job does not end: {:?}",
+                self.said
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for HeldJob {
+    fn drop(&mut self) {
+        // A test that failed leaves no job behind.
+        for pid in descendants(self.starter.id()) {
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+        }
+        let _ = self.starter.kill();
+        let _ = self.starter.wait();
+    }
+}
+
+/// What can be seen of a process from outside that a debugger could have changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    signals: BTreeMap<String, String>,
+    code: Vec<u8>,
+}
+
+/// Looks at a process that nobody traces.
+///
+/// # Panics
+/// Where it stays traced or stopped, or cannot be looked at.
+#[must_use]
+pub fn look(pid: u32) -> Look {
+    let deadline = Instant::now() + BOUND;
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
+            .unwrap_or_else(|error| panic!("process {pid}: {error}"));
+        let fields: BTreeMap<_, _> = status
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect();
+        let runs = matches!(fields["State"].as_bytes()[0], b'R' | b'S' | b'D');
+        if runs && fields["TracerPid"] == "0" {
+            let signals = fields.into_iter().filter(|(name, _)| {
+                ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"].contains(&name.as_str())
+            });
+            return Look {
+                signals: signals.collect(),
+                code: code_of(pid),
+            };
+        }
+        assert!(
+            Instant::now() < deadline,
+            "process {pid} is {} and traced by {}",
+            fields["State"],
+            fields["TracerPid"]
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The program's own code, as it is in memory.
+fn code_of(pid: u32) -> Vec<u8> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).expect("its program");
+    let program = program.to_string_lossy().into_owned();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    let mut code = Vec::new();
+    for line in maps.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let (range, rights) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+        if !line.ends_with(&program) || !rights.contains('x') {
+            continue;
+        }
+        let (start, end) = range.split_once('-').expect("a range");
+        let [start, end] = [start, end].map(|it| u64::from_str_radix(it, 16).expect("an address"));
+        let mut bytes = vec![0; usize::try_from(end - start).expect("a size")];
+        memory.read_exact_at(&mut bytes, start).expect("its code");
+        code.extend(bytes);
+    }
+    assert!(!code.is_empty(), "no code of {program} in {maps}");
+    code
+}
+
+/// The processes called `name` below `root`, by rising pid.
+#[must_use]
+pub fn below(root: u32, name: &str) -> Vec<u32> {
+    let mut found: Vec<u32> = descendants(root)
+        .into_iter()
+        .filter(|pid| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| comm.trim_end() == name)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// All processes below `root`.
+#[must_use]
+pub fn descendants(root: u32) -> Vec<u32> {
+    let parent = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, tail) = stat.rsplit_once(')')?;
+        tail.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let parents: Vec<(u32, u32)> = crate::leftovers::all_pids()
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let mut found = vec![root];
+    let mut index = 0;
+    while index < found.len() {
+        let of = found[index];
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, it)| *it == of)
+                .map(|(pid, _)| *pid),
+        );
+        index += 1;
+    }
+    found.remove(0);
+    found
+}
