@@ -23,6 +23,7 @@ mod driver;
 mod host;
 pub mod mi;
 mod process;
+mod restore;
 mod stdio;
 mod sys;
 mod task;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sdm_debug::command::{AttachSpec, BreakSpec};
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Backend, Command, EndPolicy, FailureCode, Reply, TaskState};
+use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
 
 use crate::harness::{Harness, place, stopped};
 
@@ -143,4 +143,49 @@ fn a_pending_signal_of_ours_does_not_stay_behind() {
     });
     assert!(running.is_running(), "killed by a SIGINT of ours");
     drop(running);
+}
+
+/// Kills the gdb that holds the process.
+fn kill_gdb(running: &Running) {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.0.id())).unwrap();
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    let pid = nix::unistd::Pid::from_raw(tracer.unwrap().trim().parse().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
+    let mut harness = Harness::new();
+    let mut running = Running::new(&harness, &["threads"]);
+    // While it stands at a breakpoint: it goes on.
+    stopped(harness.ask(attach(&running, false)));
+    harness.break_at(1, "work").unwrap();
+    stopped(harness.run_on());
+    kill_gdb(&running);
+    harness.wait_event(|event| matches!(event, Event::GdbDied { .. }));
+    harness.wait("it to run", |_| {
+        ["R", "S"].contains(&running.state().as_str()).then_some(())
+    });
+    // While it runs, towards a breakpoint that it will meet when it leaves its loop.
+    stopped(harness.ask(attach(&running, false)));
+    harness.break_at(2, "spin.c:41").unwrap();
+    let run = harness.send(Command::Continue);
+    // Answered once gdb has let it run.
+    harness
+        .ask(Command::BreakEnable {
+            number: 2,
+            enabled: true,
+        })
+        .unwrap();
+    kill_gdb(&running);
+    assert_eq!(harness.answer(run).unwrap_err().code, FailureCode::GdbDead);
+    let took = |event: &Event| matches!(event, Event::Notice { text } if text.contains("took out"));
+    harness.wait_event(took);
+    stopped(harness.ask(attach(&running, false)));
+    let expression = "leave = 1".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    assert_eq!(running.0.wait().unwrap().code(), Some(3), "it met no trap");
 }

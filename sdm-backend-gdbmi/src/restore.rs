@@ -1,0 +1,178 @@
+//! Takes out the breakpoints that a killed gdb has left in a process.
+//!
+//! gdb keeps to itself what it has inserted where (its own internal breakpoints too), so this looks
+//! at the process instead: pages of code that were written to are no longer the file's, and where one
+//! holds a trap instruction and the file another one, a breakpoint stands. Nothing has to be kept
+//! while all is well, and none is missed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// What gdb writes over an instruction.
+#[cfg(target_arch = "aarch64")]
+const TRAP: &[u8] = &[0x00, 0x00, 0x20, 0xd4];
+/// What gdb writes over the first byte of an instruction.
+#[cfg(not(target_arch = "aarch64"))]
+const TRAP: &[u8] = &[0xcc];
+
+/// Of an entry of `/proc/PID/pagemap`: in memory; swapped out; a page of a file.
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+const OF_FILE: u64 = 1 << 61;
+
+/// The largest mapping that is looked at, in pages.
+const PAGES_MAX: u64 = 1 << 20;
+
+/// Code of a file, mapped.
+#[derive(Debug, PartialEq, Eq)]
+struct Code {
+    start: u64,
+    end: u64,
+    /// Where in the file it begins.
+    offset: u64,
+    path: PathBuf,
+}
+
+/// Puts back what stands in the files wherever the process has a breakpoint; gives how many.
+///
+/// # Errors
+/// The process is gone, or is not ours to write to. What can be restored is.
+pub(crate) fn remove_breakpoints(pid: i32) -> io::Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let memory = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/{pid}/mem"))?;
+    let pages = File::open(format!("/proc/{pid}/pagemap"))?;
+    let mut count = 0;
+    for code in maps.lines().filter_map(read_code) {
+        // A file that is gone or was replaced is seen through the process's own mapping.
+        let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", code.start, code.end);
+        let Ok(file) = File::open(mapped).or_else(|_| File::open(&code.path)) else {
+            continue;
+        };
+        count += restore(&code, &memory, &pages, &file).unwrap_or(0);
+    }
+    Ok(count)
+}
+
+fn restore(code: &Code, memory: &File, pages: &File, file: &File) -> io::Result<usize> {
+    let page_bytes = page_size();
+    let first = code.start / page_bytes;
+    let page_count = ((code.end - code.start) / page_bytes).min(PAGES_MAX);
+    let mut entries = vec![0; usize::try_from(page_count * 8).unwrap_or(0)];
+    pages.read_exact_at(&mut entries, first * 8)?;
+    let mut count = 0;
+    for (entry, at) in entries.chunks_exact(8).zip(0..) {
+        let entry = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
+        let written = entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
+        if written {
+            let place = at * page_bytes;
+            count += restore_page(code.start + place, code.offset + place, memory, file)?;
+        }
+    }
+    Ok(count)
+}
+
+fn restore_page(address: u64, offset: u64, memory: &File, file: &File) -> io::Result<usize> {
+    let mut now = vec![0; usize::try_from(page_size()).unwrap_or(4096)];
+    let mut before = now.clone();
+    memory.read_exact_at(&mut now, address)?;
+    // The last page of a file can be cut.
+    let length = file.read_at(&mut before, offset)?;
+    let mut count = 0;
+    for at in traps(&now[..length], &before[..length]) {
+        let place = address + at as u64;
+        memory.write_all_at(&before[at..at + TRAP.len()], place)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Where `now` has a trap instruction and `before` another one.
+fn traps(now: &[u8], before: &[u8]) -> Vec<usize> {
+    let pairs = now
+        .chunks_exact(TRAP.len())
+        .zip(before.chunks_exact(TRAP.len()));
+    let found = pairs
+        .enumerate()
+        .filter(|(_, (now, before))| *now == TRAP && *before != TRAP);
+    found.map(|(index, _)| index * TRAP.len()).collect()
+}
+
+/// One line of `/proc/PID/maps`, where it is private code of a file.
+fn read_code(line: &str) -> Option<Code> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let permissions = fields.next()?;
+    let offset = fields.next()?;
+    let path = &line[line.find('/')?..];
+    let is_code = permissions.as_bytes().get(2..4) == Some(b"xp");
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let code = Code {
+        start: number(start)?,
+        end: number(end)?,
+        offset: number(offset)?,
+        path: PathBuf::from(path),
+    };
+    (is_code && code.start < code.end).then_some(code)
+}
+
+fn page_size() -> u64 {
+    let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+    let size = size
+        .ok()
+        .flatten()
+        .and_then(|size| u64::try_from(size).ok());
+    size.unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_among_mappings() {
+        let code = read_code("5555000-5557000 r-xp 00001000 08:01 11  /tmp/my prog").unwrap();
+        assert_eq!(
+            (code.start, code.end, code.offset),
+            (0x555_5000, 0x555_7000, 0x1000)
+        );
+        assert_eq!(code.path, PathBuf::from("/tmp/my prog"));
+        for other in [
+            "",
+            "5555000-5557000 rw-p 00001000 08:01 11 /tmp/prog",
+            "5555000-5557000 r-xs 00001000 08:01 11 /tmp/prog",
+            "7ffff000-7ffff200 r-xp 00000000 00:00 0 [vdso]",
+            "zz-5557000 r-xp 00001000 08:01 11 /tmp/prog",
+        ] {
+            assert_eq!(read_code(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn traps_that_the_file_does_not_have() {
+        let trap = TRAP[0];
+        let now: Vec<u8> = [&TRAP.repeat(2)[..], &[1; 4]].concat();
+        let mut before = now.clone();
+        assert!(traps(&now, &before).is_empty());
+        before[0] = trap.wrapping_add(1);
+        assert_eq!(traps(&now, &before), [0]);
+        assert!(traps(&before, &now).is_empty(), "what is no trap is left");
+    }
+
+    #[test]
+    fn a_process_without_breakpoints_is_left_as_it_is() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        assert_eq!(remove_breakpoints(pid).unwrap(), 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(remove_breakpoints(pid).is_err());
+    }
+}
