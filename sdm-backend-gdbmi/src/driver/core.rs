@@ -134,6 +134,13 @@ impl Gdb {
         self.0.host.as_ref()
     }
 
+    /// True where the kernel holds the program for gdb now: it neither runs nor ends.
+    pub(super) fn is_held(&self) -> bool {
+        let pid = self.get().pid;
+        let state = pid.and_then(|pid| self.host().process_state(pid));
+        matches!(state, Some(('t' | 'T', _)))
+    }
+
     pub(super) fn version(&self) -> u64 {
         self.0.version.get()
     }

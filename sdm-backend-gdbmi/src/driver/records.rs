@@ -66,7 +66,12 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
 }
 
 /// gdb can say `^running` and then `^error` to one command: the run has not begun after all.
+/// Where the program is not held it goes on, or is about to end, and that will end the run: gdb
+/// stumbles over threads that go while it lets them run ("Couldn't get registers").
 fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
+    if !gdb.is_held() {
+        return;
+    }
     let mut state = gdb.edit();
     let waits = state
         .pending

@@ -127,9 +127,10 @@ pub(super) async fn begin(
     }
     let result = answer.await;
     if let Err(failure) = result {
+        let begun = gdb.get().executing && !gdb.is_held();
         let mut state = gdb.edit();
         let open = state.run.as_ref().is_some_and(|run| run.token == token);
-        if open {
+        if open && !begun {
             state.run = None;
             if state.task == TaskState::Running && before == TaskState::Stopped {
                 state.set_task(TaskState::Stopped);

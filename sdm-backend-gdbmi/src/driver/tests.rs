@@ -12,10 +12,15 @@ use crate::mi::parse_line;
 #[derive(Default)]
 struct FakeHost {
     blocks_int: bool,
+    /// The program stands under gdb; otherwise it waits in the kernel.
+    held: bool,
 }
 
 impl Host for FakeHost {
     fn process_state(&self, _: i32) -> Option<(char, String)> {
+        if self.held {
+            return Some(('t', "ptrace_stop".to_owned()));
+        }
         Some(('D', "nfs_wait".to_owned()))
     }
     fn blocks_signal(&self, _: i32, _: i32) -> bool {
@@ -238,7 +243,11 @@ fn a_signal_of_ours_that_came_late_is_swallowed_once() {
 
 #[test]
 fn a_run_that_gdb_takes_back_fails() {
-    let mut scene = Scene::at_main(FakeHost::default());
+    let held = FakeHost {
+        held: true,
+        ..FakeHost::default()
+    };
+    let mut scene = Scene::at_main(held);
     scene.command(1, Command::Continue);
     let token = scene.sent[0].0;
     scene.reply("^running");
@@ -249,6 +258,23 @@ fn a_run_that_gdb_takes_back_fails() {
     scene.reply("^error,msg=\"\\\"finish\\\" not meaningful in the outermost frame.\"");
     assert_eq!(scene.failure(2).code, FailureCode::Gdb);
     assert_eq!(scene.driver.task_state(), TaskState::Stopped);
+}
+
+#[test]
+fn a_run_that_goes_on_though_gdb_failed_ends_as_the_program_does() {
+    let mut scene = Scene::at_main(FakeHost::default());
+    scene.command(1, Command::Continue);
+    let token = scene.sent[0].0;
+    scene.reply("^running");
+    let stumbled = "msg=\"Couldn't get registers: No such process.\"";
+    scene.gdb(&format!("{token}^error,{stumbled}"));
+    assert!(!scene.answers.contains_key(&1));
+    scene.stop("reason=\"exited-normally\"");
+    let exited = &scene.answers[&1];
+    assert!(
+        matches!(exited, Ok(Reply::Exited { code: 0, .. })),
+        "{exited:?}"
+    );
 }
 
 #[test]
@@ -412,7 +438,7 @@ proptest! {
     /// task only makes moves that the table of moves has.
     #[test]
     fn every_command_is_answered_exactly_once(attach: bool, blocks_int: bool, steps in steps()) {
-        let mut scene = Scene::new(FakeHost { blocks_int });
+        let mut scene = Scene::new(FakeHost { blocks_int, ..FakeHost::default() });
         if attach {
             scene.driver.attach(scene.now, CommandId(0), 77, false);
             scene.drain();
