@@ -77,4 +77,34 @@ pub enum LaunchError {
         /// What the system said.
         source: io::Error,
     },
+    /// This process may not have as many descriptors as the launch needs.
+    #[error("{who} would need {needed} file descriptors and may have {allowed} (`ulimit -n`)")]
+    Descriptors {
+        /// Which process.
+        who: String,
+        /// How many it would need in all.
+        needed: u64,
+        /// How many it may have.
+        allowed: u64,
+    },
+    /// The system does not allow as many processes as would be started.
+    #[error(
+        "{count} processes more are too many here: {limit} is {allowed}, {needed} would be needed"
+    )]
+    Processes {
+        /// How many would be started.
+        count: u64,
+        /// What bounds them.
+        limit: String,
+        /// How many there may be.
+        allowed: u64,
+        /// How many there would be.
+        needed: u64,
+    },
+    /// The limits of this process cannot be read.
+    #[error("read the limits of this process: {source}")]
+    Limits {
+        /// What the system said.
+        source: io::Error,
+    },
 }

@@ -50,6 +50,6 @@ impl Launcher for Hydra {
             launch.note(command_line(&command));
         }
         launch.spawn(command, None, self.name())?;
-        Ok(launch)
+        launch.all_started()
     }
 }

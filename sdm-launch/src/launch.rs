@@ -1,7 +1,8 @@
 //! What is heard of servers that were started.
 
-use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::collections::{HashMap, VecDeque};
+use std::io::PipeWriter;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
@@ -9,7 +10,8 @@ use nix::sys::signal::Signal;
 use sdm_core::announce::Announcement;
 
 use crate::LaunchError;
-use crate::member::{Line, Member};
+use crate::member::{LastWords, Member};
+use crate::stream::{Line, Stream};
 
 /// Something heard of the servers or of what started them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,16 +47,54 @@ pub enum LaunchEvent {
 /// Dropping it sends SIGTERM to what still runs.
 pub struct Launch {
     members: Vec<Member>,
+    /// Whose a descriptor is.
+    owners: HashMap<RawFd, Owner>,
+    /// Pipes that all members write to, where there are not enough descriptors for one each.
+    shared: Option<Shared>,
     /// Bounded by what one call of [`Launch::handle_ready`] can read.
     events: VecDeque<LaunchEvent>,
+}
+
+#[derive(Clone, Copy)]
+enum Owner {
+    Member(usize),
+    Shared(usize),
+}
+
+/// Stdout and stderr of all members together.
+struct Shared {
+    streams: [Stream; 2],
+    /// Open until everybody has been started.
+    writers: Option<[PipeWriter; 2]>,
+    last_words: LastWords,
 }
 
 impl Launch {
     pub(crate) fn new() -> Self {
         Self {
             members: Vec::new(),
+            owners: HashMap::new(),
+            shared: None,
             events: VecDeque::new(),
         }
+    }
+
+    /// One whose members share their stdout and their stderr: a descriptor for each member is
+    /// enough then. What is lost is who wrote a line, unless it says so itself.
+    pub(crate) fn sharing_streams() -> std::io::Result<Self> {
+        let mut launch = Self::new();
+        let (stdout, stdout_writer) = Stream::open(false)?;
+        let (stderr, stderr_writer) = Stream::open(true)?;
+        let streams = [stdout, stderr];
+        for (index, fd) in streams.iter().filter_map(Stream::fd).enumerate() {
+            launch.owners.insert(fd.as_raw_fd(), Owner::Shared(index));
+        }
+        launch.shared = Some(Shared {
+            streams,
+            writers: Some([stdout_writer, stderr_writer]),
+            last_words: LastWords::default(),
+        });
+        Ok(launch)
     }
 
     pub(crate) fn note(&mut self, text: String) {
@@ -67,9 +107,28 @@ impl Launch {
         server: Option<u32>,
         who: &str,
     ) -> Result<(), LaunchError> {
-        let member = Member::spawn(command, server, who)?;
+        let shared = self.shared.as_ref().and_then(|it| it.writers.as_ref());
+        let member = Member::spawn(command, server, who, shared)?;
         self.members.push(member);
         Ok(())
+    }
+
+    /// Everybody has been started: from now on their ends are told. Where that cannot be, nobody is
+    /// left.
+    pub(crate) fn all_started(mut self) -> Result<Self, LaunchError> {
+        if let Some(shared) = &mut self.shared {
+            shared.writers = None;
+        }
+        for index in 0..self.members.len() {
+            if let Err(error) = self.members[index].watch_end() {
+                self.abandon();
+                return Err(error);
+            }
+            let owner = Owner::Member(index);
+            let fds = self.members[index].fds();
+            self.owners.extend(fds.map(|fd| (fd, owner)));
+        }
+        Ok(self)
     }
 
     /// Ends what was started so far, where the rest could not be.
@@ -84,42 +143,91 @@ impl Launch {
     /// [`Self::handle_ready`] when nothing more can come of it.
     #[must_use]
     pub fn fds(&self) -> Vec<RawFd> {
-        self.members.iter().flat_map(Member::fds).collect()
+        let fds = self.borrowed_fds().into_iter();
+        fds.map(|fd| fd.as_raw_fd()).collect()
     }
 
     /// The same as [`Self::fds`], borrowed, for callers of `poll`.
     #[must_use]
     pub fn borrowed_fds(&self) -> Vec<BorrowedFd<'_>> {
-        self.members.iter().flat_map(Member::borrowed_fds).collect()
+        let shared = self.shared.iter().flat_map(|it| &it.streams);
+        let shared = shared.filter_map(Stream::fd);
+        shared
+            .chain(self.members.iter().flat_map(Member::borrowed_fds))
+            .collect()
+    }
+
+    /// Whether `fd` is one of [`Self::fds`].
+    #[must_use]
+    pub fn holds(&self, fd: RawFd) -> bool {
+        self.owners.contains_key(&fd)
     }
 
     /// Takes what a ready descriptor holds. Where it returns true there may be more: take the events
     /// and call it again, until it returns false. A descriptor that is none of these is ignored.
     #[must_use]
     pub fn handle_ready(&mut self, fd: RawFd) -> bool {
-        let Self { members, events } = self;
-        for member in members {
-            let mut lines = Vec::new();
-            if member.is_end(fd) {
-                let status = member.reap(&mut |line| lines.push(line));
-                sort_lines(member, lines, events);
-                if let Some(status) = status {
-                    events.push_back(LaunchEvent::Ended {
-                        server: member.server,
-                        status: status.map_or_else(|| "ended".to_owned(), describe),
-                        code: status.and_then(|status| status.code()),
-                        last_words: member.take_last_words(),
-                    });
-                }
-                return false;
+        match self.owners.get(&fd) {
+            Some(Owner::Shared(index)) => self.read_shared(*index, fd),
+            Some(Owner::Member(index)) if self.members[*index].is_end(fd) => {
+                self.reap(*index);
+                false
             }
-            if member.fds().any(|own| own == fd) {
+            Some(Owner::Member(index)) => {
+                let member = &mut self.members[*index];
+                let mut lines = Vec::new();
                 let more = member.read(fd, &mut |line| lines.push(line));
-                sort_lines(member, lines, events);
-                return more;
+                if !member.fds().any(|own| own == fd) {
+                    self.owners.remove(&fd);
+                }
+                let server = member.server;
+                sort_lines(server, member.last_words(), lines, &mut self.events);
+                more
             }
+            None => false,
         }
-        false
+    }
+
+    fn read_shared(&mut self, index: usize, fd: RawFd) -> bool {
+        let Some(shared) = &mut self.shared else {
+            return false;
+        };
+        let mut lines = Vec::new();
+        let stream = &mut shared.streams[index];
+        let more = stream.read(&mut |line| lines.push(line)) > 0;
+        if !stream.is(fd) {
+            self.owners.remove(&fd);
+        }
+        sort_lines(None, &mut shared.last_words, lines, &mut self.events);
+        more
+    }
+
+    /// Takes the end of a member, if it has come.
+    fn reap(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        let (server, fds) = (member.server, member.fds().collect::<Vec<_>>());
+        let mut lines = Vec::new();
+        let ended = member.reap(&mut |line| lines.push(line));
+        sort_lines(server, member.last_words(), lines, &mut self.events);
+        let Some(status) = ended else { return };
+        let mut last_words = member.last_words().lines();
+        for fd in fds {
+            self.owners.remove(&fd);
+        }
+        if let Some(shared) = &mut self.shared {
+            let mut lines = Vec::new();
+            for stream in &mut shared.streams {
+                stream.read_rest(&mut |line| lines.push(line));
+            }
+            sort_lines(None, &mut shared.last_words, lines, &mut self.events);
+            last_words = shared.last_words.lines();
+        }
+        self.events.push_back(LaunchEvent::Ended {
+            server,
+            status: status.map_or_else(|| "ended".to_owned(), describe),
+            code: status.and_then(|status| status.code()),
+            last_words,
+        });
     }
 
     /// The next event.
@@ -152,9 +260,13 @@ impl Drop for Launch {
 }
 
 /// Announcements are told from other text, which is remembered as last words.
-fn sort_lines(member: &mut Member, lines: Vec<Line>, events: &mut VecDeque<LaunchEvent>) {
+fn sort_lines(
+    server: Option<u32>,
+    last_words: &mut LastWords,
+    lines: Vec<Line>,
+    events: &mut VecDeque<LaunchEvent>,
+) {
     for Line { stderr, text } in lines {
-        let server = member.server;
         let found = if stderr {
             Ok(None)
         } else {
@@ -170,7 +282,7 @@ fn sort_lines(member: &mut Member, lines: Vec<Line>, events: &mut VecDeque<Launc
             Err(error) => Some(format!("{error} in: {text}")),
         };
         if let Some(line) = line {
-            member.remember(&line);
+            last_words.remember(&line);
             events.push_back(LaunchEvent::Text {
                 server,
                 stderr,

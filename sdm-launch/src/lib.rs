@@ -37,7 +37,9 @@ mod lines;
 mod local;
 mod member;
 mod openmpi;
+mod room;
 mod spec;
+mod stream;
 mod sys;
 
 pub use detect::{Kind, find};
@@ -46,7 +48,9 @@ pub use hydra::Hydra;
 pub use launch::{Launch, LaunchEvent};
 pub use local::Local;
 pub use openmpi::OpenMpi;
+pub use room::{check_descriptors_of, reserve_descriptors};
 pub use sdm_core::announce::Announcement;
 pub use spec::{
     LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
 };
+pub use sys::pidfd_open;

@@ -1,5 +1,6 @@
 //! Servers on this machine, without any runtime.
 
+use crate::room;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -25,7 +26,7 @@ impl Launcher for Local {
                 why: "the local launcher has no options",
             });
         }
-        let mut launch = Launch::new();
+        let mut launch = make_room(spec)?;
         if spec.verbose {
             launch.note(format!(
                 "local: {} times {}",
@@ -46,6 +47,31 @@ impl Launcher for Local {
                 return Err(error);
             }
         }
-        Ok(launch)
+        launch.all_started()
     }
+}
+
+/// How many servers have pipes of their own. Every process that is started costs time for each
+/// descriptor that is open here, so that thousands of them would cost more than the servers.
+const OWN_PIPES_MAX: u32 = 256;
+
+/// Checks that this machine has room for the servers; they share their pipes where they are many, or
+/// where there are not enough descriptors for pipes of their own.
+fn make_room(spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+    /// Two pipes, and what tells the end.
+    const OWN_DESCRIPTORS: u64 = 3;
+    room::check_processes(spec.processes)?;
+    let count = u64::from(spec.count);
+    let scarce = room::descriptors_left() < count * OWN_DESCRIPTORS;
+    let sharing = scarce || spec.count > OWN_PIPES_MAX;
+    let each = if sharing { 1 } else { OWN_DESCRIPTORS };
+    room::reserve_descriptors(count * each, "sdm")?;
+    if !sharing {
+        return Ok(Launch::new());
+    }
+    Launch::sharing_streams().map_err(|source| LaunchError::Watch {
+        who: "all servers".to_owned(),
+        op: "pipe",
+        source,
+    })
 }

@@ -1,29 +1,18 @@
 //! One process that was started: its two pipes, its end, its last words.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::PipeWriter;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::lines::Lines;
+use crate::stream::{Line, Stream};
 use crate::{LaunchError, sys};
 
 /// How many of the last lines a process wrote are kept.
 const LAST_WORDS_MAX: usize = 20;
-/// How much is read in one go, in bytes: the events of one call are bounded by this.
-const READ_BYTES_MAX: usize = 16 << 10;
-/// How much an ended process may still have in a pipe, in bytes: what a pipe can hold at most where
-/// nobody writes any more. Something else that kept the pipe open cannot hold up the end.
-const LEFT_BYTES_MAX: usize = 1 << 20;
-
-/// A line of a member.
-pub(crate) struct Line {
-    pub(crate) stderr: bool,
-    pub(crate) text: String,
-}
 
 /// One process that was started.
 pub(crate) struct Member {
@@ -31,24 +20,41 @@ pub(crate) struct Member {
     pub(crate) server: Option<u32>,
     child: Child,
     pid: Pid,
-    /// Readable at the end; none once that was seen.
+    /// Readable at the end; none before [`Member::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
-    streams: [Stream; 2],
-    last_words: VecDeque<String>,
+    is_over: bool,
+    /// Its stdout and stderr; none where it shares them with others.
+    streams: Vec<Stream>,
+    last_words: LastWords,
 }
 
-struct Stream {
-    /// None once it was closed by the other side.
-    pipe: Option<io::PipeReader>,
-    lines: Lines,
+/// The last lines that somebody wrote.
+#[derive(Default)]
+pub(crate) struct LastWords(VecDeque<String>);
+
+impl LastWords {
+    /// Keeps a line.
+    pub(crate) fn remember(&mut self, text: &str) {
+        if self.0.len() == LAST_WORDS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(text.to_owned());
+    }
+
+    /// What was kept, oldest first.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
+    }
 }
 
 impl Member {
-    /// Starts `command` in a session of its own, stdin from /dev/null.
+    /// Starts `command` in a session of its own, stdin from /dev/null; it writes to pipes of its own
+    /// where there are none to share.
     pub(crate) fn spawn(
         mut command: Command,
         server: Option<u32>,
         who: &str,
+        shared: Option<&[PipeWriter; 2]>,
     ) -> Result<Self, LaunchError> {
         let program = command.get_program().to_owned();
         let spawn = |source| LaunchError::Spawn {
@@ -56,43 +62,46 @@ impl Member {
             program: program.clone().into(),
             source,
         };
-        let (stdout, stdout_writer) = io::pipe().map_err(spawn)?;
-        let (stderr, stderr_writer) = io::pipe().map_err(spawn)?;
-        for pipe in [&stdout, &stderr] {
-            sys::set_nonblocking(pipe.as_fd()).map_err(spawn)?;
-        }
+        let mut streams = Vec::new();
+        let [stdout, stderr] = match shared {
+            Some([stdout, stderr]) => [stdout.try_clone(), stderr.try_clone()],
+            None => [false, true].map(|stderr| {
+                let (stream, writer) = Stream::open(stderr)?;
+                streams.push(stream);
+                Ok(writer)
+            }),
+        };
         command
             .stdin(Stdio::null())
-            .stdout(stdout_writer)
-            .stderr(stderr_writer);
+            .stdout(stdout.map_err(spawn)?)
+            .stderr(stderr.map_err(spawn)?);
         sys::isolate(&mut command);
-        let mut child = command.spawn().map_err(spawn)?;
-        let end = match sys::pidfd_open(child.id()) {
-            Ok(end) => end,
-            Err(source) => {
-                // Not watched is not kept; both calls can only fail where it has ended already.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(LaunchError::Watch {
-                    who: who.to_owned(),
-                    op: "pidfd_open",
-                    source,
-                });
-            }
-        };
+        let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
-        let stream = |pipe| Stream {
-            pipe: Some(pipe),
-            lines: Lines::default(),
-        };
         Ok(Self {
             server,
             child,
             pid,
-            end: Some(end),
-            streams: [stream(stdout), stream(stderr)],
-            last_words: VecDeque::new(),
+            end: None,
+            is_over: false,
+            streams,
+            last_words: LastWords::default(),
         })
+    }
+
+    /// Has the end told by a descriptor. Not part of [`Member::spawn`]: each process started gets a
+    /// copy of all descriptors for a moment, which takes long where there are thousands.
+    pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
+        let end = sys::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
+            who: match self.server {
+                Some(server) => format!("server {server}"),
+                None => format!("process {}", self.pid),
+            },
+            op: "pidfd_open",
+            source,
+        })?;
+        self.end = Some(end);
+        Ok(())
     }
 
     /// The descriptors that are still open.
@@ -102,15 +111,13 @@ impl Member {
 
     /// The same, borrowed.
     pub(crate) fn borrowed_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let pipes = self.streams.iter().filter_map(|it| it.pipe.as_ref());
-        pipes
-            .map(AsFd::as_fd)
-            .chain(self.end.as_ref().map(AsFd::as_fd))
+        let pipes = self.streams.iter().filter_map(Stream::fd);
+        pipes.chain(self.end.as_ref().map(AsFd::as_fd))
     }
 
     /// Whether the end was seen.
     pub(crate) fn is_over(&self) -> bool {
-        self.end.is_none()
+        self.is_over
     }
 
     /// Whether `fd` is the descriptor that tells of the end.
@@ -120,11 +127,8 @@ impl Member {
 
     /// Reads once from the pipe `fd`; whether there may be more.
     pub(crate) fn read(&mut self, fd: RawFd, line: &mut impl FnMut(Line)) -> bool {
-        let is_it = |stream: &Stream| stream.pipe.as_ref().is_some_and(|p| p.as_raw_fd() == fd);
-        match self.streams.iter().position(is_it) {
-            Some(index) => self.read_stream(index, line) > 0,
-            None => false,
-        }
+        let stream = self.streams.iter_mut().find(|stream| stream.is(fd));
+        stream.is_some_and(|stream| stream.read(line) > 0)
     }
 
     /// Whether it has ended, and its status: what is left in the pipes comes first, then they are
@@ -135,31 +139,18 @@ impl Member {
             Ok(None) => return None,
             Err(_) => None,
         };
-        for index in 0..self.streams.len() {
-            let mut left = LEFT_BYTES_MAX;
-            while left > 0 {
-                match self.read_stream(index, line) {
-                    0 => break,
-                    read => left = left.saturating_sub(read),
-                }
-            }
-            self.close_stream(index, line);
+        for stream in &mut self.streams {
+            stream.read_rest(line);
+            stream.close(line);
         }
         self.end = None;
+        self.is_over = true;
         Some(status)
     }
 
     /// The last lines that it wrote; announcements are none.
-    pub(crate) fn take_last_words(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.last_words).into()
-    }
-
-    /// Keeps a line for [`Self::take_last_words`].
-    pub(crate) fn remember(&mut self, text: &str) {
-        if self.last_words.len() == LAST_WORDS_MAX {
-            self.last_words.pop_front();
-        }
-        self.last_words.push_back(text.to_owned());
+    pub(crate) fn last_words(&mut self) -> &mut LastWords {
+        &mut self.last_words
     }
 
     /// Asks it to end.
@@ -183,38 +174,6 @@ impl Member {
         // It was killed: waiting is short, and there is nothing to do about an error.
         let _ = self.child.wait();
         self.end = None;
-    }
-
-    /// Reads once; how many bytes, 0 where there is nothing now or nothing any more.
-    fn read_stream(&mut self, index: usize, line: &mut impl FnMut(Line)) -> usize {
-        let stderr = index == 1;
-        let stream = &mut self.streams[index];
-        let Some(pipe) = &mut stream.pipe else {
-            return 0;
-        };
-        let mut buffer = [0; READ_BYTES_MAX];
-        loop {
-            match pipe.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => {
-                    let give = |text| line(Line { stderr, text });
-                    stream.lines.push(&buffer[..read], give);
-                    return read;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
-                // A pipe that cannot be read is as good as closed.
-                Err(_) => break,
-            }
-        }
-        self.close_stream(index, line);
-        0
-    }
-
-    fn close_stream(&mut self, index: usize, line: &mut impl FnMut(Line)) {
-        let stderr = index == 1;
-        let stream = &mut self.streams[index];
-        stream.pipe = None;
-        stream.lines.finish(|text| line(Line { stderr, text }));
+        self.is_over = true;
     }
 }

@@ -119,7 +119,7 @@ impl Launcher for OpenMpi {
             launch.note(command_line(&command));
         }
         launch.spawn(command, None, self.name())?;
-        Ok(launch)
+        launch.all_started()
     }
 }
 

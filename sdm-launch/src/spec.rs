@@ -31,6 +31,9 @@ pub struct LaunchSpec {
     pub launcher_options: Vec<OsString>,
     /// Where the servers start; this process's own directory if none.
     pub directory: Option<PathBuf>,
+    /// How many processes there will be in all, servers included, on each of which the system must
+    /// have room; a launcher that starts them on this machine checks that first.
+    pub processes: u64,
     /// Whether the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
 }
@@ -46,6 +49,7 @@ impl LaunchSpec {
             environment: Vec::new(),
             launcher_options: Vec::new(),
             directory: None,
+            processes: count.into(),
             verbose: false,
         }
     }

@@ -9,10 +9,22 @@ use std::process::Command;
 use nix::libc;
 
 /// Makes the command's process the leader of a session of its own, so that a terminal's Ctrl-C does
-/// not reach it, and has the kernel send it SIGTERM when the thread that started it ends.
+/// not reach it, and has the kernel send it SIGTERM when the thread that started it ends. Where
+/// this process has raised its limit of descriptors, the child finds the one from before.
 pub(crate) fn isolate(command: &mut Command) {
     let parent = std::process::id();
+    let descriptors = crate::room::descriptors_of_children();
     let before_exec = move || {
+        if let Some((soft, hard)) = descriptors {
+            let limit = libc::rlimit {
+                rlim_cur: soft,
+                rlim_max: hard,
+            };
+            // SAFETY: setrlimit is async-signal-safe and reads one rlimit, which lives across it.
+            if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == -1 {
+                return Err(io::Error::last_os_error());
+            }
+        }
         // SAFETY: setsid, prctl with PR_SET_PDEATHSIG and getppid are async-signal-safe system
         // calls that touch no memory of this process.
         let (set, signal, now) = unsafe {
@@ -38,8 +50,11 @@ pub(crate) fn isolate(command: &mut Command) {
     }
 }
 
-/// A descriptor that becomes readable when the child ends.
-pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
+/// A descriptor that becomes readable when a child of this process ends.
+///
+/// # Errors
+/// There is no such child any more, or no descriptor is left.
+pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
     let fd = unsafe {
         libc::syscall(
