@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
@@ -36,12 +37,24 @@ fn main() -> Result<()> {
     let config = handed_over.context("sdm-master")?;
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
         .context("sdm-master: ask to be told of the front-end's death")?;
+    allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
     let transport = TcpTransport::new().context("sdm-master: open an event loop")?;
     let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
     driver.connect_front_end(&arguments.front_end);
     run(&mut driver)
+}
+
+/// A flat tree has a connection for each server here. Nothing is started from this process that
+/// could find the limit changed; where it cannot be raised, connections fail and say so.
+fn allow_many_children() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!("raise the limit of descriptors from {soft} to {hard}: {error}");
+    }
 }
 
 fn run(driver: &mut Driver<TcpTransport>) -> Result<()> {

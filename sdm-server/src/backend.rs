@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{GdbBackend, GdbConfig, SignalState};
 use sdm_core::Failure;
 use sdm_core::message::{Lane, Status};
@@ -26,6 +27,7 @@ pub(crate) fn make(
         BackendSettings::GdbWith(options) => gdb_backend(options, signals),
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
+            allow_many_children();
             Box::new(FakeBackend::new(Arc::new(scenario), tasks))
         }
     })
@@ -38,6 +40,17 @@ fn gdb_backend(options: GdbOptions, signals: SignalState) -> Box<dyn Backend> {
         options,
         ..GdbConfig::default()
     }))
+}
+
+/// A wide tree has many connections in one process. No program will be started from this one that
+/// could find the limit changed; where it cannot be raised, connections fail and say so.
+fn allow_many_children() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!("raise the limit of descriptors from {soft} to {hard}: {error}");
+    }
 }
 
 /// What goes up: an answer's status and payload, or an event's lane and payload.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use sdm_core::topology::Topology;
 use sdm_idset::IdSet;
 use sdm_launch::job::Target;
 
@@ -24,6 +25,8 @@ pub struct Cli {
 pub enum Verb {
     /// Start a program as N processes, bring them to `main`, and debug them.
     Run(RunArgs),
+    /// Try everything without a program: N real servers on this machine, with scripted tasks.
+    Emulate(EmulateArgs),
     /// Debug processes that run already; at the end they run on as before.
     Attach(AttachArgs),
     /// Print the merged stacks of running processes, and leave them as they are.
@@ -56,26 +59,9 @@ impl LauncherName {
     }
 }
 
-/// `sdm run`.
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    /// How many processes.
-    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
-    pub count: u32,
-
-    /// Who starts them.
-    #[arg(long, value_enum, default_value_t)]
-    pub launcher: LauncherName,
-
-    /// An option for the launcher, passed on unchanged; may be repeated.
-    #[arg(
-        long = "launcher-option",
-        value_name = "OPT",
-        allow_hyphen_values = true
-    )]
-    pub launcher_options: Vec<OsString>,
-
+/// Commands, and how what comes of them is shown.
+#[derive(Clone, Debug, Args)]
+pub struct ScriptArgs {
     /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
     #[arg(short = 'x', long = "command-file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -96,6 +82,40 @@ pub struct RunArgs {
     /// One record per event, as JSON lines, instead of text.
     #[arg(long)]
     pub json: bool,
+
+    /// How long a question to the processes may take, in seconds.
+    #[arg(long, value_name = "S", default_value = "30",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+}
+
+/// `sdm run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How many processes.
+    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
+    pub count: u32,
+
+    /// Who starts them.
+    #[arg(long, value_enum, default_value_t)]
+    pub launcher: LauncherName,
+
+    /// An option for the launcher, passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// Commands, and how what comes of them is shown.
+    #[command(flatten)]
+    pub script: ScriptArgs,
+
+    /// How the servers are arranged: binomial, kary:K, flat or by-host.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    pub topology: Topology,
 
     /// Let the processes run instead of holding them at `main`.
     #[arg(long)]
@@ -118,14 +138,41 @@ pub struct RunArgs {
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
 
-    /// How long a question to the processes may take, in seconds.
-    #[arg(long, value_name = "S", default_value = "30",
-          value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub timeout: u32,
-
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
+}
+
+/// `sdm emulate`.
+#[derive(Debug, Args)]
+pub struct EmulateArgs {
+    /// How many servers, with one scripted task each.
+    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "16",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
+    pub count: u32,
+
+    /// Commands, and how what comes of them is shown.
+    #[command(flatten)]
+    pub script: ScriptArgs,
+
+    /// How the servers are arranged: binomial, kary:K, flat or by-host.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    pub topology: Topology,
+
+    /// What the tasks do; the guide has the words. Without it they stop at `main`, and `continue`
+    /// ends them.
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+
+    /// Measure instead: the time from a command to all until their merged answer is here, R times.
+    #[arg(long, value_name = "R", conflicts_with_all = ["files", "commands", "interactive", "json"],
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub roundtrips: Option<u32>,
+
+    /// How large the command and each task's answer are, in bytes.
+    #[arg(long, value_name = "B", default_value = "200", requires = "roundtrips",
+          value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub bytes: u32,
 }
 
 /// Which processes are attached to, and how.
@@ -238,7 +285,10 @@ pub fn parse(
     let matches = Cli::command().try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let commands = match (&cli.command, matches.subcommand()) {
-        (Verb::Run(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
+        (
+            Verb::Run(RunArgs { script, .. }) | Verb::Emulate(EmulateArgs { script, .. }),
+            Some((_, matches)),
+        ) => in_order(&script.files, &script.commands, matches),
         (Verb::Attach(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
         _ => Vec::new(),
     };
@@ -327,6 +377,11 @@ mod tests {
             ("sdm stacks 1,,2", "pids are numbers"),
             ("sdm attach 7 --ranks 3-", "--ranks"),
             ("sdm attach 7 8", "unexpected argument"),
+            ("sdm run --topology ring -- ./app", "expected binomial"),
+            ("sdm emulate -n 0", "0 is not in 1..="),
+            ("sdm emulate --bytes 200", "--roundtrips"),
+            ("sdm emulate --roundtrips 5 -c bt", "cannot be used"),
+            ("sdm emulate --roundtrips 0", "0 is not in 1..="),
             ("sdm frobnicate", "frobnicate"),
         ] {
             let error = read(line).expect_err(line);

@@ -13,8 +13,8 @@ use sdm_debug::command::AttachSpec;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::job::{self, Job, JobProcess, Obstacle};
 
+use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
-use super::run::{Lines, Refused, carry_out, end, script};
 use super::signals::Signals;
 use super::{Opener, Plan, give_up};
 use crate::cli::{AttachArgs, Commands, TargetArgs};
@@ -71,11 +71,8 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
         },
         // One server drives all that it finds on its host.
         plan: Plan {
-            launcher: "local".to_owned(),
-            launcher_options: Vec::new(),
-            servers: 1,
             tasks: vec![tasks],
-            directory: None,
+            ..Plan::local(1)
         },
         names,
         left_out,

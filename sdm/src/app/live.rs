@@ -23,6 +23,8 @@ impl Opener for Live {
             launcher: plan.launcher,
             launcher_options: plan.launcher_options,
             tasks: plan.tasks,
+            topology: plan.topology,
+            backend: plan.backend,
             directory: plan.directory,
             ..SessionConfig::local(plan.servers)
         };

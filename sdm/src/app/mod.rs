@@ -1,8 +1,11 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod emulate;
+mod job;
 mod live;
 mod prompt;
+mod roundtrips;
 mod run;
 mod screen;
 mod signals;
@@ -14,10 +17,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sdm_debug::EndPolicy;
+use sdm_core::topology::Topology;
+use sdm_debug::{BackendSettings, EndPolicy};
 use sdm_idset::IdSet;
 
-use crate::cli::{self, Verb};
+use crate::cli::{self, LauncherName, Verb};
 use crate::json::JsonView;
 use crate::render::{Names, TextView};
 use crate::session::Debug;
@@ -39,8 +43,28 @@ pub struct Plan {
     pub servers: u32,
     /// The tasks of each server; server i owns task i where this is empty.
     pub tasks: Vec<IdSet>,
+    /// How the servers are arranged.
+    pub topology: Topology,
+    /// What drives the tasks.
+    pub backend: BackendSettings,
     /// Where the servers start; this process's directory where absent.
     pub directory: Option<PathBuf>,
+}
+
+impl Plan {
+    /// `servers` servers on this machine, one task each, with gdb.
+    #[must_use]
+    pub fn local(servers: u32) -> Self {
+        Self {
+            launcher: LauncherName::Local.name().to_owned(),
+            launcher_options: Vec::new(),
+            servers,
+            tasks: Vec::new(),
+            topology: Topology::default(),
+            backend: BackendSettings::Gdb,
+            directory: None,
+        }
+    }
 }
 
 /// How far the opening of a session is.
@@ -93,6 +117,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
         Verb::Attach(args) => attach::attach(&args, commands, opener),
+        Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
     }
 }

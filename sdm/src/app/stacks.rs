@@ -47,5 +47,5 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String
         policy: EndPolicy::Detach,
         reason: None,
     };
-    Ok(super::run::end(shell, opener, ending))
+    Ok(super::job::end(shell, opener, ending))
 }

@@ -210,7 +210,7 @@ impl Session {
                 break;
             }
         }
-        if !self.launch.fds().contains(&fd) {
+        if !self.launch.holds(fd) {
             self.driver.transport().forget(fd);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -24,9 +24,10 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
 use sdm_debug::{BackendSettings, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::{Launch, LaunchError, LaunchEvent, LaunchSpec};
+use sdm_launch::{Launch, LaunchEvent, LaunchSpec};
 
 use super::api;
+use super::error::SessionError;
 use super::live::Session;
 
 /// How a session is started.
@@ -88,67 +89,6 @@ pub struct StartProgress {
     pub note: Option<String>,
 }
 
-/// Why a session could not be started.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum SessionError {
-    #[error("a session needs at least one task")]
-    NoTasks,
-    #[error(
-        "{program} is not beside {beside} and not on PATH: install it there or build all of sdm"
-    )]
-    NoBinary {
-        program: &'static str,
-        beside: String,
-    },
-    #[error("{what}: {source}")]
-    Io { what: String, source: io::Error },
-    #[error("{0}")]
-    Launch(#[from] LaunchError),
-    #[error("draw a session key: {0}")]
-    Random(String),
-    #[error(
-        "{launcher} {status} before all servers were there{}",
-        said(last_words)
-    )]
-    LauncherEnded {
-        launcher: String,
-        status: String,
-        last_words: Vec<String>,
-    },
-    #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
-    TooSlow {
-        missing: usize,
-        total: u32,
-        wait: Duration,
-        names: String,
-    },
-    #[error("two servers call themselves {id}: pid {first} and pid {second}")]
-    Twice {
-        id: ServerId,
-        first: u32,
-        second: u32,
-    },
-    #[error("{id} came, but only 0-{last} were started", last = total - 1)]
-    Unexpected { id: ServerId, total: u32 },
-    #[error("not all servers could be reached: {0}")]
-    Unreachable(String),
-    #[error("the master is gone{0}")]
-    MasterGone(String),
-}
-
-fn said(last_words: &[String]) -> String {
-    let lines: String = last_words
-        .iter()
-        .map(|line| format!("\n    {line}"))
-        .collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("; it said:{lines}")
-    }
-}
-
 /// A session on its way.
 pub(super) struct Starting<'a> {
     config: &'a SessionConfig,
@@ -158,6 +98,8 @@ pub(super) struct Starting<'a> {
     key: SessionKey,
     address: ConnectionString,
     heard: BTreeMap<u32, Announcement>,
+    /// All servers below this one have announced themselves.
+    heard_below: u32,
     tasks: IdSet,
     members: Vec<api::Member>,
     ready: IdSet,
@@ -176,18 +118,21 @@ impl Session {
         if config.servers == 0 {
             return Err(SessionError::NoTasks);
         }
+        check_widest(config)?;
         let mut starting = Starting::new(config, tell)?;
-        let mut master = Reaper(Some(starting.start_master()?));
         let mut launch = starting.launch()?;
-        starting.hear_all(&mut launch)?;
+        // Only now: launching many takes longer than the master waits for our part of the handshake.
+        let mut master = starting.start_master()?;
+        starting.hear_all(&mut launch, &mut master)?;
         starting.initialise(&mut launch, &mut master)?;
-        let child = master.0.take().expect("it was put there above");
         let Starting {
-            driver,
+            mut driver,
             id,
             members,
             ..
         } = starting;
+        driver.transport().forget(master.end.as_raw_fd());
+        let child = master.child.take().expect("it was put there above");
         Ok(Session::new(driver, launch, child, id, members))
     }
 }
@@ -212,12 +157,25 @@ fn members(plan: &Slice) -> Vec<api::Member> {
     members
 }
 
-/// Ends the master if the start fails.
-struct Reaper(Option<Child>);
+/// The master of a session on its way: ends it if the start fails.
+struct Master {
+    child: Option<Child>,
+    /// Readable when it ends.
+    end: OwnedFd,
+}
 
-impl Drop for Reaper {
+impl Master {
+    /// How it ended.
+    fn gone(&mut self) -> SessionError {
+        let status = self.child.as_mut().and_then(|it| it.wait().ok());
+        let how = status.map(|status| format!(": {status}"));
+        SessionError::MasterGone(how.unwrap_or_default())
+    }
+}
+
+impl Drop for Master {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
+        if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -255,6 +213,7 @@ impl<'a> Starting<'a> {
             key,
             address,
             heard,
+            heard_below: 0,
             tasks,
             ready,
         })
@@ -297,7 +256,7 @@ impl<'a> Starting<'a> {
         })
     }
 
-    fn start_master(&self) -> Result<Child, SessionError> {
+    fn start_master(&mut self) -> Result<Master, SessionError> {
         let program = self.binary("sdm-master")?;
         let mut command = Command::new(&program);
         command
@@ -305,12 +264,29 @@ impl<'a> Starting<'a> {
             .envs(self.environment())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        crate::sys::in_own_session(&mut command)
+        let io = |what: String| move |source| SessionError::Io { what, source };
+        let mut child = crate::sys::in_own_session(&mut command)
             .spawn()
-            .map_err(|source| SessionError::Io {
-                what: format!("start {}", program.display()),
-                source,
-            })
+            .map_err(io(format!("start {}", program.display())))?;
+        let end = match sdm_launch::pidfd_open(child.id()) {
+            Ok(end) => end,
+            Err(source) => {
+                // Not watched is not kept.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(io("watch the master".to_owned())(source));
+            }
+        };
+        let master = Master {
+            child: Some(child),
+            end,
+        };
+        let watched = self
+            .driver
+            .transport()
+            .watch(master.end.as_raw_fd(), true, false);
+        watched.map_err(io("watch the master".to_owned()))?;
+        Ok(master)
     }
 
     fn launch(&mut self) -> Result<Launch, SessionError> {
@@ -320,6 +296,7 @@ impl<'a> Starting<'a> {
         spec.launcher_options.clone_from(&config.launcher_options);
         spec.directory.clone_from(&config.directory);
         spec.environment = self.environment();
+        spec.processes = self.processes();
         // Servers that may be on other hosts listen at all addresses; the others stay private.
         if may_span_hosts(&config.launcher_options) {
             spec.server_args.extend(["--bind".into(), "0.0.0.0".into()]);
@@ -339,13 +316,31 @@ impl<'a> Starting<'a> {
         Ok(launch)
     }
 
+    /// How many processes there will be, as far as SDM starts them or has them started.
+    fn processes(&self) -> u64 {
+        let config = self.config;
+        let servers = u64::from(config.servers);
+        let tasks = match &config.tasks[..] {
+            [] => servers,
+            tasks => tasks.iter().map(IdSet::len).sum(),
+        };
+        match config.backend {
+            BackendSettings::Fake { .. } => servers,
+            // A gdb and its program for each task.
+            _ => servers + 2 * tasks,
+        }
+    }
+
     /// Waits until every server has announced itself.
-    fn hear_all(&mut self, launch: &mut Launch) -> Result<(), SessionError> {
+    fn hear_all(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
         let wait = self.config.config.start_wait;
         let deadline = Instant::now() + wait;
         self.progress("launched", self.heard.len(), None);
         while self.heard.len() < self.config.servers as usize {
             match self.next(deadline)? {
+                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
+                    return Err(master.gone());
+                }
                 Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
                 Some(_) => {}
                 None => return Err(self.too_slow(wait)),
@@ -430,7 +425,12 @@ impl<'a> Starting<'a> {
     fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
         let total = self.config.servers;
         let slowest = match phase {
-            "launched" => (0..total).find(|id| !self.heard.contains_key(id)),
+            "launched" => {
+                while self.heard.contains_key(&self.heard_below) {
+                    self.heard_below += 1;
+                }
+                (self.heard_below < total).then_some(self.heard_below)
+            }
             _ => self
                 .tasks
                 .difference(&self.ready)
@@ -472,7 +472,7 @@ impl<'a> Starting<'a> {
     }
 
     /// Sends the plan and waits until everybody has answered.
-    fn initialise(&mut self, launch: &mut Launch, master: &mut Reaper) -> Result<(), SessionError> {
+    fn initialise(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
         let plan = self.plan();
         self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.members = members(&plan);
@@ -492,6 +492,9 @@ impl<'a> Starting<'a> {
         loop {
             let event = self.next(deadline)?;
             match event {
+                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
+                    return Err(master.gone());
+                }
                 Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
                 Some(DriverEvent::Output(Output::Deliver(delivery))) => {
                     if self.init_answer(delivery, &mut failures) {
@@ -506,11 +509,6 @@ impl<'a> Starting<'a> {
                     ));
                     break;
                 }
-            }
-            if let Some(child) = &mut master.0
-                && let Ok(Some(status)) = child.try_wait()
-            {
-                return Err(SessionError::MasterGone(format!(": {status}")));
             }
         }
         if failures.is_empty() || (self.config.config.partial && !self.ready.is_empty()) {
@@ -546,6 +544,25 @@ impl<'a> Starting<'a> {
             _ => false,
         }
     }
+}
+
+/// Checks that the member with the most children can have them, where it will be on this machine.
+fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
+    let servers = u64::from(config.servers);
+    // The master raises its limit, and so do servers without a program that would find it changed.
+    let fake = matches!(config.backend, BackendSettings::Fake { .. });
+    let checked = match config.topology {
+        Topology::Flat => sdm_launch::check_descriptors_of("the master", servers, true),
+        Topology::Kary(arity) => {
+            let children = servers.min(arity.into());
+            sdm_launch::check_descriptors_of("each server", children, fake)
+        }
+        Topology::ByHost if config.launcher == "local" => {
+            sdm_launch::check_descriptors_of("the first server", servers, fake)
+        }
+        Topology::Binomial | Topology::ByHost => Ok(()),
+    };
+    Ok(checked?)
 }
 
 /// Whether a launcher could start servers on other hosts: told by its options or an allocation.

@@ -1,0 +1,75 @@
+//! `sdm emulate`: a real session of real servers on this machine, whose tasks follow a script.
+
+use std::fs;
+use std::path::Path;
+
+use sdm_debug::BackendSettings;
+use sdm_debug::command::StartSpec;
+use sdm_debug::fake::Scenario;
+use sdm_idset::IdSet;
+
+use super::job::{self, Job, Refused};
+use super::roundtrips::{self, Probe};
+use super::{Opener, Plan, give_up};
+use crate::cli::{Commands, EmulateArgs};
+
+/// Starts the servers and gives the prompt, carries out commands, or measures.
+pub(super) fn emulate<O: Opener>(
+    args: &EmulateArgs,
+    commands: Vec<Commands>,
+    opener: &mut O,
+) -> u8 {
+    let Some(rounds) = args.roundtrips else {
+        return job::run(args.script.json, job(args, commands), opener);
+    };
+    let measured = scenario(args.scenario.as_deref()).and_then(|scenario| {
+        let probe = Probe::new(args.bytes);
+        let plan = plan(args, scenario + &probe.scenario());
+        roundtrips::measure(opener, plan, &probe, rounds).map_err(|why| (1, why))
+    });
+    match measured {
+        Ok(line) => {
+            println!("{line}");
+            0
+        }
+        Err((code, why)) => give_up(false, code, why),
+    }
+}
+
+fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
+    let scenario = scenario(args.scenario.as_deref())?;
+    let all = IdSet::all_below(args.count);
+    let start = StartSpec {
+        program: b"emulated".to_vec(),
+        stdin_tasks: all.to_string(),
+        ..StartSpec::default()
+    };
+    Ok(Job {
+        args: &args.script,
+        commands,
+        plan: plan(args, scenario),
+        start,
+        stdin_tasks: all,
+    })
+}
+
+fn plan(args: &EmulateArgs, scenario: String) -> Plan {
+    Plan {
+        topology: args.topology,
+        backend: BackendSettings::Fake { scenario },
+        ..Plan::local(args.count)
+    }
+}
+
+/// The text of a scenario file, known to be one; empty without a file.
+fn scenario(file: Option<&Path>) -> Result<String, Refused> {
+    let Some(file) = file else {
+        return Ok(String::new());
+    };
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| (2, format!("read {name}: {error}")))?;
+    match Scenario::parse(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err((2, format!("{name}: {error}"))),
+    }
+}

@@ -1,0 +1,172 @@
+//! A session and the commands for it: what `run` and `emulate` have in common.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use sdm_debug::command::StartSpec;
+use sdm_idset::IdSet;
+
+use super::prompt::{Piped, Prompt, Queue};
+use super::signals::Signals;
+use super::{Opener, Plan, Wake, give_up};
+use crate::cli::{Commands, ScriptArgs};
+use crate::render::Names;
+use crate::session::Debug;
+use crate::shell::{Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
+
+/// What ends a session before it began: the exit code and why.
+pub(super) type Refused = (u8, String);
+
+/// A session and the commands for it.
+pub(super) struct Job<'a> {
+    /// How commands come and how what they say is shown.
+    pub(super) args: &'a ScriptArgs,
+    /// The commands of -x and -c, in their order.
+    pub(super) commands: Vec<Commands>,
+    /// Which processes.
+    pub(super) plan: Plan,
+    /// How they are started.
+    pub(super) start: StartSpec,
+    /// Whose standard input is fed by `send`.
+    pub(super) stdin_tasks: IdSet,
+}
+
+/// Carries out a job; gives the exit code. One that is refused is said so.
+pub(super) fn run<O: Opener>(json: bool, job: Result<Job<'_>, Refused>, opener: &mut O) -> u8 {
+    match job.and_then(|job| try_run(job, opener)) {
+        Ok(code) => code,
+        Err((code, message)) => give_up(json, code, message),
+    }
+}
+
+fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
+    let Job {
+        args,
+        commands,
+        plan,
+        start,
+        stdin_tasks,
+    } = job;
+    let has_script = !commands.is_empty();
+    let script = script(commands)?;
+    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.json;
+    let prompts = terminal && (args.interactive || !has_script);
+    let reading = Arc::new(AtomicBool::new(false));
+    let signals = Signals::listen(prompts, Arc::clone(&reading))
+        .map_err(|error| (124, format!("listen to signals: {error}")))?;
+    let (session, wake) = super::open(opener, plan).map_err(|why| (124, why))?;
+    let (controls, heard) = channel();
+    signals.send_to(controls.clone(), Arc::clone(&wake));
+    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
+    let options = Options {
+        interactive: prompts && !has_script,
+        echo: true,
+        query_timeout: Duration::from_secs(args.timeout.into()),
+        stdin_tasks,
+        attached: false,
+    };
+    let mut shell = Shell::new(
+        session,
+        super::view(args.json, Names::ranks(), queue.clone()),
+        heard,
+        options,
+        Box::new(Instant::now),
+    );
+    let lines = Lines {
+        script: has_script.then_some(script),
+        then_prompt: !has_script || args.interactive,
+        queue,
+        controls,
+        wake,
+    };
+    let ending = if shell.start(start) || prompts {
+        carry_out(&mut shell, lines)
+    } else {
+        shell.failed_start()
+    };
+    Ok(end(shell, opener, ending))
+}
+
+/// Where lines come from, one source after the other.
+pub(super) struct Lines {
+    pub(super) script: Option<Vec<ScriptLine>>,
+    pub(super) then_prompt: bool,
+    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) controls: Sender<Control>,
+    pub(super) wake: Wake,
+}
+
+pub(super) fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {
+    if let Some(script) = lines.script {
+        let mut source = Script::new(script, lines.controls.clone());
+        let ending = shell.run_lines(&mut source);
+        let prompt_follows = lines.then_prompt && lines.queue.is_some();
+        if shell.is_over() || !prompt_follows {
+            return ending;
+        }
+        if let Some(reason) = &ending.reason {
+            shell.say(reason);
+        }
+        shell.set_interactive();
+    }
+    let source: io::Result<Box<dyn LineSource>> = match lines.queue {
+        Some(queue) => Prompt::start(queue, lines.controls, lines.wake)
+            .map(|prompt| Box::new(prompt) as Box<dyn LineSource>)
+            .map_err(io::Error::other),
+        None => Piped::start(lines.controls, lines.wake)
+            .map(|piped| Box::new(piped) as Box<dyn LineSource>),
+    };
+    match source {
+        Ok(mut source) => shell.run_lines(&mut *source),
+        Err(error) => Ending {
+            code: 124,
+            policy: sdm_debug::EndPolicy::KillStarted,
+            reason: Some(format!("use the terminal: {error}")),
+        },
+    }
+}
+
+/// Closes the session and says how it ended.
+pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
+    let ending = shell.leave(ending);
+    let Ending {
+        mut code,
+        policy,
+        mut reason,
+    } = ending;
+    let (session, ended) = shell.into_parts();
+    if let Err(why) = opener.close(session, policy) {
+        code = if code == 0 { 1 } else { code };
+        reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
+    }
+    ended.show(code, reason);
+    code
+}
+
+/// The lines of -x and -c, in their order.
+pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused> {
+    let mut lines = Vec::new();
+    let mut number = 0;
+    for command in commands {
+        match command {
+            Commands::Line(text) => {
+                number += 1;
+                lines.push(ScriptLine {
+                    text,
+                    origin: format!("-c {number}"),
+                });
+            }
+            Commands::File(path) => {
+                let name = path.display().to_string();
+                let text = fs::read_to_string(&path)
+                    .map_err(|error| (2, format!("read {name}: {error}")))?;
+                lines.extend(ScriptLine::of_file(&name, &text));
+            }
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,200 @@
+//! How long a command to all takes until its merged answer is here.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use sdm_debug::command::StartSpec;
+use sdm_debug::reply::Value;
+use sdm_debug::{Command, EndPolicy, Reply, wire};
+
+use super::{Opener, Plan};
+use crate::render::set_text;
+use crate::session::{ClassAnswer, Debug, SendOptions, SessionEvent};
+
+/// Rounds that are not counted: caches, buffers and windows find their size in them.
+const WARM_UP: u32 = 3;
+/// Longer than any round takes: only a session that hangs reaches it.
+const ROUND_WAIT: Duration = Duration::from_secs(120);
+
+/// A question of a given size with an answer of the same size.
+pub(super) struct Probe {
+    bytes: u32,
+    name: String,
+    value: String,
+}
+
+impl Probe {
+    /// One whose command and whose answer are `bytes` long, as the tree carries them.
+    pub(super) fn new(bytes: u32) -> Self {
+        let name = filled(bytes, "n", |text| wire::encode(&evaluate(text)).len());
+        let value = filled(bytes, "v", |text| wire::encode(&reply(text)).len());
+        Self { bytes, name, value }
+    }
+
+    /// What a scenario must say for the tasks to know the answer.
+    pub(super) fn scenario(&self) -> String {
+        format!("\n[all]\nvalue {} = {}\n", self.name, self.value)
+    }
+}
+
+fn evaluate(expression: &str) -> Command {
+    Command::Evaluate {
+        expression: expression.to_owned(),
+    }
+}
+
+fn reply(text: &str) -> Reply {
+    Reply::Value(Value {
+        text: text.to_owned(),
+        cut: None,
+    })
+}
+
+/// As much of `letter` as makes `size` of it `bytes`.
+fn filled(bytes: u32, letter: &str, size: impl Fn(&str) -> usize) -> String {
+    let bytes = bytes as usize;
+    let mut count = bytes;
+    while count > 1 && size(&letter.repeat(count)) > bytes {
+        count -= 1;
+    }
+    letter.repeat(count)
+}
+
+/// What was measured.
+struct Figures {
+    tasks: u64,
+    bytes: u32,
+    /// Sorted, never empty.
+    times: Vec<Duration>,
+}
+
+impl Figures {
+    /// The time that this part of all rounds did not exceed.
+    fn quantile(&self, part: f64) -> u128 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let rank = (part * self.times.len() as f64).ceil() as usize;
+        self.times[rank.clamp(1, self.times.len()) - 1].as_micros()
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tasks, bytes) = (self.tasks, self.bytes);
+        let (min, median) = (self.quantile(0.0), self.quantile(0.5));
+        let (p99, rounds) = (self.quantile(0.99), self.times.len());
+        write!(
+            f,
+            "n={tasks} rounds={rounds} bytes={bytes} min_us={min} median_us={median} p99_us={p99}"
+        )
+    }
+}
+
+/// Opens a session, measures, closes it; the line that says what came out.
+pub(super) fn measure<O: Opener>(
+    opener: &mut O,
+    plan: Plan,
+    probe: &Probe,
+    rounds: u32,
+) -> Result<String, String> {
+    let (mut session, _) = super::open(opener, plan)?;
+    let times = rounds_of(&mut session, probe, rounds);
+    let tasks = session.tasks().len();
+    let closed = opener.close(session, EndPolicy::KillStarted);
+    let mut times = times?;
+    closed?;
+    times.sort_unstable();
+    let bytes = probe.bytes;
+    let figures = Figures {
+        tasks,
+        bytes,
+        times,
+    };
+    Ok(figures.to_string())
+}
+
+fn rounds_of<D: Debug>(
+    session: &mut D,
+    probe: &Probe,
+    rounds: u32,
+) -> Result<Vec<Duration>, String> {
+    ask(session, &Command::Start(StartSpec::default()), |_| true)?;
+    let command = evaluate(&probe.name);
+    let expected = reply(&probe.value);
+    let mut times = Vec::new();
+    for round in 0..WARM_UP + rounds {
+        let began = Instant::now();
+        ask(session, &command, |reply| *reply == expected)?;
+        if round >= WARM_UP {
+            times.push(began.elapsed());
+        }
+    }
+    Ok(times)
+}
+
+/// Sends a command to all and waits until all have answered as they should.
+fn ask<D: Debug>(
+    session: &mut D,
+    command: &Command,
+    is_right: impl Fn(&Reply) -> bool,
+) -> Result<(), String> {
+    let all = session.tasks().clone();
+    let mut left = all.clone();
+    let asked = session.send(&all, command, &SendOptions::default());
+    let deadline = Instant::now() + ROUND_WAIT;
+    loop {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        match session.next_event(Some(wait)) {
+            Some(SessionEvent::Answer { id, classes, .. }) if id == asked => {
+                for class in classes {
+                    if matches!(&class.answer, ClassAnswer::Reply(reply) if is_right(reply)) {
+                        left.subtract(&class.tasks);
+                    }
+                }
+            }
+            Some(SessionEvent::Complete { id }) if id == asked => break,
+            Some(SessionEvent::Ended(why)) => return Err(why),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    let (name, who) = (command.name(), set_text(&left, 60));
+    Err(format!(
+        "{name}: not answered as it should be by tasks {who}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_and_answer_have_the_size_that_was_asked_for() {
+        for bytes in [16, 127, 128, 129, 130, 131, 200, 16_384, 65_536] {
+            let probe = Probe::new(bytes);
+            let sizes = [
+                wire::encode(&evaluate(&probe.name)).len(),
+                wire::encode(&reply(&probe.value)).len(),
+            ];
+            for size in sizes {
+                // Where the length itself needs a byte more, one size cannot be had.
+                let bytes = bytes as usize;
+                assert!(size == bytes || size == bytes - 1, "{size} for {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_line_says_what_was_measured() {
+        let times = (1..=200).map(Duration::from_micros).collect();
+        let figures = Figures {
+            tasks: 64,
+            bytes: 200,
+            times,
+        };
+        let expect = "n=64 rounds=200 bytes=200 min_us=1 median_us=100 p99_us=198";
+        assert_eq!(figures.to_string(), expect);
+    }
+}

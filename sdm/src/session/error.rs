@@ -1,0 +1,68 @@
+//! Why a session could not be started.
+
+use std::io;
+use std::time::Duration;
+
+use sdm_core::ids::ServerId;
+use sdm_launch::LaunchError;
+
+/// Why a session could not be started.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SessionError {
+    #[error("a session needs at least one task")]
+    NoTasks,
+    #[error(
+        "{program} is not beside {beside} and not on PATH: install it there or build all of sdm"
+    )]
+    NoBinary {
+        program: &'static str,
+        beside: String,
+    },
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
+    #[error("draw a session key: {0}")]
+    Random(String),
+    #[error(
+        "{launcher} {status} before all servers were there{}",
+        said(last_words)
+    )]
+    LauncherEnded {
+        launcher: String,
+        status: String,
+        last_words: Vec<String>,
+    },
+    #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
+    TooSlow {
+        missing: usize,
+        total: u32,
+        wait: Duration,
+        names: String,
+    },
+    #[error("two servers call themselves {id}: pid {first} and pid {second}")]
+    Twice {
+        id: ServerId,
+        first: u32,
+        second: u32,
+    },
+    #[error("{id} came, but only 0-{last} were started", last = total - 1)]
+    Unexpected { id: ServerId, total: u32 },
+    #[error("not all servers could be reached: {0}")]
+    Unreachable(String),
+    #[error("the master is gone{0}")]
+    MasterGone(String),
+}
+
+fn said(last_words: &[String]) -> String {
+    let lines: String = last_words
+        .iter()
+        .map(|line| format!("\n    {line}"))
+        .collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("; it said:{lines}")
+    }
+}

@@ -1,0 +1,159 @@
+//! `sdm emulate`: real servers with scripted tasks, at several sizes, in every mode.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use sdm_tests::{binaries, leftovers};
+
+/// Runs `sdm emulate` in a folder of its own; nothing started there may be left.
+fn emulate(name: &str, args: &[&str]) -> Output {
+    let mark = folder(name);
+    let mut command = Command::new(binaries::folder().join("sdm"));
+    command.arg("emulate").args(args).current_dir(&mark);
+    finish(command, &mark)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let mark = std::env::temp_dir().join(format!("sdm-emulate-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&mark).expect("a folder of the test's own");
+    mark
+}
+
+fn finish(mut command: Command, mark: &std::path::Path) -> Output {
+    // The folder's name in the environment marks every process of the session.
+    let value = mark.display().to_string();
+    command.env("SDM_TEST_MARK", &value);
+    let output = command.output().expect("sdm starts");
+    leftovers::assert_gone(&value);
+    std::fs::remove_dir_all(mark).expect("the folder is the test's own");
+    output
+}
+
+fn text(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_session_of_any_size_answers_and_ends() {
+    for count in ["1", "64", "300"] {
+        let args = [
+            "-n",
+            count,
+            "-c",
+            "stacks",
+            "-c",
+            "print rank % 3",
+            "-c",
+            "quit",
+        ];
+        let output = emulate("size", &args);
+        let (out, err) = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{count}: {out}{err}");
+        assert_eq!(err, "", "{count}");
+        let who = match count {
+            "1" => "rank 0".to_owned(),
+            count => format!("ranks 0-{} ({count})", count.parse::<u32>().unwrap() - 1),
+        };
+        let stack = format!("(sdm) stacks\n{who}: main () at main.c:10\n");
+        assert!(out.contains(&stack), "{count}: {out}");
+        let zeros = out.lines().filter(|line| line.ends_with(": 0")).count();
+        assert_eq!(zeros, 1, "equal values come once: {out}");
+    }
+}
+
+#[test]
+fn a_scenario_says_what_the_tasks_do() {
+    let mark = folder("scenario");
+    let scenario = "[all]\nstack = main m.c:9 > solve s.c:3\ncontinue = 1ms breakpoint\n\
+                    [tasks 5]\nstack = main m.c:9 > report r.c:7\n";
+    std::fs::write(mark.join("one.scenario"), scenario).expect("written");
+    let mut command = Command::new(binaries::folder().join("sdm"));
+    let args = "emulate -n 16 --scenario one.scenario --json -c stacks -c frobnicate";
+    command.args(args.split(' ')).current_dir(&mark);
+    let output = finish(command, &mark);
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(123), "{out}{err}");
+    assert!(out.contains("report") && out.contains("solve"), "{out}");
+    for line in out.lines() {
+        assert!(line.starts_with('{') && line.ends_with('}'), "{line}");
+    }
+}
+
+#[test]
+fn round_trips_are_one_line() {
+    let args = "-n 32 --roundtrips 20 --bytes 64 --topology kary:4";
+    let output = emulate("rounds", &args.split(' ').collect::<Vec<_>>());
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    assert_eq!(out.lines().count(), 1, "{out}");
+    let fields: Vec<(&str, u64)> = out
+        .split_whitespace()
+        .map(|field| field.split_once('=').expect("name=value"))
+        .map(|(name, value)| (name, value.parse().expect("a number")))
+        .collect();
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        ["n", "rounds", "bytes", "min_us", "median_us", "p99_us"]
+    );
+    let values: Vec<u64> = fields.iter().map(|(_, value)| *value).collect();
+    assert_eq!(values[..3], [32, 20, 64]);
+    assert!(values[3] <= values[4] && values[4] <= values[5], "{out}");
+}
+
+#[test]
+fn what_there_is_no_room_for_is_refused_before_it_starts() {
+    let check = |args: &str, parts: &[&str]| {
+        let output = emulate("refused", &args.split(' ').collect::<Vec<_>>());
+        let (out, err) = text(&output);
+        assert_eq!(output.status.code(), Some(124), "{args}: {out}{err}");
+        for part in parts {
+            assert!(err.contains(part), "{args}: {part}: {err}");
+        }
+    };
+    check(
+        "-n 1000000 -c quit",
+        &["1000000 processes", "would be needed"],
+    );
+    if may_raise_limits() {
+        eprintln!("skipped: no limit of descriptors holds this user");
+        return;
+    }
+    let mark = folder("descriptors");
+    let mut command = Command::new("sh");
+    let line = "ulimit -n 100; exec \"$0\" emulate -n 500 -c quit";
+    command
+        .args(["-c", line])
+        .arg(binaries::folder().join("sdm"));
+    command.current_dir(&mark);
+    let output = finish(command, &mark);
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(124), "{out}{err}");
+    assert!(err.contains("file descriptors and may have 100"), "{err}");
+}
+
+/// Whether this process holds CAP_SYS_RESOURCE.
+fn may_raise_limits() -> bool {
+    const CAP_SYS_RESOURCE: u32 = 24;
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = u64::from_str_radix(field.expect("a field of it").trim(), 16).expect("a mask");
+    held >> CAP_SYS_RESOURCE & 1 == 1
+}
+
+#[test]
+fn wrong_scenarios_are_named() {
+    let output = emulate("missing", &["--scenario", "none.scenario", "-c", "quit"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).1.contains("read none.scenario"), "{output:?}");
+    let mark = folder("wrong");
+    std::fs::write(mark.join("bad.scenario"), "[all]\nfoo = 1\n").expect("written");
+    let mut command = Command::new(binaries::folder().join("sdm"));
+    command.args(["emulate", "--scenario", "bad.scenario", "-c", "quit"]);
+    command.current_dir(&mark);
+    let output = finish(command, &mark);
+    assert_eq!(output.status.code(), Some(2));
+    let expect = "bad.scenario: scenario, line 2: unknown key 'foo'";
+    assert!(text(&output).1.contains(expect), "{output:?}");
+}
