@@ -17,8 +17,21 @@ pub const SESSION_VARIABLE: &str = "SDM_SESSION";
 pub const KEY_VARIABLE: &str = "SDM_KEY";
 /// The variable that says what is logged, in the words of `tracing`: `info`, `sdm_core=debug`.
 pub const LOG_VARIABLE: &str = "SDM_LOG";
-/// What the names of all variables of ours begin with.
-const OURS: &str = "SDM_";
+/// The variable that holds a server's own number where `sdm` itself starts it.
+pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
+/// The variable that holds how many servers there are.
+pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
+/// The variable that holds a server's number among those of its host.
+pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
+/// All variables of ours: no program is to see them.
+const OURS: [&str; 6] = [
+    SESSION_VARIABLE,
+    KEY_VARIABLE,
+    LOG_VARIABLE,
+    SERVER_VARIABLE,
+    SERVER_COUNT_VARIABLE,
+    LOCAL_INDEX_VARIABLE,
+];
 
 /// What could not be taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +53,7 @@ pub enum HandoverError {
 pub fn take() -> Result<LinkConfig, HandoverError> {
     let session = variable(SESSION_VARIABLE).map(OsString::into_string);
     let key = variable(KEY_VARIABLE).map(OsString::into_string);
-    sys::remove_variables(OURS);
+    sys::remove_variables(&OURS);
     let session = session.ok_or(HandoverError::Missing(SESSION_VARIABLE))?;
     let session = session.ok().and_then(|text| text.parse::<SessionId>().ok());
     let session = session.ok_or(HandoverError::Bad(SESSION_VARIABLE))?;
@@ -60,10 +73,9 @@ fn variable(name: &str) -> Option<OsString> {
 
 #[allow(unsafe_code)]
 mod sys {
-    /// Removes every variable whose name begins with `prefix`.
-    pub(super) fn remove_variables(prefix: &str) {
-        let names = std::env::vars_os().map(|(name, _)| name);
-        for name in names.filter(|name| name.to_string_lossy().starts_with(prefix)) {
+    /// Removes variables.
+    pub(super) fn remove_variables(names: &[&str]) {
+        for name in names {
             // SAFETY: called at the start of `main`, before any other thread exists that could
             // read the environment.
             unsafe { std::env::remove_var(name) };

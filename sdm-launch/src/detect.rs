@@ -77,7 +77,7 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
         _ if name.contains('/') => {
             let program = PathBuf::from(name);
             let (kind, version) = identify(&program)?;
-            return Ok(launcher(program, kind, version));
+            return Ok(launcher(program, None, (kind, version)));
         }
         _ => return Err(LaunchError::Unknown { name: name.into() }),
     };
@@ -89,13 +89,15 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
             continue;
         };
         match identify(&program) {
-            Ok((kind, version)) if kind == wanted => return Ok(launcher(program, kind, version)),
-            Ok((kind, version)) => other = Some((program, kind, version)),
+            Ok(known) if known.0 == wanted => {
+                return Ok(launcher(program, Some(candidate), known));
+            }
+            Ok(known) => other = Some((program, candidate, known)),
             Err(error) => tried.push(error.to_string()),
         }
     }
     match other {
-        Some((program, kind, version)) => Ok(launcher(program, kind, version)),
+        Some((program, candidate, known)) => Ok(launcher(program, Some(candidate), known)),
         None => Err(LaunchError::NotFound {
             name: name.into(),
             tried: tried.join(", "),
@@ -103,9 +105,19 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     }
 }
 
-fn launcher(program: PathBuf, kind: Kind, version: String) -> Box<dyn Launcher> {
+fn launcher(
+    program: PathBuf,
+    called: Option<&str>,
+    (kind, version): (Kind, String),
+) -> Box<dyn Launcher> {
     match kind {
-        Kind::OpenMpi => Box::new(OpenMpi::new(program, version)),
+        Kind::OpenMpi => {
+            let launcher = OpenMpi::new(program, version);
+            Box::new(match called {
+                Some(name) => launcher.called(name),
+                None => launcher,
+            })
+        }
         Kind::Hydra => Box::new(Hydra::new(program, version)),
     }
 }

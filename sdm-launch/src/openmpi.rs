@@ -1,6 +1,7 @@
 //! Open MPI's `mpirun`.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -61,6 +62,7 @@ const ROOT_VARIABLES: &[&str] = &[
 #[derive(Clone, Debug)]
 pub struct OpenMpi {
     program: PathBuf,
+    called: Option<OsString>,
     version: String,
 }
 
@@ -70,8 +72,17 @@ impl OpenMpi {
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {
             program: program.into(),
+            called: None,
             version: version.into(),
         }
+    }
+
+    /// Calls it by this name, as a person does whose `PATH` finds it: called by its whole path,
+    /// `mpirun` puts its installation in front of `PATH` and `LD_LIBRARY_PATH`.
+    #[must_use]
+    pub fn called(mut self, name: impl Into<OsString>) -> Self {
+        self.called = Some(name.into());
+        self
     }
 
     fn arguments(&self, spec: &LaunchSpec, allocated: bool) -> Vec<OsString> {
@@ -111,6 +122,9 @@ impl Launcher for OpenMpi {
             .any(|name| std::env::var_os(name).is_some());
         let mut launch = Launch::new();
         let mut command = spec.command(&self.program);
+        if let Some(name) = &self.called {
+            command.arg0(name);
+        }
         command.args(self.arguments(spec, allocated));
         if allow_root(&mut command) {
             launch.note("mpirun: OMPI_ALLOW_RUN_AS_ROOT is set, as this is root".to_owned());

@@ -4,16 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
+pub use sdm_core::handover::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use sdm_core::limits::SERVERS_MAX;
 
 use crate::{Launch, LaunchError};
-
-/// The variable that gives a server its number where no runtime does.
-pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
-/// The variable that says how many servers there are, beside [`SERVER_VARIABLE`].
-pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
-/// The variable that counts the servers of one host, beside [`SERVER_VARIABLE`].
-pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
 
 /// What is to be started.
 #[derive(Clone, Debug)]
