@@ -43,14 +43,19 @@ impl<'a> Sdm<'a> {
     /// `sdm VERB`.
     #[must_use]
     pub fn new(place: &'a Place, verb: &str) -> Self {
-        let mut command = Command::new(binaries::folder().join("sdm"));
+        let mut command = command(place, binaries::folder().join("sdm"));
+        command.arg(verb);
+        Self { place, command }
+    }
+
+    /// `PREFIX sdm run -n COUNT`.
+    #[must_use]
+    pub fn behind(prefix: &[&str], place: &'a Place, count: u32) -> Self {
+        let mut command = command(place, prefix[0]);
         command
-            .arg(verb)
-            .current_dir(place.path())
-            .env(MARK_VARIABLE, place.mark())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .args(&prefix[1..])
+            .arg(binaries::folder().join("sdm"));
+        command.args(["run", "-n", &count.to_string()]);
         Self { place, command }
     }
 
@@ -123,6 +128,20 @@ impl<'a> Sdm<'a> {
     pub fn finish(self) -> Done {
         self.spawn().finish()
     }
+}
+
+/// A command in the place, bearing its mark, with an empty standard input.
+pub fn command(place: &Place, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command
+        .current_dir(place.path())
+        .env(MARK_VARIABLE, place.mark())
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
 }
 
 impl Running<'_> {
