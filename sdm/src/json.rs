@@ -82,6 +82,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Nodes(_)
         | Item::Tree(_)
         | Item::Links(_)
+        | Item::Listing(_)
         | Item::Values { .. }
         | Item::Stats { .. }
         | Item::Comparison(_) => topics::record(item),

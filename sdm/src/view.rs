@@ -71,6 +71,8 @@ pub enum Item {
         /// Who has which.
         values: Vec<(IdSet, String)>,
     },
+    /// Lines of source, and who stands at each.
+    Listing(Listing),
     /// Numbers over all tasks.
     Stats {
         /// What was asked.
@@ -230,6 +232,17 @@ pub struct BreakRow {
     pub places: Vec<(String, String, u32)>,
     /// How many stops of tasks there were.
     pub hits: u64,
+}
+
+/// Lines of source, and who stands at each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// For whom they were listed.
+    pub tasks: IdSet,
+    /// The file's path; empty where it is not known.
+    pub file: String,
+    /// Number, text, and who has stopped there.
+    pub lines: Vec<(u32, String, IdSet)>,
 }
 
 /// One row of `info sets`.

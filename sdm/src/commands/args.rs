@@ -2,7 +2,8 @@
 
 use super::cursor::Cursor;
 use super::set::Until;
-use super::{BreakRequest, CommandError, SetExpr, UserCommand};
+use super::{CommandError, Point, SetExpr, UserCommand};
+use sdm_debug::command::BreakSpec;
 
 /// The most numbers that one command takes.
 const NUMBERS_MAX: usize = 1024;
@@ -31,6 +32,10 @@ pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, 
     while !rest.is_empty() {
         let here = *rest;
         let word = rest.word();
+        if word == "$bpnum" {
+            numbers.push(0);
+            continue;
+        }
         let bad = || here.error(format!("bad breakpoint number '{word}'"));
         let (low, high) = word.split_once('-').unwrap_or((word, word));
         let low: u32 = low.parse().map_err(|_| bad())?;
@@ -44,7 +49,7 @@ pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, 
     Ok(numbers)
 }
 
-/// `LOCATION [if COND]`.
+/// `LOCATION [thread N] [if COND]`.
 pub(super) fn breakpoint(
     rest: &mut Cursor<'_>,
     command: &str,
@@ -55,9 +60,32 @@ pub(super) fn breakpoint(
             "{command}: expected a place: FILE:LINE, FUNCTION or *ADDRESS"
         )));
     }
-    let text = rest.take_rest();
-    let (location, condition) = split_condition(text);
-    if location.is_empty() {
+    let (location, condition) = place_and_condition(rest, command)?;
+    let (location, thread) = match location.rsplit_once(" thread ") {
+        None => (location, None),
+        Some((location, thread)) => {
+            let number = thread.trim().parse().ok().filter(|number| *number > 0);
+            let bad = || CommandError::new(format!("{command}: bad thread number '{thread}'"));
+            (location.trim(), Some(number.ok_or_else(bad)?))
+        }
+    };
+    Ok(UserCommand::Point(Point::Break(BreakSpec {
+        location: location.to_owned(),
+        condition,
+        temporary,
+        hardware,
+        thread,
+        ..BreakSpec::default()
+    })))
+}
+
+/// `WHAT [if COND]`, neither empty.
+pub(super) fn place_and_condition<'a>(
+    rest: &mut Cursor<'a>,
+    command: &str,
+) -> Result<(&'a str, Option<String>), CommandError> {
+    let (place, condition) = split_condition(rest.take_rest());
+    if place.is_empty() {
         return Err(CommandError::new(format!(
             "{command}: expected a place before `if`"
         )));
@@ -67,12 +95,20 @@ pub(super) fn breakpoint(
             "{command}: expected a condition after `if`"
         )));
     }
-    Ok(UserCommand::Break(BreakRequest {
-        location: location.to_owned(),
-        condition: condition.map(str::to_owned),
-        temporary,
-        hardware,
-    }))
+    Ok((place, condition.map(str::to_owned)))
+}
+
+/// A breakpoint's number; `$bpnum` is 0: the last one made.
+pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, CommandError> {
+    let here = *rest;
+    match rest.word() {
+        "" => Err(here.error(format!("{command}: expected a breakpoint's number"))),
+        "$bpnum" => Ok(0),
+        word => {
+            let number = word.parse().ok().filter(|number| *number > 0);
+            number.ok_or_else(|| here.error(format!("bad breakpoint number '{word}'")))
+        }
+    }
 }
 
 /// Splits at the first `if` that stands as a word of its own.

@@ -8,6 +8,7 @@ mod complete;
 mod cursor;
 mod help;
 mod parse;
+mod point;
 mod set;
 mod spec;
 mod table;
@@ -19,6 +20,7 @@ pub use parse::{parse, spelled_out};
 pub use set::{HostPattern, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
 use sdm_debug::Command;
+use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
 
 /// One line: to whom, and what.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +50,34 @@ pub enum UserCommand {
         /// Does not wait.
         background: bool,
     },
-    /// `break LOCATION [if COND]`, `tbreak ...`.
-    Break(BreakRequest),
+    /// `break`, `watch`, `catch` and their kin.
+    Point(Point),
+    /// `condition N [COND]`.
+    Condition {
+        /// Which; 0 for the last one made.
+        number: u32,
+        /// Only where this holds; always where absent.
+        condition: Option<String>,
+    },
+    /// `ignore N COUNT`.
+    Ignore {
+        /// Which; 0 for the last one made.
+        number: u32,
+        /// How many hits are passed by.
+        count: u32,
+    },
+    /// `commands [N...]`: the lines that follow, up to `end`.
+    Commands(Vec<u32>),
+    /// `save FILE`: breakpoints and sets.
+    Save(String),
+    /// `load FILE`.
+    Load(String),
+    /// `display [EXPR]`: after each stop; shows all where absent.
+    Display(Option<String>),
+    /// `undisplay [N...]`: these, or all.
+    Undisplay(Vec<u32>),
+    /// `gcore FILE`: a core file of each task.
+    Dump(String),
     /// `delete [N...]`: these, or all.
     Delete(Vec<u32>),
     /// `enable [N...]`, `disable [N...]`: these, or all.
@@ -145,17 +173,15 @@ pub enum Topic {
     Sets,
 }
 
-/// A breakpoint as it was asked for.
+/// Where tasks are to stop. Numbers are given by the session, and are 0 here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BreakRequest {
-    /// Where, in gdb's words.
-    pub location: String,
-    /// Only where this holds.
-    pub condition: Option<String>,
-    /// Gone after the first stop.
-    pub temporary: bool,
-    /// With the processor's help.
-    pub hardware: bool,
+pub enum Point {
+    /// At a place.
+    Break(BreakSpec),
+    /// At a change or a read of a value.
+    Watch(WatchSpec),
+    /// At an event.
+    Catch(CatchSpec),
 }
 
 /// Why a line is no command.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::set;
 use crate::compare::Comparison;
-use crate::view::{Item, LinkRow, NodeRow, SetRow, TreeRow};
+use crate::view::{Item, LinkRow, Listing, NodeRow, SetRow, TreeRow};
 
 /// The kind of such a record and its fields.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
@@ -17,6 +17,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         Item::Links(rows) => ("links", links(rows)),
         Item::Values { expression, values } => ("values", self::values(expression, values)),
         Item::Stats { expression, stats } => ("stats", self::stats(expression, stats)),
+        Item::Listing(listing) => ("listing", self::listing(listing)),
         Item::Comparison(found) => ("comparison", comparison(found)),
         _ => ("notice", json!({})),
     }
@@ -85,6 +86,16 @@ fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     json!({
         "expression": expression,
         "values": values.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// `list`.
+fn listing(listing: &Listing) -> Value {
+    let line = |(number, text, here): &(u32, String, IdSet)| json!({ "line": number, "text": text, "here": set(here), "count": here.len() });
+    json!({
+        "tasks": set(&listing.tasks),
+        "file": listing.file,
+        "lines": listing.lines.iter().map(line).collect::<Vec<_>>(),
     })
 }
 

@@ -1,9 +1,11 @@
 //! Tables: `ranks` and `info breakpoints`.
 
+use sdm_idset::IdSet;
+
 use super::escape::printable;
 use super::event;
 use super::text::Page;
-use crate::view::{BreakRow, Happening, RankRow};
+use crate::view::{BreakRow, Happening, Listing, RankRow};
 
 /// Who is in which state, and where.
 pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
@@ -33,6 +35,29 @@ fn place(last: &Happening) -> String {
         Happening::Exited { code: 0, .. } => String::new(),
         other => event::sentence(other).line,
     }
+}
+
+/// Lines of source; in front of each, how many stand there.
+pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
+    let width = |text: &(u32, String, IdSet)| text.2.len().to_string().len();
+    let anybody = listing.lines.iter().any(|(.., here)| !here.is_empty());
+    let width = listing.lines.iter().map(width).max().unwrap_or(0);
+    let file = listing.file.rsplit('/').next().unwrap_or_default();
+    let mut head = page.over(&listing.tasks);
+    if !file.is_empty() {
+        head.push_str(&format!(" {}", printable(file.as_bytes())));
+    }
+    let mut lines = vec![head];
+    for (number, text, here) in &listing.lines {
+        let text = printable(text.as_bytes());
+        let count = match (anybody, here.len()) {
+            (false, _) => String::new(),
+            (true, 0) => " ".repeat(width + 3),
+            (true, count) => page.style.odd(&format!("{count:>width$} > ")),
+        };
+        lines.push(format!("{count}{number}\t{text}").trim_end().to_owned());
+    }
+    lines
 }
 
 /// The breakpoints, as gdb lists them, and on whom.

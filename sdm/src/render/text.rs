@@ -65,6 +65,7 @@ impl<S: Screen> TextView<S> {
             Item::Tree(rows) => topics::tree(&page, rows),
             Item::Links(rows) => topics::links(&page, rows),
             Item::Values { expression, values } => numbers::values(&page, expression, values),
+            Item::Listing(listing) => table::listing(&page, listing),
             Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
             Item::Comparison(found) => numbers::comparison(&page, found),
             Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],

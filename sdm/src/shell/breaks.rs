@@ -1,14 +1,18 @@
 //! The breakpoints of a session: numbers belong to the front-end.
 
+use std::collections::BTreeMap;
+
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::IdSet;
 
+use crate::commands::Point;
 use crate::view::BreakRow;
 
 /// All breakpoints, by number.
 #[derive(Debug, Default)]
 pub(super) struct Breaks {
     rows: Vec<BreakRow>,
+    points: BTreeMap<u32, Point>,
     last: u32,
     /// True where breakpoints are kept whose place is not loaded yet.
     pub(super) pending: bool,
@@ -20,10 +24,43 @@ impl Breaks {
         self.last + 1
     }
 
+    /// The number of the last one made; 0 before there was one.
+    pub(super) fn last_number(&self) -> u32 {
+        self.last
+    }
+
     /// Keeps a new one.
-    pub(super) fn add(&mut self, row: BreakRow) {
-        self.last = self.last.max(row.number);
-        self.rows.push(row);
+    pub(super) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
+        self.last = self.last.max(number);
+        self.rows.push(BreakRow {
+            number,
+            tasks,
+            location: point.location(),
+            condition: point.condition().map(str::to_owned),
+            temporary: point.is_temporary(),
+            enabled: true,
+            pending: IdSet::new(),
+            places: Vec::new(),
+            hits: 0,
+        });
+        self.points.insert(number, point);
+    }
+
+    /// How one was made, changes included.
+    pub(super) fn point(&self, number: u32) -> Option<&Point> {
+        self.points.get(&number)
+    }
+
+    /// One of them is another now.
+    pub(super) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
+        let Some(point) = self.points.get_mut(&number) else {
+            return;
+        };
+        change(point);
+        let condition = point.condition().map(str::to_owned);
+        if let Some(row) = self.find(number) {
+            row.condition = condition;
+        }
     }
 
     /// All of them, rising.
@@ -43,6 +80,9 @@ impl Breaks {
             row.pending.subtract(tasks);
         }
         self.rows.retain(|row| !row.tasks.is_empty());
+        if self.find(number).is_none() {
+            self.points.remove(&number);
+        }
     }
 
     /// Tasks have stopped at it.

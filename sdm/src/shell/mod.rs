@@ -6,11 +6,13 @@
 
 mod breaks;
 mod complete;
+mod display;
 mod events;
 mod feed;
 mod flow;
 mod gather;
 mod input;
+mod keep;
 mod leave;
 mod notices;
 mod open;
@@ -41,6 +43,7 @@ use sdm_idset::IdSet;
 use crate::session::{Debug, SendOptions};
 use crate::view::{Item, Problem, View};
 use breaks::Breaks;
+use display::Displays;
 use notices::Notices;
 use open::{Open, OpenCommands};
 use output::Output;
@@ -101,6 +104,11 @@ pub struct Shell<D> {
     /// A line is being completed: nothing is shown.
     completing: bool,
     source_depth: u32,
+    /// Lines between `commands` and `end`, and for which breakpoints.
+    collecting: Option<(Vec<u32>, Vec<String>)>,
+    displays: Displays,
+    /// The command before was a `list`: the next one goes on.
+    lists_on: bool,
     over: Option<Over>,
 }
 
@@ -178,6 +186,9 @@ impl<D: Debug> Shell<D> {
             asking: false,
             completing: false,
             source_depth: 0,
+            collecting: None,
+            displays: Displays::default(),
+            lists_on: false,
             over: None,
         }
     }
@@ -292,6 +303,9 @@ impl<D: Debug> Shell<D> {
             let tasks = self.tasks.live();
             let noun = if tasks.len() == 1 { "task" } else { "tasks" };
             return format!("kill {} {noun} started here? (y/n/detach) ", tasks.len());
+        }
+        if self.collecting.is_some() {
+            return ">".to_owned();
         }
         let who = if self.focus == *self.debug.tasks() {
             format!("all {}", self.focus.len())

@@ -6,41 +6,31 @@ use sdm_idset::IdSet;
 
 use super::run::Said;
 use super::{Shell, Verdict};
-use crate::commands::BreakRequest;
+use crate::commands::Point;
 use crate::session::Debug;
-use crate::view::{BreakRow, Item};
+use crate::view::Item;
+
+/// The most lines that are done at one breakpoint.
+const COMMANDS_MAX: usize = 100;
 
 impl<D: Debug> Shell<D> {
-    /// `break`, `tbreak`, `hbreak`.
-    pub(super) fn insert_breakpoint(&mut self, said: &Said<'_>, asked: BreakRequest) -> Verdict {
-        let number = self.breaks.next_number();
-        let spec = BreakSpec {
-            number,
-            location: asked.location.clone(),
-            condition: asked.condition.clone(),
-            temporary: asked.temporary,
-            pending: self.breaks.pending,
-            ignore: 0,
-            hardware: asked.hardware,
-            ..BreakSpec::default()
+    /// `break`, `watch`, `catch` and their kin.
+    pub(super) fn insert_point(&mut self, said: &Said<'_>, point: Point) -> Verdict {
+        let point = match point {
+            Point::Break(spec) => Point::Break(BreakSpec {
+                pending: self.breaks.pending,
+                ..spec
+            }),
+            point => point,
         };
-        let (verdict, open) = self.ask_quietly(said.line, &said.to, &Command::BreakInsert(spec));
+        let number = self.breaks.next_number();
+        let (verdict, open) = self.ask_quietly(said.line, &said.to, &point.command(number));
         let Some(open) = open else {
             return verdict;
         };
         let done = open.done();
         if !done.is_empty() {
-            self.breaks.add(BreakRow {
-                number,
-                tasks: done,
-                location: asked.location,
-                condition: asked.condition,
-                temporary: asked.temporary,
-                enabled: true,
-                pending: IdSet::new(),
-                places: Vec::new(),
-                hits: 0,
-            });
+            self.breaks.add(number, point, done);
         }
         for (tasks, reply) in &open.gathered.ok {
             if let Reply::Breakpoint(place) = reply {
@@ -49,6 +39,110 @@ impl<D: Debug> Shell<D> {
         }
         self.show(&Item::Answer(open.gathered));
         verdict
+    }
+
+    /// `condition N [COND]`.
+    pub(super) fn set_condition(
+        &mut self,
+        said: &Said<'_>,
+        number: u32,
+        condition: Option<String>,
+    ) -> Verdict {
+        let command = |number| Command::BreakCondition {
+            number,
+            condition: condition.clone(),
+        };
+        self.change_point(said, number, command, |point| {
+            point.set_condition(condition.clone());
+        })
+    }
+
+    /// `ignore N COUNT`.
+    pub(super) fn set_ignore(&mut self, said: &Said<'_>, number: u32, count: u32) -> Verdict {
+        let command = |number| Command::BreakIgnore { number, count };
+        self.change_point(said, number, command, |point| match point {
+            Point::Break(spec) => spec.ignore = count,
+            Point::Watch(spec) => spec.ignore = count,
+            Point::Catch(_) => {}
+        })
+    }
+
+    /// `commands [N...]`: what follows up to `end` is done there.
+    pub(super) fn begin_commands(&mut self, numbers: &[u32]) -> Verdict {
+        let last = self.breaks.last_number();
+        let numbers = if numbers.is_empty() { &[0] } else { numbers };
+        let mut known = Vec::new();
+        for number in numbers {
+            let number = if *number == 0 { last } else { *number };
+            if self.breaks.find(number).is_none() {
+                return self.no_such_breakpoint(number);
+            }
+            known.push(number);
+        }
+        self.collecting = Some((known, Vec::new()));
+        Verdict::Done
+    }
+
+    /// A line between `commands` and `end`.
+    pub(super) fn collect(&mut self, line: &str) -> Verdict {
+        let Some((numbers, mut lines)) = self.collecting.take() else {
+            return Verdict::Done;
+        };
+        if line != "end" {
+            if lines.len() == COMMANDS_MAX {
+                return self.complain(format!("commands: more than {COMMANDS_MAX} lines"), "");
+            }
+            lines.push(line.to_owned());
+            self.collecting = Some((numbers, lines));
+            return Verdict::Done;
+        }
+        let said = Said {
+            line: "commands",
+            to: self.focus.clone(),
+            named: false,
+        };
+        let mut verdict = Verdict::Done;
+        for number in numbers {
+            let command = |number| Command::BreakCommands {
+                number,
+                lines: lines.clone(),
+            };
+            let one = self.change_point(&said, number, command, |point| {
+                if let Point::Break(spec) = point {
+                    spec.commands.clone_from(&lines);
+                }
+            });
+            if one != Verdict::Done {
+                verdict = one;
+            }
+        }
+        verdict
+    }
+
+    fn change_point(
+        &mut self,
+        said: &Said<'_>,
+        number: u32,
+        command: impl Fn(u32) -> Command,
+        change: impl Fn(&mut Point),
+    ) -> Verdict {
+        let number = self.number_meant(number);
+        let Some(to) = self.tasks_of(said, number) else {
+            return self.no_such_breakpoint(number);
+        };
+        let (verdict, done) = self.ask(said.line, &to, &command(number));
+        if !done.is_empty() {
+            self.breaks.change(number, change);
+        }
+        verdict
+    }
+
+    /// `$bpnum`, which is 0 here, is the last one made.
+    fn number_meant(&self, number: u32) -> u32 {
+        match number {
+            0 => self.breaks.last_number(),
+            number => number,
+        }
     }
 
     /// `delete [N...]`.
@@ -123,7 +217,8 @@ impl<D: Debug> Shell<D> {
         if numbers.is_empty() {
             return self.breaks.rows().iter().map(|row| row.number).collect();
         }
-        numbers.to_vec()
+        let meant = numbers.iter().map(|number| self.number_meant(*number));
+        meant.collect()
     }
 
     /// Whom a command about a breakpoint goes to: all who have it, or those of them named.

@@ -29,6 +29,9 @@ impl<D: Debug> Shell<D> {
         if self.asking {
             return self.answer_quit(line.trim());
         }
+        if self.collecting.is_some() {
+            return self.collect(line.trim());
+        }
         let parsed = match commands::parse(line) {
             Ok(parsed) => parsed,
             Err(error) => return self.refuse(line, &error),
@@ -60,6 +63,7 @@ impl<D: Debug> Shell<D> {
             named: parsed.to.is_some(),
         };
         self.sets.happened.clear();
+        let lists = matches!(parsed.command, C::List(_));
         let thread = parsed.to.as_ref().and_then(SetExpr::thread);
         let verdict = match thread {
             None => self.carry_out(&said, parsed.command),
@@ -68,6 +72,7 @@ impl<D: Debug> Shell<D> {
             }),
         };
         self.show_held();
+        self.lists_on = lists;
         // The stops that a run ended with are what it answered.
         let happened = std::mem::take(&mut self.sets.happened);
         self.note_classes(happened);
@@ -77,7 +82,10 @@ impl<D: Debug> Shell<D> {
     fn carry_out(&mut self, said: &Said<'_>, command: C) -> Verdict {
         match command {
             C::Nothing { .. } => Verdict::Done,
-            C::Break(asked) => self.insert_breakpoint(said, asked),
+            C::Point(point) => self.insert_point(said, point),
+            C::Condition { number, condition } => self.set_condition(said, number, condition),
+            C::Ignore { number, count } => self.set_ignore(said, number, count),
+            C::Commands(numbers) => self.begin_commands(&numbers),
             C::Delete(numbers) => self.delete_breakpoints(said, &numbers),
             C::Enable { numbers, enabled } => self.enable_breakpoints(said, &numbers, enabled),
             C::Breakpoints => self.show_breakpoints(),
@@ -101,13 +109,15 @@ impl<D: Debug> Shell<D> {
             C::Hold { to, on } => self.hold(said, to.as_ref(), on),
             C::About(topic) => self.show_topic(topic),
             C::Stacks { full } => self.ask(said.line, &said.to, &Command::Stacks { full }).0,
-            C::List(what) => {
-                let line = format!("list {what}").trim_end().to_owned();
-                self.ask(said.line, &said.to, &Command::Console { line }).0
-            }
+            C::List(what) => self.list(said, &what),
             C::Outliers(expression) => self.outliers(said, expression),
             C::Stats(expression) => self.stats(said, expression),
             C::Compare(expression) => self.compare(said, expression),
+            C::Display(expression) => self.display(said, expression),
+            C::Undisplay(numbers) => self.undisplay(&numbers),
+            C::Save(file) => self.save(&file),
+            C::Load(file) => self.source(&file),
+            C::Dump(file) => self.dump(said, &file),
             C::Rerun => self.complain(
                 "the program is started by `sdm run`; end this session and say it again",
                 "",
@@ -161,7 +171,9 @@ impl<D: Debug> Shell<D> {
         let ended = self.ended_among(&stopped.unwrap_or_default());
         self.settle(&ended);
         self.show_held();
-        self.verdict_of(id)
+        let verdict = self.verdict_of(id);
+        self.show_displays(&to);
+        verdict
     }
 
     /// What it means that waiting did not come to its end.

@@ -1,8 +1,10 @@
 use sdm_debug::Command;
-use sdm_debug::command::{BacktraceSpec, FrameSelect, StepKind};
+use sdm_debug::command::{
+    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, WatchKind, WatchSpec,
+};
 
 use super::*;
-use crate::commands::{BreakRequest, Topic};
+use crate::commands::{Point, Topic};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -65,12 +67,12 @@ fn gdbs_words_and_abbreviations_are_taken() {
 #[test]
 fn breakpoints_have_places_and_conditions() {
     let expect = |location: &str, condition: Option<&str>, temporary| {
-        C::Break(BreakRequest {
+        C::Point(Point::Break(BreakSpec {
             location: location.to_owned(),
             condition: condition.map(str::to_owned),
             temporary,
-            hardware: false,
-        })
+            ..BreakSpec::default()
+        }))
     };
     check("b halo.c:40", expect("halo.c:40", None, false));
     check(
@@ -190,7 +192,11 @@ fn errors_say_what_and_where() {
     check_error("[0] de 1", Some(4), "Ambiguous command");
     check_error("next x", Some(5), "expected how often");
     check_error("next 0", Some(5), "1 or more");
-    check_error("c 3", Some(2), "takes no argument");
+    check_error("finish 3", Some(7), "takes no argument");
+    check_error("catch sneeze", Some(6), "expected an event");
+    check_error("watch", Some(5), "expected an expression");
+    check_error("break f thread x", None, "bad thread number");
+    check_error("condition x y", Some(10), "bad breakpoint number");
     check_error("print", Some(5), "expected an expression");
     check_error("break", Some(5), "expected a place");
     check_error("break if x", None, "a place before");
@@ -212,4 +218,98 @@ fn a_command_is_spelled_out_for_the_line_that_tells_what_goes_on() {
     ] {
         assert_eq!(spelled_out(line), expect, "{line}");
     }
+}
+
+#[test]
+fn points_are_written_as_they_were_read() {
+    for line in [
+        "break halo.c:40",
+        "break exchange if rank == 3",
+        "tbreak main",
+        "hbreak f",
+        "thbreak f if x",
+        "break f thread 2 if x",
+        "rbreak ^exchange_",
+        "watch rod.rank",
+        "watch -l *p if x > 3",
+        "rwatch x",
+        "awatch x",
+        "catch fork",
+        "catch syscall write read",
+        "tcatch signal SIGUSR1 if x",
+        "catch load libm",
+    ] {
+        let Ok(Line {
+            command: C::Point(point),
+            ..
+        }) = parse(line)
+        else {
+            panic!("{line}: {:?}", parse(line));
+        };
+        assert_eq!(point.line(), line);
+        assert!(matches!(
+            point.command(7),
+            Command::BreakInsert(BreakSpec { number: 7, .. })
+                | Command::WatchInsert(WatchSpec { number: 7, .. })
+                | Command::CatchInsert(CatchSpec { number: 7, .. })
+        ));
+    }
+    let watch = WatchSpec {
+        expression: "x".to_owned(),
+        kind: WatchKind::Access,
+        ..WatchSpec::default()
+    };
+    check("awatch x", C::Point(Point::Watch(watch)));
+    let catch = CatchSpec {
+        number: 0,
+        event: CatchEvent::Throw,
+        condition: None,
+        temporary: false,
+    };
+    check("catch throw", C::Point(Point::Catch(catch)));
+}
+
+#[test]
+fn running_has_all_of_gdbs_ways() {
+    let place = "halo.c:40".to_owned();
+    check("until", run(Command::Until { location: None }, false));
+    let location = Some(place.clone());
+    check("until halo.c:40", run(Command::Until { location }, false));
+    let location = place.clone();
+    check(
+        "advance halo.c:40 &",
+        run(Command::Advance { location }, true),
+    );
+    check("j halo.c:40", run(Command::Jump { location: place }, false));
+    check("c 3", run(Command::ContinuePast { count: 3 }, false));
+    let kind = StepKind::Over;
+    check("rn 2", run(Command::ReverseStep { kind, count: 2 }, false));
+    check("rc", run(Command::ReverseContinue, false));
+    let signal = "SIGUSR1".to_owned();
+    check(
+        "signal SIGUSR1",
+        run(Command::ContinueSignal { signal }, false),
+    );
+}
+
+#[test]
+fn a_trace_prints_and_goes_on() {
+    let Ok(Line {
+        command: C::Point(Point::Break(spec)),
+        ..
+    }) = parse("trace halo.c:60 step, f(a, b)")
+    else {
+        panic!("no breakpoint");
+    };
+    assert_eq!(spec.location, "halo.c:60");
+    let expect = [
+        "silent",
+        "echo step = \\",
+        "output step",
+        "echo , f(a, b) = \\",
+        "output f(a, b)",
+        "echo \\n",
+        "continue",
+    ];
+    assert_eq!(spec.commands, expect);
 }

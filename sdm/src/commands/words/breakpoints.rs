@@ -1,10 +1,25 @@
 //! Breakpoints.
 
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
+
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, UserCommand as C, args};
+use crate::commands::{CommandError, Point, UserCommand as C, args};
+
+/// What `catch` knows.
+const EVENTS: &[&str] = &[
+    "catch", "exec", "fork", "load", "rethrow", "signal", "syscall", "throw", "unload", "vfork",
+];
 
 pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "awatch",
+        usage: "awatch [-l] EXPR [if COND]",
+        what: "stops where it is read or changes",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Access),
+        ..PLAIN
+    },
     Spec {
         name: "break",
         short: &["b", "br", "brk"],
@@ -13,6 +28,38 @@ pub(super) const COMMANDS: &[Spec] = &[
         more: "break halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (false, false)),
+        ..PLAIN
+    },
+    Spec {
+        name: "catch",
+        usage: "catch EVENT",
+        what: "stops at an event",
+        more: "fork, vfork, exec, syscall [NAME...], signal [NAME...], throw, rethrow, catch, load, unload\n\
+               catch syscall write\ncatch throw",
+        completes: Completes::Words(EVENTS),
+        parse: |name, rest| catch(name, rest, false),
+        ..PLAIN
+    },
+    Spec {
+        name: "commands",
+        usage: "commands [N...]",
+        what: "what gdb does at a breakpoint",
+        more: "The lines that follow, up to `end`; without a number, at the last one made.\n\
+               A last line `continue` lets the task run on.",
+        parse: |name, rest| args::numbers(rest, name).map(C::Commands),
+        ..PLAIN
+    },
+    Spec {
+        name: "condition",
+        short: &["cond"],
+        usage: "condition N [COND]",
+        what: "stops at it only where this holds",
+        more: "condition 1 step > 3\ncondition 1: always again",
+        parse: |name, rest| {
+            let number = args::number(rest, name)?;
+            let condition = Some(rest.take_rest().to_owned()).filter(|text| !text.is_empty());
+            Ok(C::Condition { number, condition })
+        },
         ..PLAIN
     },
     Spec {
@@ -58,12 +105,77 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "ignore",
+        usage: "ignore N COUNT",
+        what: "passes by it so many times",
+        parse: |name, rest| {
+            let number = args::number(rest, name)?;
+            if rest.is_empty() {
+                return Err(rest.error("ignore: expected how many hits to pass by"));
+            }
+            let count = args::count(rest, name, 0)?;
+            Ok(C::Ignore { number, count })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "load",
+        usage: "load FILE",
+        what: "the breakpoints and sets of `save`",
+        completes: Completes::Files,
+        parse: |name, rest| args::file(name, rest).map(C::Load),
+        ..PLAIN
+    },
+    Spec {
+        name: "rbreak",
+        usage: "rbreak REGEX",
+        what: "a breakpoint in every function that matches",
+        more: "rbreak ^exchange_\nrbreak halo.c:^swap",
+        parse: |name, rest| {
+            let location = args::expression(name, rest)?;
+            Ok(C::Point(Point::Break(BreakSpec {
+                location,
+                regex: true,
+                ..BreakSpec::default()
+            })))
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "rwatch",
+        usage: "rwatch [-l] EXPR [if COND]",
+        what: "stops where it is read",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "save",
+        usage: "save FILE",
+        what: "writes breakpoints and sets down, for `load`",
+        completes: Completes::Files,
+        parse: |name, rest| {
+            // gdb says `save breakpoints FILE`.
+            rest.take_word("breakpoints");
+            args::file(name, rest).map(C::Save)
+        },
+        ..PLAIN
+    },
+    Spec {
         name: "tbreak",
         short: &["tb", "tbr"],
         usage: "tbreak LOCATION [if COND]",
         what: "a breakpoint for one stop",
         completes: Completes::Program,
         parse: |name, rest| args::breakpoint(rest, name, (true, false)),
+        ..PLAIN
+    },
+    Spec {
+        name: "tcatch",
+        usage: "tcatch EVENT",
+        what: "stops at an event, once",
+        completes: Completes::Words(EVENTS),
+        parse: |name, rest| catch(name, rest, true),
         ..PLAIN
     },
     Spec {
@@ -75,7 +187,125 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |name, rest| args::breakpoint(rest, name, (true, true)),
         ..PLAIN
     },
+    Spec {
+        name: "trace",
+        usage: "trace LOCATION EXPR,...",
+        what: "prints at every hit and goes on",
+        more: "trace halo.c:60 step, left_neighbour",
+        completes: Completes::Program,
+        parse: trace,
+        ..PLAIN
+    },
+    Spec {
+        name: "watch",
+        usage: "watch [-l] EXPR [if COND]",
+        what: "stops where it changes",
+        more: "watch rod.rank\nwatch -l *cell: the place that it means now, in whatever frame",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Write),
+        ..PLAIN
+    },
 ];
+
+fn watch(name: &'static str, rest: &mut Cursor<'_>, kind: WatchKind) -> Result<C, CommandError> {
+    let location = rest.take_word("-l") || rest.take_word("-location");
+    if rest.is_empty() {
+        return Err(rest.error(format!("{name}: expected an expression")));
+    }
+    let (expression, condition) = args::place_and_condition(rest, name)?;
+    Ok(C::Point(Point::Watch(WatchSpec {
+        expression: expression.to_owned(),
+        kind,
+        location,
+        condition,
+        ..WatchSpec::default()
+    })))
+}
+
+fn catch(name: &'static str, rest: &mut Cursor<'_>, temporary: bool) -> Result<C, CommandError> {
+    let here = *rest;
+    let word = rest.word();
+    let (words, condition) = if rest.is_empty() {
+        ("", None)
+    } else if rest.rest().starts_with("if ") {
+        let condition = rest.take_rest()[3..].trim().to_owned();
+        ("", Some(condition))
+    } else {
+        args::place_and_condition(rest, name)?
+    };
+    let names = || words.split_whitespace().map(str::to_owned).collect();
+    let event = match word {
+        "fork" => CatchEvent::Fork,
+        "vfork" => CatchEvent::Vfork,
+        "exec" => CatchEvent::Exec,
+        "syscall" => CatchEvent::Syscall(names()),
+        "signal" => CatchEvent::Signal(names()),
+        "throw" => CatchEvent::Throw,
+        "rethrow" => CatchEvent::Rethrow,
+        "catch" => CatchEvent::Catch,
+        "load" => CatchEvent::Load(words.to_owned()),
+        "unload" => CatchEvent::Unload(words.to_owned()),
+        _ => {
+            let events = EVENTS.join(", ");
+            return Err(here.error(format!("{name}: expected an event: {events}")));
+        }
+    };
+    Ok(C::Point(Point::Catch(CatchSpec {
+        number: 0,
+        event,
+        condition,
+        temporary,
+    })))
+}
+
+/// The place is the first word; what follows are expressions with commas in between.
+fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let location = rest.word();
+    if location.is_empty() {
+        return Err(rest.error(format!("{name}: expected a place and expressions")));
+    }
+    let mut commands = vec!["silent".to_owned()];
+    let expressions = rest.take_rest();
+    for (index, expression) in top_level_parts(expressions).into_iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let shown = expression.replace('\\', "\\\\");
+        commands.push(format!("echo {comma}{shown} = \\"));
+        commands.push(format!("output {expression}"));
+    }
+    if expressions.is_empty() {
+        commands.push("echo hit".to_owned());
+    }
+    commands.push("echo \\n".to_owned());
+    commands.push("continue".to_owned());
+    Ok(C::Point(Point::Break(BreakSpec {
+        location: location.to_owned(),
+        commands,
+        ..BreakSpec::default()
+    })))
+}
+
+/// Splits at commas outside of brackets and quotes.
+fn top_level_parts(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut from) = (0_i32, None, 0);
+    let mut parts = Vec::new();
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(q)) if c == q => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(c),
+            ('{' | '(' | '[', None) => depth += 1,
+            ('}' | ')' | ']', None) => depth -= 1,
+            (',', None) if depth == 0 => {
+                parts.push(text[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[from..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
 
 fn numbers(name: &'static str, rest: &mut Cursor<'_>) -> Result<Vec<u32>, CommandError> {
     rest.take_word("breakpoints");

@@ -29,6 +29,25 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "gcore",
+        short: &["dump"],
+        usage: "gcore FILE",
+        what: "a core file of each task: FILE.RANK",
+        more: "gcore /tmp/core\n[3] gcore core: where gdb runs, core.3\n\
+               `gdb dump memory ...` is gdb's own dump.",
+        completes: Completes::Files,
+        parse: |name, rest| args::file(name, rest).map(C::Dump),
+        ..PLAIN
+    },
+    Spec {
+        name: "handle",
+        usage: "handle SIGNAL ACTION...",
+        what: "what is done at a signal, in gdb's words",
+        more: "handle SIGUSR1 stop print nopass",
+        parse: pass,
+        ..PLAIN
+    },
+    Spec {
         name: "outliers",
         usage: "outliers EXPR",
         what: "which values there are, and who is alone with one",
@@ -54,6 +73,17 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "the definition of a type",
         completes: Completes::Program,
         parse: pass,
+        ..PLAIN
+    },
+    Spec {
+        name: "return",
+        usage: "return [EXPR]",
+        what: "leaves the selected function at once",
+        completes: Completes::Program,
+        parse: |_, rest| {
+            let value = Some(rest.take_rest().to_owned()).filter(|text| !text.is_empty());
+            Ok(C::Ask(Command::Return { value }))
+        },
         ..PLAIN
     },
     Spec {

@@ -29,6 +29,18 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "display",
+        usage: "display [EXPR]",
+        what: "a value after each stop",
+        more: "display step\nWithout an expression: shows all now. `undisplay N` ends one.",
+        completes: Completes::Program,
+        parse: |_, rest| {
+            let text = rest.take_rest().to_owned();
+            Ok(C::Display(Some(text).filter(|text| !text.is_empty())))
+        },
+        ..PLAIN
+    },
+    Spec {
         name: "down",
         usage: "down [N]",
         what: "selects a frame further in",
@@ -103,6 +115,13 @@ pub(super) const COMMANDS: &[Spec] = &[
                 number => Ok(C::Ask(Command::SelectThread { number })),
             }
         },
+        ..PLAIN
+    },
+    Spec {
+        name: "undisplay",
+        usage: "undisplay [N...]",
+        what: "ends `display`, or all",
+        parse: |name, rest| args::numbers(rest, name).map(C::Undisplay),
         ..PLAIN
     },
     Spec {

@@ -9,13 +9,28 @@ use crate::commands::{CommandError, UserCommand as C, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
+        name: "advance",
+        usage: "advance LOCATION [&]",
+        what: "runs to a place, or until the function returns",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| to_place(name, rest, |location| Command::Advance { location }),
+        ..PLAIN
+    },
+    Spec {
         name: "continue",
         short: &["c", "cont", "fg"],
-        usage: "continue [&]",
+        usage: "continue [COUNT] [&]",
         what: "lets tasks run until they stop or end",
-        more: "With & it does not wait; `wait` does so later.",
+        more: "With & it does not wait; `wait` does so later.\n\
+               continue 3: passes twice by the breakpoint that they stand at",
         repeats: true,
-        parse: |name, rest| plain_run(name, rest, Command::Continue),
+        parse: |name, rest| {
+            counted(name, rest, |count| match count {
+                1 => Command::Continue,
+                count => Command::ContinuePast { count },
+            })
+        },
         ..PLAIN
     },
     Spec {
@@ -39,6 +54,15 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "interrupt",
         what: "stops running tasks",
         parse: |_, _| Ok(C::Interrupt),
+        ..PLAIN
+    },
+    Spec {
+        name: "jump",
+        short: &["j"],
+        usage: "jump LOCATION [&]",
+        what: "goes on at another place",
+        completes: Completes::Program,
+        parse: |name, rest| to_place(name, rest, |location| Command::Jump { location }),
         ..PLAIN
     },
     Spec {
@@ -68,12 +92,46 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "reverse-continue",
+        short: &["rc"],
+        usage: "reverse-continue [&]",
+        what: "back to the last breakpoint; needs gdb's `record`",
+        repeats: true,
+        parse: |name, rest| plain_run(name, rest, Command::ReverseContinue),
+        ..PLAIN
+    },
+    Spec {
+        name: "reverse-next",
+        short: &["rn"],
+        usage: "reverse-next [COUNT] [&]",
+        what: "back to the line before, over calls",
+        repeats: true,
+        parse: |name, rest| back(name, rest, StepKind::Over),
+        ..PLAIN
+    },
+    Spec {
+        name: "reverse-step",
+        short: &["rs"],
+        usage: "reverse-step [COUNT] [&]",
+        what: "back to the line before, into calls",
+        repeats: true,
+        parse: |name, rest| back(name, rest, StepKind::Into),
+        ..PLAIN
+    },
+    Spec {
         name: "run",
         short: &["r"],
         usage: "run",
         what: "starts the whole job anew",
         more: "Breakpoints, focus, sets and arguments are kept.",
         parse: |_, _| Ok(C::Rerun),
+        ..PLAIN
+    },
+    Spec {
+        name: "signal",
+        usage: "signal NAME|0 [&]",
+        what: "goes on with a signal, or with none",
+        parse: |name, rest| to_place(name, rest, |signal| Command::ContinueSignal { signal }),
         ..PLAIN
     },
     Spec {
@@ -99,6 +157,22 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "one instruction",
         repeats: true,
         parse: |name, rest| step(name, rest, StepKind::Instruction),
+        ..PLAIN
+    },
+    Spec {
+        name: "until",
+        usage: "until [LOCATION] [&]",
+        what: "past the current line forward, or to a place",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |_, rest| {
+            let (words, background) = background(rest);
+            let location = Some(words.join(" ")).filter(|text| !text.is_empty());
+            Ok(C::Run {
+                command: Command::Until { location },
+                background,
+            })
+        },
         ..PLAIN
     },
     Spec {
@@ -141,7 +215,40 @@ fn plain_run(
     })
 }
 
+fn to_place(
+    name: &'static str,
+    rest: &mut Cursor<'_>,
+    command: fn(String) -> Command,
+) -> Result<C, CommandError> {
+    let here = *rest;
+    let (words, background) = background(rest);
+    if words.is_empty() {
+        let what = if name == "signal" {
+            "a signal"
+        } else {
+            "a place"
+        };
+        return Err(here.error(format!("{name}: expected {what}")));
+    }
+    Ok(C::Run {
+        command: command(words.join(" ")),
+        background,
+    })
+}
+
 fn step(name: &'static str, rest: &mut Cursor<'_>, kind: StepKind) -> Result<C, CommandError> {
+    counted(name, rest, |count| Command::Step { kind, count })
+}
+
+fn back(name: &'static str, rest: &mut Cursor<'_>, kind: StepKind) -> Result<C, CommandError> {
+    counted(name, rest, |count| Command::ReverseStep { kind, count })
+}
+
+fn counted(
+    name: &'static str,
+    rest: &mut Cursor<'_>,
+    command: impl Fn(u32) -> Command,
+) -> Result<C, CommandError> {
     let here = *rest;
     let (words, background) = background(rest);
     let count = match words[..] {
@@ -150,7 +257,7 @@ fn step(name: &'static str, rest: &mut Cursor<'_>, kind: StepKind) -> Result<C, 
         _ => return Err(here.error(format!("{name}: expected how often and &, no more"))),
     };
     Ok(C::Run {
-        command: Command::Step { kind, count },
+        command: command(count),
         background,
     })
 }

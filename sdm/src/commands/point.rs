@@ -1,0 +1,127 @@
+//! Breakpoints, watchpoints and catchpoints: their words and the commands that make them.
+
+use sdm_debug::Command;
+use sdm_debug::command::{CatchEvent, WatchKind};
+
+use super::Point;
+
+impl Point {
+    /// The command that makes it, under this number.
+    #[must_use]
+    pub fn command(&self, number: u32) -> Command {
+        match self.clone() {
+            Self::Break(spec) => {
+                Command::BreakInsert(sdm_debug::command::BreakSpec { number, ..spec })
+            }
+            Self::Watch(spec) => {
+                Command::WatchInsert(sdm_debug::command::WatchSpec { number, ..spec })
+            }
+            Self::Catch(spec) => {
+                Command::CatchInsert(sdm_debug::command::CatchSpec { number, ..spec })
+            }
+        }
+    }
+
+    /// What it stands at, as in `info breakpoints`: a place, `watch x`, `catch fork`.
+    #[must_use]
+    pub fn location(&self) -> String {
+        match self {
+            Self::Break(spec) if spec.regex => format!("/{}/", spec.location),
+            Self::Break(spec) => match spec.thread {
+                None => spec.location.clone(),
+                Some(thread) => format!("{} thread {thread}", spec.location),
+            },
+            Self::Watch(_) | Self::Catch(_) => self.words(),
+        }
+    }
+
+    /// Only where this holds.
+    #[must_use]
+    pub fn condition(&self) -> Option<&str> {
+        self.slot().as_deref()
+    }
+
+    /// Changes the condition.
+    pub fn set_condition(&mut self, condition: Option<String>) {
+        let slot = match self {
+            Self::Break(spec) => &mut spec.condition,
+            Self::Watch(spec) => &mut spec.condition,
+            Self::Catch(spec) => &mut spec.condition,
+        };
+        *slot = condition;
+    }
+
+    fn slot(&self) -> &Option<String> {
+        match self {
+            Self::Break(spec) => &spec.condition,
+            Self::Watch(spec) => &spec.condition,
+            Self::Catch(spec) => &spec.condition,
+        }
+    }
+
+    /// Gone after the first stop.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Break(spec) => spec.temporary,
+            Self::Watch(_) => false,
+            Self::Catch(spec) => spec.temporary,
+        }
+    }
+
+    /// The line that makes it, without its set.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self.condition() {
+            None => self.words(),
+            Some(condition) => format!("{} if {condition}", self.words()),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Break(spec) => {
+                let word = match (spec.regex, spec.temporary, spec.hardware) {
+                    (true, ..) => "rbreak",
+                    (_, true, true) => "thbreak",
+                    (_, true, false) => "tbreak",
+                    (_, false, true) => "hbreak",
+                    (_, false, false) => "break",
+                };
+                match spec.thread {
+                    None => format!("{word} {}", spec.location),
+                    Some(thread) => format!("{word} {} thread {thread}", spec.location),
+                }
+            }
+            Self::Watch(spec) => {
+                let word = match spec.kind {
+                    WatchKind::Write => "watch",
+                    WatchKind::Read => "rwatch",
+                    WatchKind::Access => "awatch",
+                };
+                let location = if spec.location { " -l" } else { "" };
+                format!("{word}{location} {}", spec.expression)
+            }
+            Self::Catch(spec) => {
+                let word = if spec.temporary { "tcatch" } else { "catch" };
+                format!("{word} {}", event(&spec.event))
+            }
+        }
+    }
+}
+
+fn event(event: &CatchEvent) -> String {
+    let with = |word: &str, rest: &str| format!("{word} {rest}").trim_end().to_owned();
+    match event {
+        CatchEvent::Fork => "fork".to_owned(),
+        CatchEvent::Vfork => "vfork".to_owned(),
+        CatchEvent::Exec => "exec".to_owned(),
+        CatchEvent::Syscall(names) => with("syscall", &names.join(" ")),
+        CatchEvent::Signal(names) => with("signal", &names.join(" ")),
+        CatchEvent::Throw => "throw".to_owned(),
+        CatchEvent::Rethrow => "rethrow".to_owned(),
+        CatchEvent::Catch => "catch".to_owned(),
+        CatchEvent::Load(name) => with("load", name),
+        CatchEvent::Unload(name) => with("unload", name),
+    }
+}

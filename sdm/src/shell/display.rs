@@ -1,0 +1,179 @@
+//! `display`: values after each stop; `list`: lines of source with who stands there.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::{Command, Reply, TaskState};
+use sdm_idset::IdSet;
+
+use super::run::Said;
+use super::{Shell, Verdict};
+use crate::session::Debug;
+use crate::view::{Happening, Item, Listing};
+
+/// The most expressions that are displayed.
+const DISPLAYS_MAX: usize = 32;
+
+/// The expressions of `display`, by number.
+#[derive(Debug, Default)]
+pub(super) struct Displays {
+    expressions: BTreeMap<u32, String>,
+    last: u32,
+}
+
+impl<D: Debug> Shell<D> {
+    /// `display [EXPR]`.
+    pub(super) fn display(&mut self, said: &Said<'_>, expression: Option<String>) -> Verdict {
+        let Some(expression) = expression else {
+            return self.show_some(said.line, &said.to, None);
+        };
+        if self.displays.expressions.len() == DISPLAYS_MAX {
+            return self.complain(format!("display: {DISPLAYS_MAX} are displayed already"), "");
+        }
+        let number = self.displays.last + 1;
+        self.displays.last = number;
+        self.displays.expressions.insert(number, expression);
+        let verdict = self.show_some(said.line, &said.to, Some(number));
+        if verdict == Verdict::Failed {
+            self.displays.expressions.remove(&number);
+            self.displays.last = number - 1;
+        }
+        verdict
+    }
+
+    /// `undisplay [N...]`.
+    pub(super) fn undisplay(&mut self, numbers: &[u32]) -> Verdict {
+        if numbers.is_empty() {
+            self.displays.expressions.clear();
+            return Verdict::Done;
+        }
+        let mut verdict = Verdict::Done;
+        for number in numbers {
+            if self.displays.expressions.remove(number).is_none() {
+                verdict = self.complain(format!("there is no display {number}"), "");
+            }
+        }
+        verdict
+    }
+
+    /// All displays of those that have stopped.
+    pub(super) fn show_displays(&mut self, ran: &IdSet) {
+        if !self.displays.expressions.is_empty() && self.over.is_none() {
+            self.show_some("display", ran, None);
+        }
+    }
+
+    /// One display, or all. What cannot be evaluated where a task stands is no failure of the run.
+    fn show_some(&mut self, line: &str, to: &IdSet, only: Option<u32>) -> Verdict {
+        let standing = self.tasks.in_state(|state| *state == TaskState::Stopped);
+        let to = standing.intersection(to).difference(self.tasks.lost());
+        let mut verdict = Verdict::Done;
+        if to.is_empty() {
+            return verdict;
+        }
+        for (number, expression) in self.displays.expressions.clone() {
+            if only.is_some_and(|only| only != number) {
+                continue;
+            }
+            let command = Command::Evaluate {
+                expression: expression.clone(),
+            };
+            let (one, open) = self.ask_quietly(line, &to, &command);
+            if one != Verdict::Done {
+                verdict = one;
+            }
+            let answers = open.map(|open| open.gathered.ok).unwrap_or_default();
+            let mut values: Vec<_> = answers
+                .into_iter()
+                .filter_map(|(tasks, reply)| match reply {
+                    Reply::Value(value) => Some((tasks, crate::render::value_text(&value))),
+                    _ => None,
+                })
+                .collect();
+            values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+            if values.is_empty() && only.is_some() {
+                return self.complain(format!("display: `{expression}` has no value here"), "");
+            }
+            if !values.is_empty() {
+                let expression = format!("{number}: {expression}");
+                self.show_quietly(&Item::Values { expression, values });
+            }
+        }
+        verdict
+    }
+
+    /// `list [WHAT]`.
+    pub(super) fn list(&mut self, said: &Said<'_>, what: &str) -> Verdict {
+        // gdb lists around the line that it has shown last: the selected frame's, so that it is shown.
+        if what.is_empty() && !self.lists_on {
+            let line = "frame".to_owned();
+            self.ask_quietly(said.line, &said.to, &Command::Console { line });
+        }
+        let line = format!("list {what}").trim_end().to_owned();
+        let (verdict, open) = self.ask_quietly(said.line, &said.to, &Command::Console { line });
+        let Some(mut open) = open else {
+            return verdict;
+        };
+        let listed = open.done();
+        let info = Command::Console {
+            line: "info source".to_owned(),
+        };
+        let files = match listed.is_empty() {
+            true => Vec::new(),
+            false => {
+                let (_, open) = self.ask_quietly(said.line, &listed, &info);
+                open.map(|open| open.gathered.ok).unwrap_or_default()
+            }
+        };
+        for (tasks, reply) in std::mem::take(&mut open.gathered.ok) {
+            let listing = match &reply {
+                Reply::Text(text) => self.listing(&tasks, text, &files),
+                _ => None,
+            };
+            match listing {
+                Some(listing) => self.show(&Item::Listing(listing)),
+                None => open.gathered.ok.push((tasks, reply)),
+            }
+        }
+        self.show(&Item::Answer(open.gathered));
+        verdict
+    }
+
+    /// Lines that gdb has listed, with who stands at each.
+    fn listing(&self, tasks: &IdSet, text: &str, files: &[(IdSet, Reply)]) -> Option<Listing> {
+        let file = files.iter().find_map(|(who, reply)| match reply {
+            Reply::Text(text) if !who.is_disjoint(tasks) => located_in(text),
+            _ => None,
+        });
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let (number, source) = line.split_once('\t').unwrap_or((line, ""));
+            let number = number.trim().parse().ok()?;
+            let here = match file {
+                Some(file) => self.standing_at(file, number),
+                None => IdSet::new(),
+            };
+            lines.push((number, source.to_owned(), here));
+        }
+        (!lines.is_empty()).then(|| Listing {
+            tasks: tasks.clone(),
+            file: file.unwrap_or_default().to_owned(),
+            lines,
+        })
+    }
+
+    fn standing_at(&self, path: &str, line: u32) -> IdSet {
+        self.tasks.where_last(|last| match last {
+            Happening::Stopped(stop) => stop
+                .frame
+                .as_ref()
+                .is_some_and(|frame| frame.line == line && frame.path == path),
+            _ => false,
+        })
+    }
+}
+
+/// The path in what gdb's `info source` says.
+fn located_in(text: &str) -> Option<&str> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix("Located in "))
+}
