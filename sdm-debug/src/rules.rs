@@ -51,6 +51,16 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
     }
 }
 
+/// The rule, without parameters, by which the answers to a command are merged unless something else
+/// is wanted of them.
+#[must_use]
+pub fn rule_of(command: &crate::Command) -> u16 {
+    match command {
+        crate::Command::Stacks { .. } => RULE_STACK_TREE,
+        _ => RULE_HASH,
+    }
+}
+
 /// Feeds arbitrary bytes to every rule, as a payload of these sources: no panic, no output beyond
 /// the bound, and what came out goes in again.
 pub fn fuzz_rules(payload: &[u8]) {

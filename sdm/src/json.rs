@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use sdm_debug::Reply;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
@@ -137,7 +138,11 @@ fn set(tasks: &IdSet) -> Value {
 }
 
 fn answer(gathered: &Gathered) -> Value {
-    let ok = gathered.ok.iter().map(|(tasks, reply)| {
+    let stacks = gathered.stacks();
+    let stacks = stacks.iter().map(reply::stacks);
+    let others = gathered.ok.iter();
+    let others = others.filter(|(_, reply)| !matches!(reply, Reply::Stacks(_)));
+    let ok = others.map(|(tasks, reply)| {
         let mut class = reply::reply(reply);
         if let Some(fields) = class.as_object_mut() {
             fields.insert("tasks".to_owned(), set(tasks));
@@ -159,7 +164,7 @@ fn answer(gathered: &Gathered) -> Value {
     json!({
         "command": gathered.command,
         "to": set(&gathered.to),
-        "classes": ok.collect::<Vec<_>>(),
+        "classes": stacks.chain(ok).collect::<Vec<_>>(),
         "failed": failed.collect::<Vec<_>>(),
         "others": set(&gathered.others),
         "missing": missing.collect::<Vec<_>>(),

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use sdm_core::outcome::Outcome;
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::reply::{BreakpointPlace, Stop};
-use sdm_debug::rules::Stats;
-use sdm_debug::{Failure, Reply, TaskState};
+use sdm_debug::rules::{StackTree, Stats};
+use sdm_debug::{Failure, Reply, TaskState, wire};
 use sdm_idset::IdSet;
 
 use crate::compare::Comparison;
@@ -315,12 +316,52 @@ pub trait View {
     }
 }
 
+/// Stacks of many tasks as one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedStacks {
+    /// Whose.
+    pub tasks: IdSet,
+    /// The tree.
+    pub tree: StackTree,
+}
+
+impl MergedStacks {
+    /// True where everybody has a thread in every place that anybody has one in.
+    #[must_use]
+    pub fn agree(&self) -> bool {
+        let mut agree = self.tree.others.is_empty();
+        agree &= self.tree.bare.is_empty() || self.tree.bare == self.tasks;
+        self.tree.walk(|_, node| {
+            agree &= node.tasks == self.tasks;
+            agree &= node.here.is_empty() || node.here == self.tasks;
+        });
+        agree
+    }
+
+    /// The distinct sets of those who stand in one place, biggest first.
+    #[must_use]
+    pub fn places(&self) -> Vec<IdSet> {
+        let mut places: Vec<IdSet> = Vec::new();
+        self.tree.walk(|_, node| {
+            if !node.here.is_empty() && !places.contains(&node.here) {
+                places.push(node.here.clone());
+            }
+        });
+        places.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        places
+    }
+}
+
+fn is_stacks(reply: &Reply) -> bool {
+    matches!(reply, Reply::Stacks(_))
+}
+
 impl Gathered {
     /// The sets of the distinct answers and failures in the order in which they are shown; none
     /// for answers that say nothing but that it is done, and for late ones.
     #[must_use]
     pub fn classes(&self) -> Vec<IdSet> {
-        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done;
+        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done && !is_stacks(reply);
         let mut ok: Vec<_> = self.ok.iter().filter(said).collect();
         if self.late {
             return Vec::new();
@@ -328,8 +369,31 @@ impl Gathered {
         ok.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
         let mut failed: Vec<_> = self.failed.iter().map(|(tasks, _)| tasks.clone()).collect();
         failed.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        let stacks = self.stacks().map(|stacks| stacks.places());
         let ok = ok.into_iter().map(|(tasks, _)| tasks.clone());
-        ok.chain(failed).collect()
+        stacks
+            .into_iter()
+            .flatten()
+            .chain(ok)
+            .chain(failed)
+            .collect()
+    }
+
+    /// The stacks among the answers as one tree, however far they were merged on their way; absent
+    /// where there are none.
+    #[must_use]
+    pub fn stacks(&self) -> Option<MergedStacks> {
+        let merged = self.merged.iter();
+        let merged = merged.map(|(tasks, bytes)| (tasks.clone(), bytes.clone().into()));
+        let own = self.ok.iter().filter(|(_, reply)| is_stacks(reply));
+        let own = own.map(|(tasks, reply)| (tasks.clone(), wire::encode(reply).into()));
+        let outcome = Outcome {
+            ok: merged.chain(own).collect(),
+            ..Outcome::default()
+        };
+        let (tree, strangers) = StackTree::from_outcome(&outcome);
+        let tasks = outcome.answered().difference(&strangers);
+        (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
     }
 
     /// All who did it.

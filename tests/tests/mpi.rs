@@ -104,7 +104,7 @@ fn a_rank_that_crashes_is_held_while_the_others_wait() {
     // All that wait for it are in the sum sooner or later.
     let stacks = || {
         sdm.ask("[0-1,3] interrupt", "mpi_ends.c");
-        let stacks = sdm.ask("stacks", "helper threads each of a runtime left out\n");
+        let stacks = sdm.ask("stacks", " of a runtime left out\n");
         sdm.ask("[0-1,3] continue &", "continue &");
         stacks
     };

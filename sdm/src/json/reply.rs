@@ -2,11 +2,11 @@
 
 use sdm_debug::event::Phase;
 use sdm_debug::reply::{
-    Frame, Reply, StackFrame, Stop, StopReason, TaskStacks, ThreadView, Value as Shown, Variable,
+    Frame, Reply, StackFrame, Stop, StopReason, ThreadView, Value as Shown, Variable,
 };
 use serde_json::{Value, json};
 
-use crate::view::Happening;
+use crate::view::{Happening, MergedStacks};
 
 /// An answer: its `type`, and what belongs to it.
 pub(super) fn reply(reply: &Reply) -> Value {
@@ -45,7 +45,8 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "threads": threads.iter().map(thread).collect::<Vec<_>>(),
         }),
         Reply::Value(shown) => typed("value", value(shown)),
-        Reply::Stacks(stacks) => typed("stacks", self::stacks(stacks)),
+        // All stacks of an answer are one tree: see `stacks`.
+        Reply::Stacks(_) => Value::Null,
         Reply::Status(state) => json!({ "type": "status", "state": state.name() }),
         Reply::Text(text) => json!({ "type": "text", "text": text }),
         other => super::data::reply(other),
@@ -174,15 +175,33 @@ fn thread(thread: &ThreadView) -> Value {
     })
 }
 
-fn stacks(stacks: &TaskStacks) -> Value {
-    let threads = stacks.threads.iter().map(|thread| {
-        json!({
-            "count": thread.count,
-            "main": thread.main,
-            "frames": thread.frames.iter().map(stack_frame).collect::<Vec<_>>(),
-        })
+/// A merged tree as its stacks.
+pub(super) fn stacks(merged: &MergedStacks) -> Value {
+    let mut stacks = Vec::new();
+    let mut path: Vec<Value> = Vec::new();
+    merged.tree.walk(|depth, node| {
+        path.truncate(depth);
+        path.push(stack_frame(&node.frame));
+        if !node.here.is_empty() {
+            let below: u64 = node.children.iter().map(|child| child.threads).sum();
+            stacks.push(json!({
+                "tasks": node.here.to_string(),
+                "count": node.here.len(),
+                "threads": node.threads.saturating_sub(below),
+                "frames": path,
+            }));
+        }
     });
-    json!({ "threads": threads.collect::<Vec<_>>(), "helpers": stacks.helpers })
+    let tree = &merged.tree;
+    json!({
+        "type": "stacks",
+        "tasks": merged.tasks.to_string(),
+        "count": merged.tasks.len(),
+        "stacks": stacks,
+        "bare": tree.bare.to_string(),
+        "helpers": tree.helpers,
+        "others": tree.others.to_string(),
+    })
 }
 
 fn stack_frame(frame: &StackFrame) -> Value {

@@ -1,13 +1,12 @@
 //! What came of a command: one block per distinct answer, biggest class first.
 
-use sdm_debug::reply::{Backtrace, FrameView, TaskStacks, ThreadView};
+use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 
 use super::escape::{printable, printable_lines};
-use super::stacks::StackTree;
 use super::text::Page;
-use super::{data, event, place, values};
+use super::{data, event, place, stacks, values};
 use crate::view::{Gathered, Happening};
 
 /// The most distinct answers that are written out.
@@ -50,15 +49,8 @@ fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
         .filter(|(_, reply)| *reply != Reply::Done)
         .collect();
     classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
-    let stacks: Vec<(&IdSet, &TaskStacks)> = classes
-        .iter()
-        .filter_map(|(tasks, reply)| match reply {
-            Reply::Stacks(stacks) => Some((tasks, stacks)),
-            _ => None,
-        })
-        .collect();
-    if !stacks.is_empty() {
-        lines.extend(StackTree::build(stacks).lines(page.names, &page.style));
+    if let Some(merged) = gathered.stacks() {
+        lines.extend(stacks::lines(&merged, page.names, &page.style));
     }
     values::variables(page, &classes, lines);
     classes.retain(|(_, reply)| !matches!(reply, Reply::Stacks(_) | Reply::Variables(_)));

@@ -16,7 +16,6 @@ mod values;
 
 pub use label::{Names, set_text};
 pub(crate) use place::value as value_text;
-pub use stacks::StackTree;
 pub use style::Style;
 pub use text::{Screen, TextView};
 

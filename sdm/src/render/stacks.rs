@@ -1,122 +1,76 @@
 //! Many stacks as one tree: common frames once, sets on the branches.
 
-use sdm_debug::reply::{StackFrame, TaskStacks};
+use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
 
 use super::label::Names;
 use super::place;
 use super::style::Style;
+use crate::view::MergedStacks;
 
-/// Merged stacks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StackTree {
-    roots: Vec<Node>,
-    tasks: IdSet,
-    threads: u64,
-    helpers: Vec<(u32, IdSet)>,
+/// A node as it is shown.
+struct Node<'a> {
+    of: &'a StackNode,
+    below: Vec<Node<'a>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-struct Node {
-    frame: StackFrame,
-    /// All who have it.
-    tasks: IdSet,
-    /// Those for whom it is the innermost one.
-    here: IdSet,
-    threads: u64,
-    below: Vec<Node>,
-}
-
-impl StackTree {
-    /// The tree of some distinct answers.
-    #[must_use]
-    pub fn build<'a>(answers: impl IntoIterator<Item = (&'a IdSet, &'a TaskStacks)>) -> Self {
-        let mut tree = Self::default();
-        for (tasks, stacks) in answers {
-            tree.tasks.union_with(tasks);
-            for thread in &stacks.threads {
-                let threads = u64::from(thread.count) * tasks.len();
-                tree.threads += threads;
-                insert(&mut tree.roots, &thread.frames, tasks, threads);
-            }
-            if stacks.helpers > 0 {
-                let known = tree.helpers.iter_mut().find(|(n, _)| *n == stacks.helpers);
-                match known {
-                    Some((_, set)) => set.union_with(tasks),
-                    None => tree.helpers.push((stacks.helpers, tasks.clone())),
-                }
-            }
-        }
-        sort(&mut tree.roots);
-        tree
-    }
-
-    /// True where there is no stack.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.roots.is_empty()
-    }
-
-    /// The lines of the tree.
-    pub(super) fn lines(&self, names: &Names, style: &Style) -> Vec<String> {
-        let mut writer = Writer {
-            names,
-            style,
-            whole: self.tasks.len(),
-            lines: Vec::new(),
-        };
-        for root in &self.roots {
-            let mark = self.roots.len() > 1;
-            writer.branch(root, "", "", mark);
-        }
-        let mut lines = writer.lines;
-        for (count, tasks) in &self.helpers {
-            let each = if tasks.len() > 1 { " each" } else { "" };
-            let who = names.label(tasks, style.set_width());
-            let threads = if *count == 1 { "thread" } else { "threads" };
-            let text = format!("{who}: {count} helper {threads}{each} of a runtime left out");
-            lines.push(style.faint(&text));
-        }
-        lines
-    }
-}
-
-fn insert(nodes: &mut Vec<Node>, frames: &[StackFrame], tasks: &IdSet, threads: u64) {
-    let Some((frame, deeper)) = frames.split_first() else {
-        return;
+/// The lines of a tree.
+pub(super) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
+    let MergedStacks { tasks, tree } = merged;
+    let mut writer = Writer {
+        names,
+        style,
+        whole: tasks.len(),
+        lines: Vec::new(),
     };
-    let index = nodes
-        .iter()
-        .position(|node| node.frame == *frame)
-        .unwrap_or_else(|| {
-            nodes.push(Node {
-                frame: frame.clone(),
-                tasks: IdSet::new(),
-                here: IdSet::new(),
-                threads: 0,
-                below: Vec::new(),
-            });
-            nodes.len() - 1
-        });
-    let node = &mut nodes[index];
-    node.tasks.union_with(tasks);
-    node.threads += threads;
-    if deeper.is_empty() {
-        node.here.union_with(tasks);
+    for root in &sorted(&tree.roots) {
+        writer.branch(root, "", "", tree.roots.len() > 1);
     }
-    insert(&mut node.below, deeper, tasks, threads);
+    let mut lines = writer.lines;
+    let mut say = |tasks: &IdSet, text: &str| {
+        let who = names.label(tasks, style.set_width());
+        lines.push(style.faint(&format!("{who}: {text}")));
+    };
+    if !tree.bare.is_empty() {
+        say(&tree.bare, "a thread without any frame");
+    }
+    if !tree.others.is_empty() {
+        let count = tree.others_threads;
+        say(
+            &tree.others,
+            &format!("{count} threads in further stacks; ask fewer of them"),
+        );
+    }
+    if tree.helpers > 0 {
+        let threads = if tree.helpers == 1 {
+            "thread"
+        } else {
+            "threads"
+        };
+        let count = tree.helpers;
+        say(
+            tasks,
+            &format!("{count} helper {threads} of a runtime left out"),
+        );
+    }
+    lines
 }
 
 /// Biggest first; of equal ones the one with the smallest task first.
-fn sort(nodes: &mut [Node]) {
+fn sorted(nodes: &[StackNode]) -> Vec<Node<'_>> {
+    let mut nodes: Vec<Node<'_>> = nodes
+        .iter()
+        .map(|of| Node {
+            of,
+            below: sorted(&of.children),
+        })
+        .collect();
     nodes.sort_by(|a, b| {
-        let size = b.tasks.len().cmp(&a.tasks.len());
-        let first = a.tasks.first().cmp(&b.tasks.first());
-        size.then(first).then_with(|| a.frame.cmp(&b.frame))
+        let size = b.of.tasks.len().cmp(&a.of.tasks.len());
+        let first = a.of.tasks.first().cmp(&b.of.tasks.first());
+        size.then(first).then_with(|| a.of.frame.cmp(&b.of.frame))
     });
-    for node in nodes {
-        sort(&mut node.below);
-    }
+    nodes
 }
 
 struct Writer<'a> {
@@ -128,22 +82,22 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// A node with its set, the frames that follow without a fork, then its branches.
-    fn branch(&mut self, node: &Node, lead: &str, below: &str, mark: bool) {
-        let head = self.head(&node.tasks, node.threads);
+    fn branch(&mut self, node: &Node<'_>, lead: &str, below: &str, mark: bool) {
+        let head = self.head(&node.of.tasks, node.of.threads);
         let mark = if mark {
-            self.mark(&node.tasks)
+            self.mark(&node.of.tasks)
         } else {
             String::new()
         };
         self.lines.push(format!(
             "{lead}{}: {}{mark}",
             self.style.label(&head),
-            place::stack_frame(&node.frame)
+            place::stack_frame(&node.of.frame)
         ));
         let mut node = node;
         // Frames that all of them share need no set of their own.
         while let [only] = &node.below[..] {
-            if !node.here.is_empty() || only.tasks != node.tasks {
+            if !node.of.here.is_empty() || only.of.tasks != node.of.tasks {
                 break;
             }
             node = only;
@@ -153,10 +107,10 @@ impl Writer<'_> {
                 "│  "
             };
             let bar = if forks(node) { bar } else { "   " };
-            let text = place::stack_frame(&node.frame);
+            let text = place::stack_frame(&node.of.frame);
             self.lines.push(format!("{below}{bar}{text}"));
         }
-        let ends_here = !node.here.is_empty() && !node.below.is_empty();
+        let ends_here = !node.of.here.is_empty() && !node.below.is_empty();
         let count = node.below.len() + usize::from(ends_here);
         for (index, child) in node.below.iter().enumerate() {
             let last = index + 1 == count;
@@ -168,8 +122,8 @@ impl Writer<'_> {
             );
         }
         if ends_here {
-            let head = self.head(&node.here, 0);
-            let mark = self.mark(&node.here);
+            let head = self.head(&node.of.here, 0);
+            let mark = self.mark(&node.of.here);
             let head = self.style.label(&head);
             self.lines
                 .push(format!("{below}└─ {head}: here, no further frame{mark}"));
@@ -196,12 +150,12 @@ impl Writer<'_> {
 }
 
 /// True where branches follow somewhere below the chain that goes on here.
-fn forks(node: &Node) -> bool {
+fn forks(node: &Node<'_>) -> bool {
     let mut node = node;
     loop {
         match &node.below[..] {
             [] => return false,
-            [only] if node.here.is_empty() && only.tasks == node.tasks => node = only,
+            [only] if node.of.here.is_empty() && only.of.tasks == node.of.tasks => node = only,
             _ => return true,
         }
     }
@@ -210,7 +164,10 @@ fn forks(node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sdm_debug::reply::ThreadStack;
+    use sdm_debug::Reply;
+    use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+
+    use crate::view::Gathered;
 
     fn stacks(places: &[(&str, u32)]) -> TaskStacks {
         let frames = places
@@ -234,16 +191,15 @@ mod tests {
     }
 
     fn check(answers: &[(&str, TaskStacks)], expect: &str) {
-        let sets: Vec<IdSet> = answers
-            .iter()
-            .map(|(set, _)| set.parse().unwrap())
-            .collect();
-        let pairs = sets
-            .iter()
-            .zip(answers)
-            .map(|(set, (_, stacks))| (set, stacks));
-        let tree = StackTree::build(pairs);
-        let text = tree.lines(&Names::ranks(), &Style::PLAIN).join("\n");
+        let class = |(set, stacks): &(&str, TaskStacks)| {
+            (set.parse().unwrap(), Reply::Stacks(stacks.clone()))
+        };
+        let gathered = Gathered {
+            ok: answers.iter().map(class).collect(),
+            ..Gathered::default()
+        };
+        let merged = gathered.stacks().unwrap();
+        let text = lines(&merged, &Names::ranks(), &Style::PLAIN).join("\n");
         assert_eq!(text, expect.trim_matches('\n'));
     }
 
@@ -304,7 +260,7 @@ ranks 0-3 (4): main () at halo.c:80
             "
 ranks 0-1 (2): main () at halo.c:80
 ranks 0-1 (2), 6 threads: worker () at halo.c:7
-ranks 0-1 (2): 2 helper threads each of a runtime left out",
+ranks 0-1 (2): 4 helper threads of a runtime left out",
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Whole sessions: start, lines, end; and the one that only shows stacks.
 
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
-use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
 use super::input::{Control, LineSource, ScriptLine};
@@ -239,9 +239,8 @@ impl<D: Debug> Shell<D> {
             code = StacksCode::Error;
         }
         if let Some(open) = open {
-            let stacks = open.gathered.ok.iter();
-            let classes = stacks.filter(|(_, reply)| matches!(reply, Reply::Stacks(_)));
-            if classes.count() > 1 && code == StacksCode::Agree {
+            let stacks = open.gathered.stacks();
+            if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
                 code = StacksCode::Differ;
             }
             self.show(&Item::Answer(open.gathered));

@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
+use sdm_debug::rules::rule_of;
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
@@ -260,7 +261,7 @@ impl<D: Debug> Shell<D> {
 
     /// Sends a command and keeps it open.
     fn send(&mut self, said: &str, to: &IdSet, command: &Command) -> CommandId {
-        self.send_merged(said, to, command, (0, Vec::new()))
+        self.send_merged(said, to, command, (rule_of(command), Vec::new()))
     }
 
     /// The same, its answers merged by a rule with its parameters.

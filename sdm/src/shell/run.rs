@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sdm_debug::rules::rule_of;
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
@@ -216,7 +217,7 @@ impl<D: Debug> Shell<D> {
         to: &IdSet,
         command: &Command,
     ) -> (Verdict, Option<super::open::Open>) {
-        self.ask_merged(said, to, command, (0, Vec::new()))
+        self.ask_merged(said, to, command, (rule_of(command), Vec::new()))
     }
 
     /// The same, the answers merged by a rule with its parameters.
