@@ -42,10 +42,10 @@ impl Screen {
         plain(&String::from_utf8_lossy(&self.lock().bytes))
     }
 
-    /// How much has come, to be given to [`Screen::wait`].
+    /// How much text has come, in bytes, to be given to [`Screen::wait`].
     #[must_use]
     pub fn mark(&self) -> usize {
-        self.lock().bytes.len()
+        self.text().len()
     }
 
     /// Waits until `wanted` stands in what has come since `mark`; gives what has come since.
@@ -56,15 +56,16 @@ impl Screen {
         let deadline = Instant::now() + BOUND;
         let mut seen = self.lock();
         loop {
-            let text = plain(&String::from_utf8_lossy(&seen.bytes[mark..]));
-            if text.contains(wanted) {
-                return text;
+            let text = plain(&String::from_utf8_lossy(&seen.bytes));
+            // A letter that had only half come may have got shorter.
+            let new = text.get(mark..).unwrap_or_default();
+            if new.contains(wanted) {
+                return new.to_owned();
             }
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(
                 !seen.ended && !left.is_zero(),
-                "waited in vain for {wanted:?}; the screen:\n{}",
-                plain(&String::from_utf8_lossy(&seen.bytes))
+                "waited in vain for {wanted:?}; the screen:\n{text}"
             );
             let waited = self.0.1.wait_timeout(seen, left);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -1,23 +1,15 @@
 //! The prompt on a real terminal, with real gdbs.
 
-use std::fs;
-use std::path::PathBuf;
-
-use sdm_tests::terminal::{Terminal, compile};
-
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder for the test");
-    folder
-}
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::terminal::Terminal;
 
 /// Lines in the order in which they were typed, whatever was done meanwhile: pasted at once, and
 /// typed while tasks run.
 #[test]
 fn what_is_typed_ahead_is_done_in_order() {
-    let folder = folder("ahead");
-    let _program = compile("loop", &folder);
-    let mut terminal = Terminal::start(&["run", "-n", "2", "--", "./loop"], &folder, 100);
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
     terminal.wait("(sdm) ");
     terminal.keys("break 16\ncontinue\ndelete\ninfo breakpoints\nprint i+100\n");
     terminal.wait("ranks 0-1 (2): 100");
@@ -41,5 +33,4 @@ fn what_is_typed_ahead_is_done_in_order() {
         };
         rest = &rest[found + part.len()..];
     }
-    fs::remove_dir_all(folder).expect("it is ours");
 }
