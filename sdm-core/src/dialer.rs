@@ -36,6 +36,8 @@ pub struct Target {
     pub announced: bool,
     /// When to give up.
     pub deadline: Instant,
+    /// How long to wait before the first try.
+    pub pause: Duration,
 }
 
 /// What to do now.
@@ -52,8 +54,10 @@ pub enum DialStep {
 /// How an attempt failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialFailure {
-    /// No connection: the error of the system.
+    /// Nobody listens there: the error of the system.
     Refused(String),
+    /// No connection for another reason: the error of the system.
+    NotReached(String),
     /// A connection, but no handshake.
     Link(LinkError),
     /// A connection that ended without a word.
@@ -97,15 +101,22 @@ pub struct Dialer {
     ruled_out: Vec<usize>,
     /// True where the last connection stood, but nobody spoke.
     unanswered: bool,
+    /// Tries in a row that were refused.
+    refusals: usize,
 }
 
 impl Dialer {
     /// Begins to look.
     #[must_use]
     pub fn new(now: Instant, target: Target) -> Self {
+        let state = if target.pause.is_zero() {
+            State::Idle
+        } else {
+            State::Pause(now + target.pause)
+        };
         Self {
             target,
-            state: State::Idle,
+            state,
             address_index: 0,
             offset: 0,
             empty_run: 0,
@@ -117,6 +128,7 @@ impl Dialer {
             stranger: None,
             ruled_out: Vec::new(),
             unanswered: false,
+            refusals: 0,
         }
     }
 
@@ -162,6 +174,14 @@ impl Dialer {
         self.unanswered
     }
 
+    /// True where every announced address refused one after the other: who announced them
+    /// listened there, and so is gone.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        let left = self.target.addresses.len() - self.ruled_out.len();
+        self.target.announced && left > 0 && self.refusals >= left
+    }
+
     /// The connection stands; its handshake begins.
     pub fn handle_connected(&mut self) {
         if let State::Connecting(_) = self.state {
@@ -176,7 +196,12 @@ impl Dialer {
             return;
         }
         match failure {
-            DialFailure::Refused(error) => self.failed(now, error, false),
+            DialFailure::Refused(error) => {
+                let count = self.refusals + 1;
+                self.failed(now, error, false);
+                self.refusals = count;
+            }
+            DialFailure::NotReached(error) => self.failed(now, error, false),
             DialFailure::Closed => {
                 self.failed(now, "the connection was closed".to_owned(), true);
             }
@@ -202,6 +227,7 @@ impl Dialer {
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         self.last = Some((self.next_address(), text));
         self.unanswered = false;
+        self.refusals = 0;
         self.state = State::Idle;
         self.empty_run = if occupied { 0 } else { self.empty_run + 1 };
         let base = &self.target.addresses[self.address_index];
@@ -282,6 +308,7 @@ mod tests {
             addresses,
             announced,
             deadline: now + 60 * SECOND,
+            pause: Duration::ZERO,
         };
         Dialer::new(now, target)
     }
@@ -379,6 +406,31 @@ mod tests {
             tried, "1 2 3 !",
             "someone else is at every announced address"
         );
+    }
+
+    #[test]
+    fn who_is_refused_everywhere_is_gone() {
+        let now = Instant::now();
+        let addresses = ["tcp://10.0.0.1:1", "tcp://10.0.0.2:2"];
+        let unreachable = || DialFailure::NotReached("no route to host".to_owned());
+        #[track_caller]
+        fn check(mut dialer: Dialer, start: Instant, failures: &[DialFailure], expect: bool) {
+            let mut now = start;
+            for failure in failures {
+                while let DialStep::WaitUntil(until) = dialer.poll(now) {
+                    now = until;
+                }
+                dialer.handle_failure(now, failure.clone());
+            }
+            assert_eq!(dialer.is_refused(), expect);
+        }
+        let two = || dialer(now, true, &addresses);
+        check(two(), now, &[refused()], false);
+        check(two(), now, &[refused(), refused()], true);
+        check(two(), now, &[refused(), unreachable(), refused()], false);
+        check(two(), now, &[wrong_peer(), refused()], true);
+        let base = dialer(now, false, &addresses[..1]);
+        check(base, now, &[refused(), refused(), refused()], false);
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// Counts how often a command was sent to a subtree: answers of an older attempt are dropped.
+/// Numbers the questions to a subtree: whoever asks it the same again uses a higher number, and
+/// answers to a lower one are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Attempt(pub u32);
 

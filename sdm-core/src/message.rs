@@ -139,7 +139,7 @@ pub struct PlanEntry {
 pub struct Command {
     /// Its name.
     pub id: CommandId,
-    /// How often this subtree has been sent it, from 0.
+    /// The number of the question; one asked again over the same link has a higher one.
     pub attempt: Attempt,
     /// For whom.
     pub destination: IdSet,

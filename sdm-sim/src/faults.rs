@@ -449,12 +449,13 @@ impl World {
                 pipe.slower_us = 0;
                 arrivals.extend(std::iter::repeat_n((*id, side), pipe.items.len()));
             }
+            // Whoever is at an end that the other one does not know to be closed is told.
+            let untold = (0..2).any(|side| !conn.ends[side].open && !conn.pipes[side].will_end());
             let half_dead = conn.ends.iter().any(|end| match end.who {
                 Who::Server(server) => end.open && !self.procs.contains_key(&server),
                 Who::Stranger => false,
             });
-            let one_knows = conn.ends[0].open != conn.ends[1].open;
-            if half_dead || (one_knows && conn.pipes.iter().all(|pipe| pipe.items.is_empty())) {
+            if half_dead || untold {
                 resets.push(*id);
             }
         }

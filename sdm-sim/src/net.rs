@@ -31,6 +31,14 @@ pub(crate) struct Pipe {
     pub(crate) last_at: u64,
 }
 
+impl Pipe {
+    /// True where the reader will learn that there is nothing more to come.
+    pub(crate) fn will_end(&self) -> bool {
+        let last = self.items.back();
+        last.is_some_and(|(_, item)| !matches!(item, Item::Bytes(_)))
+    }
+}
+
 /// Who is at one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {

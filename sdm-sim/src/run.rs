@@ -96,34 +96,51 @@ impl World {
         if self.violation.is_some() {
             return Ok(());
         }
-        if self.swarm.ends_early || self.top_is_struck {
-            self.check_commands_over()?;
-            return self.check_gone();
+        if self.top_is_struck && !self.has_begun() {
+            // The user gives up a session whose master never came.
+            self.finish();
         }
         self.check_commands_over()?;
+        if self.swarm.ends_early || self.top_is_struck {
+            return self.check_gone();
+        }
         self.check_tree()?;
         self.check_survivors_answer()?;
-        self.finish();
-        self.run_until(self.now + END_US);
         self.check_gone()
     }
 
-    fn check_commands_over(&self) -> Checked {
+    /// True where the master was once there.
+    fn has_begun(&self) -> bool {
+        let root = self.procs.get(&ServerId::FRONT_END);
+        root.is_none_or(|root| {
+            root.member
+                .node()
+                .children()
+                .all(|(_, link)| link.is_some())
+        })
+    }
+
+    fn check_commands_over(&mut self) -> Checked {
         if self.is_over() {
             return Ok(());
         }
-        match self.ledger.incomplete().first() {
-            None => Ok(()),
-            Some(id) => violated("not complete", self.ledger.describe(*id)),
+        let Some(&id) = self.ledger.incomplete().first() else {
+            return Ok(());
+        };
+        for proc in self.procs.values() {
+            let text = proc.member.node().describe(id);
+            self.log.note(self.now, format_args!("{text}"));
         }
+        violated("not complete", self.ledger.describe(id))
     }
 
     /// Everything ends, but for a root that lost its tree and was not told to.
     fn check_gone(&mut self) -> Checked {
         if !self.is_over() {
             self.finish();
-            self.run_until(self.now + END_US);
         }
+        // Whoever was never reached waits for its time.
+        self.run_until(self.now.max(self.start_deadline) + END_US);
         let left: Vec<ServerId> = self.procs.keys().copied().collect();
         if left.is_empty() {
             return Ok(());

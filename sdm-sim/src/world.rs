@@ -83,6 +83,8 @@ const LINES_MAX: u64 = 1_500_000;
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,
+    /// When a member ends that nobody has reached by then.
+    pub(crate) start_deadline: u64,
     pub(crate) rng: Rng,
     pub(crate) swarm: Swarm,
     queue: BTreeMap<(u64, u64), Happening>,
@@ -120,6 +122,7 @@ impl World {
         let mut world = Self {
             now: 0,
             base: Instant::now() + Duration::from_secs(3600),
+            start_deadline: 2_000_000 * swarm.config.start_wait.as_secs(),
             rng,
             queue: BTreeMap::new(),
             sequence: 0,
@@ -163,12 +166,10 @@ impl World {
                 entry(ServerId(id), tasks)
             })
             .collect();
-        let start_wait = self.swarm.config.start_wait;
+        let deadline = self.instant(self.start_deadline);
         for server in &servers {
-            let deadline = self.instant(self.now) + start_wait;
             self.add_proc(Node::new(server.server, rules, deadline));
         }
-        let deadline = self.instant(self.now) + start_wait;
         self.add_proc(Node::new(ServerId::MASTER, rules, deadline));
         self.add_proc(Node::root(self.instant(self.now), rules));
         let plan = Slice::new(
@@ -558,6 +559,7 @@ impl World {
         let (id, now) = (ServerId(task.0 / self.swarm.tasks_each), self.now);
         if let Some(proc) = self.procs.get_mut(&id)
             && !proc.exec.is_down()
+            && proc.member.node().local().contains(task)
         {
             proc.exec.begin_event(now, lane, task, bytes);
             self.arm(id);

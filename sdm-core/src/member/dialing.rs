@@ -46,15 +46,17 @@ impl Member {
         let dialing = &mut self.dialing[at];
         dialing.link = None;
         let server = dialing.request.server;
-        let refused = error.kind() == std::io::ErrorKind::ConnectionRefused;
-        if refused && dialing.request.refusal_is_final {
+        let failure = if error.kind() == std::io::ErrorKind::ConnectionRefused {
+            DialFailure::Refused(error.to_string())
+        } else {
+            DialFailure::NotReached(error.to_string())
+        };
+        dialing.dialer.handle_failure(now, failure);
+        if dialing.dialer.is_refused() {
             let request = self.dialing.remove(at).request;
             let why = format!("{server} on {} is gone: {error}", request.host);
             self.node.handle_unreachable(now, server, &why);
         } else {
-            dialing
-                .dialer
-                .handle_failure(now, DialFailure::Refused(error.to_string()));
             self.dial(now, server);
         }
         self.drain_node(now);
@@ -83,7 +85,7 @@ impl Member {
                 DialStep::GiveUp(why) => {
                     let dialing = self.dialing.remove(at);
                     self.drop_attempt(dialing.link);
-                    if dialing.request.refusal_is_final && dialing.dialer.is_unanswered() {
+                    if dialing.request.again && dialing.dialer.is_unanswered() {
                         self.node.handle_unanswered(now, server);
                     } else {
                         self.node.handle_unreachable(now, server, &why);
@@ -125,6 +127,7 @@ pub(super) fn target(now: Instant, request: &ConnectRequest) -> Target {
         host: request.host.clone(),
         addresses,
         announced: true,
-        deadline: now + request.wait,
+        deadline: now + request.pause + request.wait,
+        pause: request.pause,
     }
 }

@@ -31,29 +31,15 @@ impl Node {
         let reach = self.children[child].reach().clone();
         let mut ask_again = false;
         for block in answer.blocks {
-            ask_again |= !self.count(now, at, &reach, block, born);
+            ask_again |= !self.count(at, &reach, block, born);
         }
         let open = &mut self.open[at];
         for (tasks, why) in answer.missing {
-            let missing = tasks.intersection(&open.open).intersection(&reach);
-            if !missing.is_empty() {
-                open.open.subtract(&missing);
-                open.missing.union_with(&missing);
-                open.untold_missing.push((missing, why));
-                open.oldest.get_or_insert(born);
-            }
+            open.miss(&tasks.intersection(&reach), why, born);
         }
-        let lost = IdSet::union_all([&open.open, &open.missing]);
-        let lost = lost.intersection(&answer.lost).intersection(&reach);
-        if !lost.is_empty() {
-            open.open.subtract(&lost);
-            open.missing.subtract(&lost);
-            open.lost.union_with(&lost);
-            open.untold_lost.union_with(&lost);
-            open.oldest.get_or_insert(born);
-        }
+        open.lose(&answer.lost.intersection(&reach), born);
         if ask_again {
-            self.send_open_to(at, child, true);
+            self.send_again(at, child);
         }
         self.tell(now, answer.id);
         Ok(())
@@ -61,14 +47,7 @@ impl Node {
 
     /// Counts one block of answers from `reach`; false where it held some that had been counted
     /// before and could not be divided, so that the rest must be asked for again.
-    fn count(
-        &mut self,
-        now: Instant,
-        at: usize,
-        reach: &IdSet,
-        mut block: Block,
-        born: Instant,
-    ) -> bool {
+    fn count(&mut self, at: usize, reach: &IdSet, mut block: Block, born: Instant) -> bool {
         let open = &mut self.open[at];
         let expected = open.uncounted().intersection(reach);
         if !block.sources.is_subset(&expected) {
@@ -81,22 +60,7 @@ impl Node {
         if block.sources.is_empty() {
             return true;
         }
-        let told = IdSet::union_all([&open.missing, &open.lost]).intersection(&block.sources);
-        open.late.union_with(&told);
-        for set in [
-            &mut open.open,
-            &mut open.missing,
-            &mut open.lost,
-            &mut open.untold_lost,
-        ] {
-            set.subtract(&block.sources);
-        }
-        open.untold_missing
-            .iter_mut()
-            .for_each(|(set, _)| set.subtract(&block.sources));
-        open.untold_missing.retain(|(set, _)| !set.is_empty());
-        open.oldest.get_or_insert(born);
-        let sources = block.sources.clone();
+        open.hear(&block.sources, born);
         let classes_max = self.config.as_ref().map_or(1, |config| config.classes_max) as usize;
         let open = &mut self.open[at];
         open.gathered.add(
@@ -104,7 +68,6 @@ impl Node {
             classes_max.min(limits::CLASSES_MAX),
             block,
         );
-        self.flush_events_of(now, &sources);
         true
     }
 
@@ -131,7 +94,7 @@ impl Node {
     pub(super) fn count_local(&mut self, now: Instant, id: CommandId, block: Block) {
         if let Ok(at) = self.open_position(id) {
             let local = self.local.clone();
-            self.count(now, at, &local, block, now);
+            self.count(at, &local, block, now);
             self.tell(now, id);
         }
     }
@@ -145,7 +108,7 @@ impl Node {
                 sources: tasks.clone(),
                 payload,
             };
-            self.count(now, at, tasks, block, now);
+            self.count(at, tasks, block, now);
             self.tell(now, CommandId::INIT);
         }
     }
@@ -187,6 +150,10 @@ impl Node {
         let open = &mut self.open[at];
         // Only the parent that asked can count the answer; another one will ask itself.
         if open.has_something_to_tell() && open.asked_by == Some(link) {
+            // What the sources said before goes before.
+            let sources = open.gathered.sources().clone();
+            self.flush_events_of(now, &sources);
+            let open = &mut self.open[at];
             let blocks = open
                 .gathered
                 .take(open.rule.as_deref(), limits::PAYLOAD_BYTES_MAX);

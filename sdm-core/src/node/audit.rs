@@ -1,9 +1,11 @@
 //! The books of a node, held against each other: what must be so between any two calls.
 
+use std::fmt::Write;
+
 use sdm_idset::IdSet;
 
 use super::{LinkId, Node, Open};
-use crate::ids::ServerId;
+use crate::ids::{CommandId, ServerId};
 use crate::limits;
 
 impl Node {
@@ -12,6 +14,31 @@ impl Node {
         self.children
             .iter()
             .map(|child| (child.server(), child.link()))
+    }
+
+    /// How a command stands here and who is below, for a person who looks for an error.
+    #[must_use]
+    pub fn describe(&self, id: CommandId) -> String {
+        let mut text = format!("{}:", self.me);
+        if let Ok(at) = self.open_position(id) {
+            let open = &self.open[at];
+            let (waits, missing, lost) = (&open.open, &open.missing, &open.lost);
+            let (gathered, asked) = (open.gathered.sources(), open.asked_by);
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                " waits for {waits}, missing {missing}, lost {lost}, gathered {gathered}, asked {asked:?}"
+            );
+        }
+        let _ = write!(text, " parent {:?}", self.parent_link());
+        for child in &self.children {
+            let attempt = self
+                .open_position(id)
+                .map(|at| self.open[at].attempt_of(child.server()));
+            let (server, reach, link) = (child.server(), child.reach(), child.link());
+            let _ = write!(text, "; {server}: {link:?} {attempt:?} {reach}");
+        }
+        text
     }
 
     /// Checks that the books agree: for tests and the simulator, which call it after every step.
@@ -26,7 +53,9 @@ impl Node {
         if !self.open.is_sorted_by(|a, b| a.id() < b.id()) {
             return Err(format!("{}: open commands out of order", self.me));
         }
-        for open in &self.open {
+        // At the end those below go, and are not waited for any more.
+        let is_ending = self.is_ending();
+        for open in self.open.iter().filter(|_| !is_ending) {
             audit_open(open, &reach)
                 .map_err(|what| format!("{}, command {}: {what}", self.me, open.id()))?;
         }

@@ -39,7 +39,9 @@ pub(super) struct Open {
     pub(super) deadline: Option<Instant>,
     /// When what there is to tell is told.
     pub(super) flush_at: Option<Instant>,
-    /// The attempt last sent to a child, where it is not the first.
+    /// The attempt that all children were sent at first.
+    attempt: Attempt,
+    /// The attempt last sent to a child, where it is another one.
     attempts: Vec<(ServerId, Attempt)>,
     /// At the root: true once it was reported complete.
     pub(super) completed: bool,
@@ -61,18 +63,84 @@ impl Open {
 
     pub(super) fn attempt_of(&self, child: ServerId) -> Attempt {
         let sent = self.attempts.iter().find(|(server, _)| *server == child);
-        sent.map_or(Attempt(0), |(_, attempt)| *attempt)
+        sent.map_or(self.attempt, |(_, attempt)| *attempt)
     }
 
     fn set_attempt(&mut self, child: ServerId, attempt: Attempt) {
         self.attempts.retain(|(server, _)| *server != child);
-        if attempt != Attempt(0) {
+        if attempt != self.attempt {
             self.attempts.push((child, attempt));
         }
     }
 
+    /// Some of those that are waited for have not answered in time.
+    pub(super) fn miss(&mut self, tasks: &IdSet, why: String, born: Instant) {
+        let missing = tasks.intersection(&self.open);
+        if !missing.is_empty() {
+            self.open.subtract(&missing);
+            self.missing.union_with(&missing);
+            self.untold_missing.push((missing, why));
+            self.oldest.get_or_insert(born);
+        }
+    }
+
+    /// Some of those that have not been counted are gone; true where there are such.
+    pub(super) fn lose(&mut self, tasks: &IdSet, born: Instant) -> bool {
+        let lost = self.open.union(&self.missing).intersection(tasks);
+        if lost.is_empty() {
+            return false;
+        }
+        self.open.subtract(&lost);
+        self.missing.subtract(&lost);
+        self.forget_missing(&lost);
+        self.lost.union_with(&lost);
+        self.untold_lost.union_with(&lost);
+        self.oldest.get_or_insert(born);
+        true
+    }
+
+    /// Some have answered: they are nothing else any more.
+    pub(super) fn hear(&mut self, sources: &IdSet, born: Instant) {
+        let told = self.missing.union(&self.lost).intersection(sources);
+        self.late.union_with(&told);
+        for set in [
+            &mut self.open,
+            &mut self.missing,
+            &mut self.lost,
+            &mut self.untold_lost,
+        ] {
+            set.subtract(sources);
+        }
+        self.forget_missing(sources);
+        self.oldest.get_or_insert(born);
+    }
+
+    fn forget_missing(&mut self, tasks: &IdSet) {
+        for (set, _) in &mut self.untold_missing {
+            set.subtract(tasks);
+        }
+        self.untold_missing.retain(|(set, _)| !set.is_empty());
+    }
+
     pub(super) fn has_something_to_tell(&self) -> bool {
         !self.gathered.is_empty() || !self.untold_missing.is_empty() || !self.untold_lost.is_empty()
+    }
+}
+
+/// Commands that will not be repeated: the root waits for them no more.
+///
+/// It is never forgotten, so that whoever has not heard of it can ask for nothing twice.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// All below this one,
+    below: CommandId,
+    /// but for these.
+    but: Vec<CommandId>,
+}
+
+impl Settled {
+    fn has(&self, id: CommandId) -> bool {
+        id != CommandId::INIT && id < self.below && !self.but.contains(&id)
     }
 }
 
@@ -88,7 +156,11 @@ impl Node {
                 self.me
             )));
         }
-        self.settle(command.settled_below, &command.open);
+        self.settle(&command);
+        if self.settled.has(command.id) {
+            // Whoever asks has not heard of that yet; it was done here, and nobody waits for it.
+            return Ok(());
+        }
         let known = self.open_position(command.id);
         match known {
             Ok(at) => {
@@ -121,6 +193,11 @@ impl Node {
             )));
         }
         let destination = command.destination.clone();
+        let attempt = if command.id == CommandId::INIT {
+            Attempt(0)
+        } else {
+            self.next_attempt()
+        };
         let deadline = self.deadline_of(now, command.sync);
         self.open.insert(
             at,
@@ -137,13 +214,19 @@ impl Node {
                 oldest: None,
                 deadline,
                 flush_at: None,
+                attempt,
                 attempts: Vec::new(),
                 completed: false,
                 command,
             },
         );
         for child in 0..self.children.len() {
-            self.send_open_to(at, child, false);
+            if attempt == Attempt(0) && self.children[child].link().is_some() {
+                // It has had its plan, so it must be asked.
+                self.send_again(at, child);
+            } else {
+                self.send_open_to(at, child, attempt);
+            }
         }
         let nowhere = destination.difference(&self.reach());
         if !nowhere.is_empty() {
@@ -211,7 +294,7 @@ impl Node {
         let id = open.id();
         for child in 0..self.children.len() {
             if !self.children[child].reach().is_disjoint(&again) {
-                self.send_open_to(at, child, true);
+                self.send_again(at, child);
             }
         }
         let mine = again.intersection(&self.local);
@@ -244,14 +327,25 @@ impl Node {
         }
     }
 
-    /// Sends a child what is uncounted behind it of an open command. The initialisation goes as a
-    /// plan when the child's link comes up, and as a command only when it is asked for again.
-    pub(super) fn send_open_to(&mut self, at: usize, child: usize, again: bool) {
+    /// The number of the next question: it rises for ever, so that no answer to an earlier one is
+    /// taken for an answer to a later one, even where the command was over here in between.
+    fn next_attempt(&mut self) -> Attempt {
+        self.attempt.0 += 1;
+        self.attempt
+    }
+
+    /// Asks a child anew for what is uncounted behind it: answers under way do not count any more.
+    pub(super) fn send_again(&mut self, at: usize, child: usize) {
+        let attempt = self.next_attempt();
+        self.send_open_to(at, child, attempt);
+    }
+
+    /// Sends a child what is uncounted behind it of an open command.
+    fn send_open_to(&mut self, at: usize, child: usize, attempt: Attempt) {
         let (open, child) = (&mut self.open[at], &self.children[child]);
-        if !again {
-            open.set_attempt(child.server, Attempt(0));
-        }
-        if open.id() == CommandId::INIT && !again {
+        open.set_attempt(child.server(), attempt);
+        if attempt == Attempt(0) {
+            // The initialisation goes as a plan, which the child takes for the first question.
             return;
         }
         let mut destination = open.uncounted();
@@ -260,20 +354,32 @@ impl Node {
         if destination.is_empty() {
             return;
         }
-        if again {
-            let next = Attempt(open.attempt_of(child.server).0 + 1);
-            open.set_attempt(child.server, next);
-        }
-        let attempt = open.attempt_of(child.server);
         let command = Command {
             attempt,
             destination,
             ..open.command.clone()
         };
-        self.actions.push_back(Action::Send {
-            link,
-            message: Message::Command(command),
-        });
+        let message = Message::Command(command);
+        self.actions.push_back(Action::Send { link, message });
+    }
+
+    /// Asks a child for everything that is still open behind it. One that has just been sent a
+    /// plan over a new link answers the initialisation by that.
+    pub(super) fn ask_child_again(&mut self, child: usize, new_link: bool) {
+        for at in 0..self.open.len() {
+            if new_link && self.open[at].id() == CommandId::INIT {
+                self.send_open_to(at, child, Attempt(0));
+            } else {
+                self.send_again(at, child);
+            }
+        }
+    }
+
+    /// Asks a child anew for the initialisation, after another plan was sent over the same link.
+    pub(super) fn ask_init_again(&mut self, child: usize) {
+        if let Ok(at) = self.open_position(CommandId::INIT) {
+            self.send_again(at, child);
+        }
     }
 
     pub(super) fn handle_cancel(
@@ -306,17 +412,15 @@ impl Node {
     }
 
     /// Forgets what will not be repeated.
-    fn settle(&mut self, below: CommandId, still_open: &[CommandId]) {
-        let settled = |id: CommandId| id < below && !still_open.contains(&id);
-        self.forget_executed(settled);
-        let stale = self
-            .open
-            .iter()
-            .any(|open| settled(open.id()) && open.id() != CommandId::INIT);
-        if stale {
-            self.open
-                .retain(|open| open.id() == CommandId::INIT || !settled(open.id()));
+    fn settle(&mut self, command: &Command) {
+        if command.settled_below <= self.settled.below {
+            return;
         }
+        self.settled.below = command.settled_below;
+        self.settled.but.clone_from(&command.open);
+        let settled = &self.settled;
+        self.executed.retain(|executed| !settled.has(executed.id()));
+        self.open.retain(|open| !settled.has(open.id()));
     }
 
     /// Tasks are gone: no command waits for them any more.
@@ -326,22 +430,9 @@ impl Node {
             let Ok(at) = self.open_position(id) else {
                 continue;
             };
-            let open = &mut self.open[at];
-            let mut lost = IdSet::union_all([&open.open, &open.missing]);
-            lost.intersect_with(gone);
-            if lost.is_empty() {
-                continue;
+            if self.open[at].lose(gone, now) {
+                self.tell(now, id);
             }
-            open.open.subtract(&lost);
-            open.missing.subtract(&lost);
-            open.lost.union_with(&lost);
-            open.untold_lost.union_with(&lost);
-            open.untold_missing
-                .iter_mut()
-                .for_each(|(set, _)| set.subtract(&lost));
-            open.untold_missing.retain(|(set, _)| !set.is_empty());
-            open.oldest.get_or_insert(now);
-            self.tell(now, id);
         }
     }
 
@@ -377,24 +468,11 @@ impl Node {
     /// Names who has not answered in time, each with what is known of why.
     pub(super) fn name_missing(&mut self, now: Instant, at: usize, tasks: &IdSet) {
         let open = &mut self.open[at];
-        let mut late = open.open.intersection(tasks);
-        if late.is_empty() {
-            return;
-        }
-        open.open.subtract(&late);
-        open.missing.union_with(&late);
-        open.oldest.get_or_insert(now);
         for child in &self.children {
-            let behind = late.intersection(child.reach());
-            if !behind.is_empty() {
-                late.subtract(&behind);
-                open.untold_missing.push((behind, child.why_no_answer()));
-            }
+            let behind = tasks.intersection(child.reach());
+            open.miss(&behind, child.why_no_answer(), now);
         }
-        if !late.is_empty() {
-            open.untold_missing
-                .push((late, "no answer in time".to_owned()));
-        }
+        open.miss(tasks, "no answer in time".to_owned(), now);
     }
 
     pub(super) fn commands_timeout(&mut self, now: Instant) {

@@ -1,13 +1,14 @@
 //! Parent and children: attaching, losing, adopting. Adoption, rejoin and leave are one operation:
 //! a link with a reach comes or goes, and the change travels up.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sdm_idset::IdSet;
 
+use super::adoption::slice_now;
 use super::{Action, ConnectRequest, LinkId, Node, ProtocolError};
-use crate::ids::{CommandId, Epoch, ServerId};
-use crate::message::{Health, Init, Message, PlanEntry, ReachChange, Slice};
+use crate::ids::{Epoch, ServerId};
+use crate::message::{Health, Init, Lane, Message, PlanEntry, ReachChange, Slice};
 use crate::topology;
 
 /// The member above.
@@ -18,14 +19,26 @@ pub(super) struct Parent {
 /// A member below.
 pub(super) struct Child {
     pub(super) server: ServerId,
-    /// Its subtree as planned, itself first: for adoption.
-    slice: Slice,
+    /// Its subtree as it was told to it, itself first: for adoption.
+    pub(super) slice: Slice,
     /// The tasks behind it.
-    reach: IdSet,
+    pub(super) reach: IdSet,
+    /// The tasks that can be behind it; `reach` is among them.
+    planned: IdSet,
+    /// Tasks behind it whose servers have nobody below them any more: who is silent or gone was
+    /// adopted around.
+    alone: IdSet,
+    /// Tasks that it told to be silent, and not to be back.
+    silent: IdSet,
     state: ChildState,
-    epoch: Epoch,
+    /// Of the attachment, or of the one that is being made.
+    pub(super) epoch: Epoch,
+    /// True where it was attached in an epoch of this member.
+    attached: bool,
     /// True where those above were told that it is silent, and not that it is back.
     told_silent: bool,
+    /// True where those above may have been told by another that it is silent.
+    restates: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +51,45 @@ enum ChildState {
 }
 
 impl Child {
+    /// A member that is yet to be reached.
+    pub(super) fn new(slice: Slice, reach: IdSet, epoch: Epoch) -> Self {
+        Self {
+            server: slice[0].server,
+            slice,
+            planned: reach.clone(),
+            reach,
+            alone: IdSet::new(),
+            silent: IdSet::new(),
+            state: ChildState::Connecting,
+            epoch,
+            attached: false,
+            told_silent: false,
+            restates: false,
+        }
+    }
+
+    /// A member that had another parent before.
+    pub(super) fn restating(self) -> Self {
+        Self {
+            restates: true,
+            ..self
+        }
+    }
+
+    /// Its subtree as it has become.
+    pub(super) fn slice_now(&self) -> Slice {
+        slice_now(&self.slice, &self.reach, &self.alone)
+    }
+
+    /// Those below it are somebody else's from now on.
+    pub(super) fn become_leaf(&mut self) {
+        self.slice = leaf_slice(&self.slice[0]);
+        let own = &self.slice[0].tasks;
+        self.reach.intersect_with(own);
+        self.planned.intersect_with(own);
+        self.alone = IdSet::new();
+    }
+
     pub(super) fn server(&self) -> ServerId {
         self.server
     }
@@ -80,7 +132,7 @@ fn name(entry: &PlanEntry) -> String {
     }
 }
 
-fn tasks_of(slice: &[PlanEntry]) -> IdSet {
+pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
     IdSet::union_all(slice.iter().map(|entry| &entry.tasks))
 }
 
@@ -142,12 +194,14 @@ impl Node {
         }
         if peer_epoch >= child.epoch && !is_root {
             child.epoch = Epoch(peer_epoch.0 + 1);
-            let request = self.connect_request(at, true);
+            // Whoever was attached here meanwhile got another parent.
+            let has_left = std::mem::take(&mut child.attached);
             self.actions.push_back(Action::Close(link));
-            self.actions.push_back(Action::Connect(request));
+            self.reconnect(at, has_left);
             return;
         }
         child.state = ChildState::Up(link);
+        child.attached = true;
         let (slice, tasks) = (child.slice.clone(), child.reach.clone());
         let init = Init {
             config: self.config().clone(),
@@ -159,7 +213,7 @@ impl Node {
         });
         self.tell_reachable(now, &tasks);
         self.tell_back(now, at);
-        self.ask_child_again(at, false);
+        self.ask_child_again(at, true);
     }
 
     /// A [`Action::Connect`] has failed for good; `why` names who, where and how often.
@@ -187,8 +241,7 @@ impl Node {
         self.adopt_children_of(at);
         let why = format!("{} does not answer", name(&self.children[at].slice[0]));
         self.tell_silent(now, at, &why);
-        let request = self.connect_request(at, true);
-        self.actions.push_back(Action::Connect(request));
+        self.reconnect(at, false);
     }
 
     /// A link is gone; `why` says how.
@@ -216,8 +269,7 @@ impl Node {
         self.children[at].state = ChildState::Connecting;
         self.adopt_children_of(at);
         self.children[at].epoch.0 += 1;
-        let request = self.connect_request(at, true);
-        self.actions.push_back(Action::Connect(request));
+        self.reconnect(at, false);
         self.tell_silent(now, at, &why);
     }
 
@@ -259,7 +311,7 @@ impl Node {
             });
         }
         self.tell_back(now, at);
-        self.ask_child_again(at, true);
+        self.ask_child_again(at, false);
     }
 
     pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
@@ -281,60 +333,41 @@ impl Node {
             self.config = Some(init.config);
             // The largest subtree first: it takes longest.
             for run in runs.into_iter().rev() {
-                self.add_child(init.slice.run(run), None, Epoch(1));
+                let below = init.slice.run(run);
+                let reach = tasks_of(&below);
+                self.add_child(Child::new(below, reach, Epoch(1)));
             }
         } else {
-            self.keep_only(&all);
+            let narrowed = self.narrow_children(&all);
             self.narrow_commands(&all);
+            for child in narrowed {
+                self.ask_init_again(child);
+            }
+            self.hold_planned(&init.slice);
         }
+        self.flush_events(Lane::Control, now);
+        self.flush_events(Lane::Bulk, now);
         self.ask_init(now, &all);
-        self.restate_reach(now, &all);
         Ok(())
     }
 
-    /// After a new plan: children outside it are left alone, those within it stay.
-    fn keep_only(&mut self, all: &IdSet) {
-        let mut at = 0;
-        while at < self.children.len() {
-            self.children[at].reach.intersect_with(all);
-            if self.children[at].reach.is_empty() {
-                let child = self.children.remove(at);
-                self.actions.push_back(match child.link() {
-                    Some(link) => Action::Close(link),
-                    None => Action::StopConnecting(child.server),
-                });
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    /// Tells a new parent how the reach differs from its plan.
-    fn restate_reach(&mut self, now: Instant, planned: &IdSet) {
-        let reach = self.reach();
-        let gone = planned.difference(&reach);
-        if !gone.is_empty() {
-            self.lose(now, &gone, "lost before");
-        }
-        self.tell_reachable(now, &reach);
-    }
-
-    pub(super) fn add_child(&mut self, slice: Slice, reach: Option<IdSet>, epoch: Epoch) {
-        let reach = reach.unwrap_or_else(|| tasks_of(&slice));
-        let server = slice[0].server;
-        let state = ChildState::Connecting;
-        self.children.push(Child {
-            server,
-            slice,
-            reach,
-            state,
-            epoch,
-            told_silent: false,
-        });
+    pub(super) fn add_child(&mut self, child: Child) {
+        let again = child.epoch > Epoch(1);
+        self.children.push(child);
         if self.root.is_none() {
-            let request = self.connect_request(self.children.len() - 1, epoch.0 > 1);
+            let request = self.connect_request(self.children.len() - 1, again);
             self.actions.push_back(Action::Connect(request));
         }
+    }
+
+    /// Reaches a child again; one that `has_left` for another parent only if that turns out to be
+    /// none: the plan that says so is on its way here.
+    fn reconnect(&mut self, at: usize, has_left: bool) {
+        let mut request = self.connect_request(at, true);
+        if has_left {
+            request.pause = self.config().orphan_wait / 4;
+        }
+        self.actions.push_back(Action::Connect(request));
     }
 
     fn connect_request(&self, at: usize, again: bool) -> ConnectRequest {
@@ -349,41 +382,29 @@ impl Node {
             } else {
                 config.start_wait
             },
-            refusal_is_final: again,
+            again,
+            pause: Duration::ZERO,
         }
     }
 
-    /// Takes over the children of a child that does not answer; what is left of it is itself.
-    fn adopt_children_of(&mut self, at: usize) {
-        let child = &mut self.children[at];
-        let slice = child.slice.clone();
-        let runs = topology::child_runs(&slice).expect("checked when the plan came");
-        let epoch = Epoch(child.epoch.0 + 1);
-        child.slice = leaf_slice(&slice[0]);
-        let reach = child.reach.clone();
-        child.reach.intersect_with(&slice[0].tasks);
-        for run in runs.into_iter().rev() {
-            let below = slice.run(run);
-            let mut behind = tasks_of(&below);
-            behind.intersect_with(&reach);
-            if !behind.is_empty() {
-                self.add_child(below, Some(behind), epoch);
-            }
-        }
-    }
-
-    /// A child was taken over by somebody else.
+    /// A child was taken over by somebody else. If that was right, a new plan is on its way here;
+    /// if it was not, the other one will be told so and let it go.
     pub(super) fn handle_leave(&mut self, now: Instant, at: usize) -> Result<(), ProtocolError> {
-        let child = self.children.remove(at);
-        if let Some(link) = child.link() {
+        if let Some(link) = self.children[at].link() {
             self.actions.push_back(Action::Close(link));
         }
-        self.lose(
-            now,
-            &child.reach,
-            &format!("{} has another parent", child.server),
-        );
-        self.check_ended();
+        if self.ending.is_some() || self.root.is_some() {
+            let child = self.children.remove(at);
+            let why = format!("{} has another parent", child.server);
+            self.lose(now, &child.reach, &why);
+            self.check_ended();
+        } else {
+            let child = &mut self.children[at];
+            child.state = ChildState::Connecting;
+            child.attached = false;
+            child.epoch.0 += 1;
+            self.reconnect(at, true);
+        }
         Ok(())
     }
 
@@ -394,26 +415,39 @@ impl Node {
         at: usize,
         change: ReachChange,
     ) -> Result<(), ProtocolError> {
+        // Nobody speaks for tasks that are not behind him, or not any more.
+        let child = &mut self.children[at];
+        let tasks = change.tasks.intersection(match change.health {
+            Health::Reachable => &child.planned,
+            Health::Silent | Health::Lost => &child.reach,
+        });
+        if tasks.is_empty() {
+            return Ok(());
+        }
         match change.health {
             Health::Reachable => {
+                child.silent.subtract(&tasks);
                 for (other, child) in self.children.iter_mut().enumerate() {
                     if other != at {
-                        child.reach.subtract(&change.tasks);
+                        child.reach.subtract(&tasks);
                     }
                 }
-                let fresh = change.tasks.difference(&self.children[at].reach);
-                self.children[at].reach.union_with(&change.tasks);
+                let fresh = tasks.difference(&self.children[at].reach);
+                self.children[at].reach.union_with(&tasks);
                 self.tell_reachable(now, &fresh);
-                self.tell_up(now, change);
+                self.tell_up(now, ReachChange { tasks, ..change });
                 if !fresh.is_empty() {
-                    self.ask_child_again(at, true);
+                    self.ask_child_again(at, false);
                 }
             }
-            Health::Silent => self.tell_up(now, change),
+            Health::Silent => {
+                child.alone.union_with(&tasks);
+                child.silent.union_with(&tasks);
+                self.tell_up(now, ReachChange { tasks, ..change });
+            }
             Health::Lost => {
-                let gone = change.tasks.intersection(&self.children[at].reach);
-                self.children[at].reach.subtract(&gone);
-                self.lose(now, &gone, &change.why);
+                child.reach.subtract(&tasks);
+                self.lose(now, &tasks, &change.why);
             }
         }
         Ok(())
@@ -457,18 +491,27 @@ impl Node {
 
     fn tell_silent(&mut self, now: Instant, at: usize, why: &str) {
         if !std::mem::replace(&mut self.children[at].told_silent, true) {
-            self.tell_health(now, at, Health::Silent, why);
+            let tasks = self.children[at].reach.clone();
+            self.tell_health(now, tasks, Health::Silent, why);
         }
     }
 
     fn tell_back(&mut self, now: Instant, at: usize) {
-        if std::mem::take(&mut self.children[at].told_silent) {
-            self.tell_health(now, at, Health::Reachable, "");
+        let child = &mut self.children[at];
+        let told_silent = std::mem::take(&mut child.told_silent);
+        let restates = std::mem::take(&mut child.restates);
+        if told_silent || restates {
+            // Of those below it, it tells itself.
+            let tasks = if self.root.is_some() {
+                child.reach.difference(&child.silent)
+            } else {
+                child.reach.intersection(&child.slice[0].tasks)
+            };
+            self.tell_health(now, tasks, Health::Reachable, "");
         }
     }
 
-    fn tell_health(&mut self, now: Instant, at: usize, health: Health, why: &str) {
-        let tasks = self.children[at].reach.clone();
+    fn tell_health(&mut self, now: Instant, tasks: IdSet, health: Health, why: &str) {
         if !tasks.is_empty() {
             self.tell_up(
                 now,
@@ -490,24 +533,12 @@ impl Node {
         self.send_up(Message::Reach(change));
     }
 
-    /// Asks a child for everything that is still open behind it.
-    ///
-    /// Over a link that is not new the attempt rises, so that answers under way do not count.
-    fn ask_child_again(&mut self, at: usize, same_link: bool) {
-        for open in 0..self.open.len() {
-            let id = self.open[open].id();
-            if id != CommandId::INIT || same_link {
-                self.send_open_to(open, at, same_link);
-            }
-        }
-    }
-
     fn orphaned(&mut self, now: Instant) {
         if self.ending.is_none() {
             let wait = self
                 .config
                 .as_ref()
-                .map_or(std::time::Duration::ZERO, |c| c.orphan_wait);
+                .map_or(Duration::ZERO, |c| c.orphan_wait);
             self.orphan_deadline = Some(now + wait);
         }
     }
@@ -526,7 +557,7 @@ impl Node {
     }
 }
 
-fn leaf_slice(entry: &PlanEntry) -> Slice {
+pub(super) fn leaf_slice(entry: &PlanEntry) -> Slice {
     Slice::new(vec![PlanEntry {
         subtree_count: 1,
         ..entry.clone()

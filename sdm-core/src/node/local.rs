@@ -21,6 +21,10 @@ pub(super) struct Executed {
 }
 
 impl Executed {
+    pub(super) fn id(&self) -> CommandId {
+        self.id
+    }
+
     fn bytes(&self) -> usize {
         let blocks = self.answers.iter().filter_map(|(_, block)| block.as_ref());
         blocks.map(|block| block.payload.len()).sum()
@@ -119,10 +123,6 @@ impl Node {
             return Err(format!("{}: remembers {bytes} bytes", self.me));
         }
         Ok(())
-    }
-
-    pub(super) fn forget_executed(&mut self, settled: impl Fn(CommandId) -> bool) {
-        self.executed.retain(|executed| !settled(executed.id));
     }
 }
 

@@ -5,6 +5,7 @@
 //! go backward. The same code is the front-end's root, the master and every server: the root has
 //! no parent, the master no tasks.
 
+mod adoption;
 mod answers;
 mod audit;
 mod commands;
@@ -24,10 +25,10 @@ use sdm_idset::IdSet;
 
 use crate::aggregate::Rules;
 use crate::config::Config;
-use crate::ids::{CommandId, Epoch, ServerId};
+use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::message::{Block, EndPolicy, EventBlock, Message, ReachChange};
 
-use commands::Open;
+use commands::{Open, Settled};
 use ending::Ending;
 use events::Window;
 use family::{Child, Parent};
@@ -90,8 +91,10 @@ pub struct ConnectRequest {
     pub addresses: Vec<String>,
     /// How long to try.
     pub wait: Duration,
-    /// True where the member has listened there before: a refusal means that it is gone.
-    pub refusal_is_final: bool,
+    /// True where the member was in the tree before: if it does not answer, it stands still.
+    pub again: bool,
+    /// How long to wait before the first try.
+    pub pause: Duration,
 }
 
 /// What the root tells its user.
@@ -144,6 +147,9 @@ pub struct Node {
     early: Vec<(ServerId, LinkId)>,
     /// Open commands, by id.
     open: Vec<Open>,
+    /// The number of the last question to children.
+    attempt: Attempt,
+    settled: Settled,
     executed: Vec<Executed>,
     control: Window,
     bulk: Window,
@@ -172,6 +178,8 @@ impl Node {
             children: Vec::new(),
             early: Vec::new(),
             open: Vec::new(),
+            attempt: Attempt(0),
+            settled: Settled::default(),
             executed: Vec::new(),
             control: Window::default(),
             bulk: Window::default(),

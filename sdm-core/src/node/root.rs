@@ -5,16 +5,19 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
+use super::family::Child;
 use super::{Action, Delivery, Node, ProtocolError};
 use crate::aggregate::Rules;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::limits;
-use crate::message::{Command, EndPolicy, Lane, ReachChange, Slice, SyncPolicy};
+use crate::message::{Command, EndPolicy, Health, Lane, ReachChange, Slice, SyncPolicy};
 
 /// What only the root keeps.
 pub(super) struct Root {
     next_id: CommandId,
+    /// Tasks that the user was told to be silent or lost, and not to be back.
+    unreachable: IdSet,
 }
 
 /// Commands that are over but whose missing or lost tasks may still answer; the oldest go first.
@@ -46,6 +49,7 @@ impl Node {
         node.orphan_deadline = None;
         node.root = Some(Root {
             next_id: CommandId(1),
+            unreachable: IdSet::new(),
         });
         node
     }
@@ -68,7 +72,7 @@ impl Node {
         self.config = Some(config);
         let all = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.known_above = all.clone();
-        self.add_child(plan, None, Epoch(1));
+        self.add_child(Child::new(plan, all.clone(), Epoch(1)));
         self.ask_init(now, &all);
         for (server, link) in std::mem::take(&mut self.early) {
             self.handle_child_up(now, link, server, Epoch(0));
@@ -163,9 +167,19 @@ impl Node {
         }
     }
 
-    pub(super) fn deliver_reach(&mut self, change: ReachChange) {
-        self.actions
-            .push_back(Action::Deliver(Delivery::Reach(change)));
+    pub(super) fn deliver_reach(&mut self, mut change: ReachChange) {
+        if let Some(root) = &mut self.root {
+            if change.health == Health::Reachable {
+                change.tasks.intersect_with(&root.unreachable);
+                root.unreachable.subtract(&change.tasks);
+            } else {
+                root.unreachable.union_with(&change.tasks);
+            }
+        }
+        if !change.tasks.is_empty() {
+            let delivery = Delivery::Reach(change);
+            self.actions.push_back(Action::Deliver(delivery));
+        }
     }
 
     /// The tasks of a command that are waited for; absent where it is not open.
