@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::{AttachSpec, StartSpec};
+use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
@@ -20,7 +20,7 @@ use crate::child::{
     Environment, GdbChild, Launch, Redirects, SignalState, find_directory, find_gdb, find_program,
     program_environment,
 };
-use crate::driver::{Driver, DriverConfig};
+use crate::driver::{CoreFile, Driver, DriverConfig, Kept};
 use crate::host::LocalHost;
 use crate::task::{Streams, Task};
 use nix::sys::signal::Signal;
@@ -121,6 +121,7 @@ impl GdbBackend {
             }
             Command::Start(spec) => self.start(now, id, task, spec),
             Command::Attach(spec) => self.attach(now, id, task, spec),
+            Command::LoadCore(spec) => self.load_core(now, id, task, spec),
             command => {
                 let slot = self.current.get(&task).copied();
                 if let Some(known) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
@@ -215,11 +216,38 @@ impl GdbBackend {
         Ok(())
     }
 
-    /// The breakpoints of a task that has ended; fails where it has not.
-    fn breakpoints_of_ended(
-        &self,
+    fn load_core(
+        &mut self,
+        now: Instant,
+        id: CommandId,
         task: TaskId,
-    ) -> Result<Vec<sdm_debug::command::BreakSpec>, Failure> {
+        spec: &CoreSpec,
+    ) -> Result<(), Failure> {
+        self.breakpoints_of_ended(task)?;
+        let core = spec.cores.iter().find(|(known, _)| *known == task.0);
+        let Some((_, core)) = core else {
+            let text = format!("task {task}: no core file was named for it");
+            return Err(Failure::new(FailureCode::BadCommand, text));
+        };
+        let directory = find_directory(None)?;
+        let search_path = std::env::var_os("PATH");
+        let program = find_program(&spec.program, &directory, search_path.as_deref())?;
+        let core = directory.join(std::ffi::OsStr::from_bytes(core));
+        if !core.is_file() {
+            let text = format!("{}: no such core file", core.display());
+            return Err(Failure::new(FailureCode::Gdb, text));
+        }
+        let gdb = self.find_gdb(spec.gdb.as_deref())?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
+        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        driver.open_core(now, id, CoreFile { core, program });
+        let task_of = Task::new(task, driver, child, Streams::none(), true);
+        self.add(now, task, task_of);
+        Ok(())
+    }
+
+    /// The breakpoints of a task that has ended; fails where it has not.
+    fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<Kept>, Failure> {
         let slot = self.current.get(&task);
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
             return Ok(Vec::new());
@@ -227,7 +255,7 @@ impl GdbBackend {
         if known.driver.why_not_live().is_none() {
             return Err(Failure::new(FailureCode::AlreadyRunning, "already running"));
         }
-        Ok(known.driver.breakpoint_specs())
+        Ok(known.driver.kept_breakpoints())
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {

@@ -54,13 +54,18 @@ pub(super) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
 async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
     let answered = gdb.send(line).capture().printed().await;
     // It can let the program run, or end it: what that does next is an event.
-    let (executing, task, pid) = {
+    let (executing, task, pid, core_file) = {
         let state = gdb.get();
-        (state.executing, state.task.clone(), state.pid)
+        (
+            state.executing,
+            state.task.clone(),
+            state.pid,
+            state.core_file,
+        )
     };
     if executing && task == TaskState::Stopped {
         gdb.edit().set_task(TaskState::Running);
-    } else if pid.is_none() && task.is_live() && task != TaskState::Starting {
+    } else if pid.is_none() && !core_file && task.is_live() && task != TaskState::Starting {
         program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
     }
     answered

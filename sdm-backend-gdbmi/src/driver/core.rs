@@ -50,8 +50,16 @@ pub(super) struct State {
     pub(super) executing: bool,
     /// True where the process was attached to and not started.
     pub(super) attached: bool,
+    /// True where it is a core file and no process.
+    pub(super) core_file: bool,
     /// True where no breakpoint may be inserted.
     pub(super) read_only: bool,
+    /// Signals that go through to the program and are told of.
+    pub(super) passed: BTreeSet<String>,
+    /// SIGINT goes through to the program, so that it does not stop it.
+    pub(super) int_passes: bool,
+    /// The variable objects that the front-end has made.
+    pub(super) objects: BTreeSet<String>,
     /// The program's file name, for frames without a name.
     pub(super) program_name: String,
     pub(super) run: Option<OpenRun>,
@@ -103,7 +111,11 @@ impl Gdb {
             pid: None,
             executing: false,
             attached: false,
+            core_file: false,
             read_only: false,
+            passed: super::records::passed_at_first(),
+            int_passes: false,
+            objects: BTreeSet::new(),
             program_name: String::new(),
             run: None,
             shown_level: 0,

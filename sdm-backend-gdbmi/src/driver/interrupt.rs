@@ -57,7 +57,8 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     if has_stopped(&gdb.get()).is_some() {
         return Ok(());
     }
-    if gdb.host().blocks_signal(pid, nix::libc::SIGINT) {
+    let int_passes = gdb.get().int_passes;
+    if int_passes || gdb.host().blocks_signal(pid, nix::libc::SIGINT) {
         send_stop(gdb, pid);
     } else if !gdb.get().interrupts.int_sent {
         gdb.edit().interrupts.int_sent = true;

@@ -8,12 +8,17 @@ mod attach;
 mod breakpoints;
 mod console;
 mod core;
+mod core_file;
 mod end;
 mod frames;
 mod internal;
 mod interrupt;
+mod memory;
+mod objects;
 mod records;
 mod run;
+mod signals;
+mod source;
 mod stack;
 mod start;
 mod stop;
@@ -29,7 +34,6 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::BreakSpec;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{Command, Event, Failure, FailureCode, Reply, TaskState};
 
@@ -38,6 +42,8 @@ use crate::host::Host;
 use crate::mi::Record;
 use core::Gdb;
 
+pub(crate) use breakpoints::Kept;
+pub(crate) use core_file::CoreFile;
 pub use values::VALUE_BYTES_MAX;
 
 /// What every driver of a backend shares.
@@ -120,7 +126,7 @@ impl Driver {
         id: CommandId,
         launch: Launch,
         stop: sdm_debug::command::StopAt,
-        breakpoints: Vec<BreakSpec>,
+        breakpoints: Vec<Kept>,
     ) {
         let gdb = self.begin_task(now, id);
         self.push(
@@ -138,6 +144,13 @@ impl Driver {
         self.run();
     }
 
+    /// Begins to open a core file.
+    pub(crate) fn open_core(&mut self, now: Instant, id: CommandId, file: CoreFile) {
+        let gdb = self.begin_task(now, id);
+        self.push(Some(id), true, core_file::open(gdb, id, file));
+        self.run();
+    }
+
     /// Begins a command.
     pub(crate) fn handle_command(&mut self, now: Instant, id: CommandId, command: Command) {
         self.gdb.edit().now = now;
@@ -149,6 +162,9 @@ impl Driver {
                 gdb.answer(id, Ok(Reply::Status(state)));
             }
             Command::Interrupt => self.push(Some(id), false, interrupt::interrupt(gdb, id)),
+            Command::Kill if gdb.get().core_file => {
+                gdb.answer(id, Err(core_file::refusal("kill")));
+            }
             Command::Kill => self.push(Some(id), false, end::kill(gdb, id)),
             Command::Detach => self.push(Some(id), false, end::detach(gdb, id)),
             command => self.queue.push_back((id, command)),
@@ -268,8 +284,8 @@ impl Driver {
     }
 
     /// The front-end's breakpoints, for another run.
-    pub(crate) fn breakpoint_specs(&self) -> Vec<BreakSpec> {
-        self.gdb.get().breakpoints.specs()
+    pub(crate) fn kept_breakpoints(&self) -> Vec<Kept> {
+        self.gdb.get().breakpoints.kept()
     }
 
     /// Why a command that needs a live process cannot be done now.
@@ -348,11 +364,7 @@ impl Driver {
             return;
         }
         let future: OpFuture = match command {
-            Command::Continue => Box::pin(run::resume(gdb, id, run::RunKind::Continue)),
-            Command::Step { kind, count } => {
-                Box::pin(run::resume(gdb, id, run::RunKind::Step(kind, count)))
-            }
-            Command::Finish => Box::pin(run::resume(gdb, id, run::RunKind::Finish)),
+            command if command.is_run_control() => Box::pin(run::resume(gdb, id, command)),
             command => Box::pin(async move {
                 let result = query(&gdb, command).await;
                 gdb.answer(id, result);
@@ -370,18 +382,43 @@ impl Driver {
 fn refusal(gdb: &Gdb, command: &Command) -> Option<Failure> {
     let state = gdb.get();
     match command {
-        Command::Continue | Command::Step { .. } | Command::Finish => {
-            state.why_not_live().or_else(|| {
-                let running = || Failure::new(FailureCode::AlreadyRunning, "already running");
-                (state.task != TaskState::Stopped).then(running)
-            })
+        Command::SetVariable { .. }
+        | Command::MemoryWrite { .. }
+        | Command::VarAssign { .. }
+        | Command::Call { .. }
+        | Command::Return { .. }
+        | Command::Jump { .. }
+            if state.read_only && !state.core_file =>
+        {
+            let text = "attached to read only: nothing is changed";
+            Some(Failure::new(FailureCode::Unsupported, text))
         }
+        _ if state.core_file => core_refusal(command).or_else(|| state.why_not_stopped()),
+        _ if command.is_run_control() => state.why_not_live().or_else(|| {
+            let running = || Failure::new(FailureCode::AlreadyRunning, "already running");
+            (state.task != TaskState::Stopped).then(running)
+        }),
         Command::BreakInsert(_)
         | Command::BreakDelete { .. }
         | Command::BreakEnable { .. }
+        | Command::BreakCondition { .. }
+        | Command::BreakIgnore { .. }
+        | Command::BreakCommands { .. }
+        | Command::Breakpoints
+        | Command::CatchInsert(_)
         | Command::Console { .. }
         | Command::Mi { .. } => state.why_not_live(),
         _ => state.why_not_stopped(),
+    }
+}
+
+/// What cannot be asked of a core file.
+fn core_refusal(command: &Command) -> Option<Failure> {
+    match command {
+        Command::Call { .. } | Command::Return { .. } => Some(core_file::refusal("call")),
+        Command::MemoryWrite { .. } => Some(core_file::refusal("write")),
+        command if command.is_run_control() => Some(core_file::refusal("run")),
+        _ => None,
     }
 }
 
@@ -400,6 +437,49 @@ async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
         Command::Arguments => values::variables(gdb, true).await,
         Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
         Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
+        Command::Call { expression } => values::call(gdb, &expression).await,
+        Command::Return { value } => stack::return_now(gdb, value.as_deref()).await,
+        Command::MemoryRead { address, length } => memory::read(gdb, &address, length).await,
+        Command::MemoryWrite { address, bytes } => memory::write(gdb, &address, &bytes).await,
+        Command::Registers { names, format } => memory::registers(gdb, &names, format).await,
+        Command::Disassemble { address } => memory::disassemble(gdb, address.as_deref()).await,
+        Command::List { what } => source::list(gdb, &what).await,
+        Command::Libraries => source::libraries(gdb).await,
+        Command::TypeOf { expression, full } => source::type_of(gdb, &expression, full).await,
+        Command::Signals { names } => signals::list(gdb, &names).await,
+        Command::SignalHandle {
+            names,
+            stop,
+            print,
+            pass,
+        } => signals::handle(gdb, &names, signals::Change { stop, print, pass }).await,
+        other => query_more(gdb, other).await,
+    }
+}
+
+/// The rest of [`query`]: breakpoints, variable objects, and gdb's own words.
+async fn query_more(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
+    match command {
+        Command::BreakCondition { number, condition } => {
+            breakpoints::condition(gdb, number, condition).await
+        }
+        Command::BreakIgnore { number, count } => breakpoints::ignore(gdb, number, count).await,
+        Command::BreakCommands { number, lines } => breakpoints::commands(gdb, number, lines),
+        Command::Breakpoints => breakpoints::list(gdb).await,
+        Command::WatchInsert(spec) => breakpoints::insert_watch(gdb, spec).await,
+        Command::CatchInsert(spec) => breakpoints::insert_catch(gdb, spec).await,
+        Command::VarCreate {
+            name,
+            expression,
+            floating,
+        } => objects::create(gdb, &name, &expression, floating).await,
+        Command::VarChildren { name, from, count } => {
+            objects::children(gdb, &name, from, count).await
+        }
+        Command::VarUpdate { name } => objects::update(gdb, &name).await,
+        Command::VarAssign { name, value } => objects::assign(gdb, &name, &value).await,
+        Command::VarFormat { name, format } => objects::set_format(gdb, &name, format).await,
+        Command::VarDelete { name } => objects::delete(gdb, &name).await,
         Command::Console { line } => console::console(gdb, &line).await,
         Command::Mi { line } => console::mi(gdb, &line).await,
         other => {

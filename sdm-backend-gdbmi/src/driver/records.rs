@@ -1,7 +1,10 @@
 //! What gdb's records mean.
 
+use std::collections::BTreeSet;
+
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
+use super::breakpoints::watch_number;
 use super::console::PRINTED_BYTES_MAX;
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
@@ -92,7 +95,11 @@ fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
 
 fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
     match class {
-        "running" => gdb.edit().executing = true,
+        "running" => {
+            let mut state = gdb.edit();
+            state.executing = true;
+            state.breakpoints.forget_met();
+        }
         "stopped" => handle_stopped(gdb, results),
         _ => {}
     }
@@ -116,8 +123,17 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
         }
         _ => {
             let mut state = gdb.edit();
-            let number = last_text(&results, "bkptno").and_then(|number| number.parse().ok());
-            let owner = number.and_then(|number| state.breakpoints.owner(number));
+            let number = ["bkptno", "wpnum"]
+                .into_iter()
+                .find_map(|name| last_text(&results, name))
+                .and_then(|number| number.parse().ok())
+                .or_else(|| watch_number(&results));
+            let owner = match (number, last_text(&results, "reason")) {
+                (Some(number), _) => state.breakpoints.owner(number),
+                // gdb does not say which catchpoint it was.
+                (None, None | Some("solib-event")) => state.breakpoints.last_met(),
+                _ => None,
+            };
             if state.stops.len() < STOPS_MAX {
                 state.stops.push_back(StopRecord { results, owner });
             }
@@ -133,8 +149,14 @@ pub(super) fn last_text<'a>(results: &'a Results, name: &str) -> Option<&'a str>
 
 fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
     match class {
+        "thread-group-started" if gdb.get().core_file => {}
         "thread-group-started" => {
             gdb.edit().pid = results.number("pid");
+        }
+        "breakpoint-created" => {
+            if let Some(breakpoint) = results.tuple("bkpt") {
+                gdb.edit().breakpoints.created(breakpoint);
+            }
         }
         "thread-group-exited" => {
             gdb.edit().pid = None;
@@ -158,11 +180,11 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
 }
 
 fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
-    if kind == StreamKind::Console
-        && let Some(name) = passed_signal(text)
-    {
-        let name = name.to_owned();
-        gdb.tell(Event::SignalPassed { name });
+    if kind == StreamKind::Console {
+        let name = passed_signal(&gdb.get().passed, text).map(ToOwned::to_owned);
+        if let Some(name) = name {
+            gdb.tell(Event::SignalPassed { name });
+        }
     }
     let wanted = gdb
         .get()
@@ -186,13 +208,15 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
 
 /// The signal that gdb says has passed. This is text for a person (gdb 7 to 17 in the C locale);
 /// it decides nothing.
-fn passed_signal(text: &str) -> Option<&str> {
+fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
     let (name, _) = text.strip_prefix(" received signal ")?.split_once(',')?;
-    let real_time = name
-        .strip_prefix("SIG")
-        .and_then(|number| number.parse().ok());
-    let passed = PASSED.contains(&name) || real_time.is_some_and(|n: u32| (34..=64).contains(&n));
-    passed.then_some(name)
+    passed.contains(name).then_some(name)
+}
+
+/// The signals that go through from the beginning.
+pub(super) fn passed_at_first() -> BTreeSet<String> {
+    let named = PASSED.into_iter().map(ToOwned::to_owned);
+    named.chain((34..=64).map(|n| format!("SIG{n}"))).collect()
 }
 
 #[cfg(test)]
@@ -201,18 +225,14 @@ mod tests {
 
     #[test]
     fn signals_that_pass_are_told_from_those_that_stop() {
-        assert_eq!(
-            passed_signal(" received signal SIGUSR1, User defined.\n"),
-            Some("SIGUSR1")
+        let passed = passed_at_first();
+        let check = |text, expect| assert_eq!(passed_signal(&passed, text), expect, "{text}");
+        check(" received signal SIGUSR1, User defined.\n", Some("SIGUSR1"));
+        check(
+            " received signal SIG40, Real-time event 40.\n",
+            Some("SIG40"),
         );
-        assert_eq!(
-            passed_signal(" received signal SIG40, Real-time event 40.\n"),
-            Some("SIG40")
-        );
-        assert_eq!(
-            passed_signal(" received signal SIGSEGV, Segmentation fault.\n"),
-            None
-        );
-        assert_eq!(passed_signal("received signal SIGUSR1"), None);
+        check(" received signal SIGSEGV, Segmentation fault.\n", None);
+        check("received signal SIGUSR1", None);
     }
 }

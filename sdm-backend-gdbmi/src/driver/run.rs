@@ -1,10 +1,13 @@
 //! Letting the program run: continue, step, finish.
 
+use std::rc::Rc;
+
 use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
-use sdm_debug::{Failure, TaskState};
+use sdm_debug::{Command, Failure, TaskState};
 
 use super::core::Gdb;
+use super::values::console_line;
 
 /// A run that was begun and has not ended. A task has at most one.
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub(super) struct OpenRun {
     pub(super) kind: RunKind,
     /// The number of the MI command that began it: gdb can say `^running` and then `^error`.
     pub(super) token: u64,
+    /// The MI command with which it goes on after a stop that was nobody's.
+    pub(super) again: Rc<str>,
 }
 
 /// What began a run.
@@ -34,6 +39,11 @@ pub(super) enum RunKind {
     /// was shown.
     StepOut(StepKind, u32),
     Finish,
+    /// To a location: `until`, `advance`.
+    To,
+    /// Backward.
+    Reverse,
+    ReverseStep(StepKind, u32),
 }
 
 /// What was done to stop the program, and has not been seen to stop it.
@@ -55,9 +65,11 @@ impl RunKind {
             | Self::StartToFirst
             | Self::StartToEntry
             | Self::StartFreely
+            | Self::To
             | Self::Continue => return "-exec-continue".to_owned(),
+            Self::Reverse => return "-exec-continue --reverse".to_owned(),
             Self::Finish | Self::StepOut(..) => return "-exec-finish".to_owned(),
-            Self::Step(kind, count) => {
+            Self::Step(kind, count) | Self::ReverseStep(kind, count) => {
                 let name = match kind {
                     StepKind::Into => "-exec-step",
                     StepKind::Over => "-exec-next",
@@ -67,23 +79,60 @@ impl RunKind {
                 (name, count)
             }
         };
-        if count > 1 {
-            format!("{name} {count}")
-        } else {
-            name.to_owned()
+        let mut line = name.to_owned();
+        if matches!(self, Self::ReverseStep(..)) {
+            line.push_str(" --reverse");
         }
+        if count > 1 {
+            line.push_str(&format!(" {count}"));
+        }
+        line
     }
 }
 
 /// Begins a run; what ends it answers the command.
-pub(super) async fn resume(gdb: Gdb, id: CommandId, kind: RunKind) {
-    let result = match kind {
-        RunKind::Step(step, count) => begin_step(&gdb, id, step, count).await,
-        kind => begin(&gdb, Some(id), kind, &kind.line()).await,
-    };
+pub(super) async fn resume(gdb: Gdb, id: CommandId, command: Command) {
+    let result = resume_as(&gdb, id, command).await;
     if let Err(failure) = result {
         gdb.answer(id, Err(failure));
     }
+}
+
+async fn resume_as(gdb: &Gdb, id: CommandId, command: Command) -> Result<(), Failure> {
+    let run = |kind| begin_kind(gdb, id, kind);
+    match command {
+        Command::Step { kind, count } => begin_step(gdb, id, kind, count).await,
+        Command::Finish => run(RunKind::Finish).await,
+        Command::ReverseContinue => run(RunKind::Reverse).await,
+        Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(kind, count)).await,
+        Command::ContinuePast { count } => {
+            super::breakpoints::pass_by(gdb, count.saturating_sub(1)).await?;
+            run(RunKind::Continue).await
+        }
+        Command::Until { location } => {
+            let line = format!("until {}", location.unwrap_or_default());
+            begin_to(gdb, id, RunKind::To, line.trim_end()).await
+        }
+        Command::Advance { location } => {
+            begin_to(gdb, id, RunKind::To, &format!("advance {location}")).await
+        }
+        Command::Jump { location } => {
+            begin_to(gdb, id, RunKind::Continue, &format!("jump {location}")).await
+        }
+        Command::ContinueSignal { signal } => {
+            begin_to(gdb, id, RunKind::Continue, &format!("signal {signal}")).await
+        }
+        _ => run(RunKind::Continue).await,
+    }
+}
+
+async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failure> {
+    begin(gdb, Some(id), kind, &kind.line()).await
+}
+
+/// Begins a run by gdb's command line, in the background as MI does.
+async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
+    begin(gdb, Some(id), kind, &console_line(line)).await
 }
 
 /// gdb steps in the innermost frame; where that is a runtime's, the person was shown the line that
@@ -119,7 +168,16 @@ pub(super) async fn begin(
     let before = gdb.get().task.clone();
     {
         let mut state = gdb.edit();
-        state.run = Some(OpenRun { id, kind, token });
+        let again = match kind {
+            RunKind::To => Rc::from(line),
+            kind => Rc::from(kind.line()),
+        };
+        state.run = Some(OpenRun {
+            id,
+            kind,
+            token,
+            again,
+        });
         state.shown_level = 0;
         if state.task == TaskState::Stopped {
             state.set_task(TaskState::Running);

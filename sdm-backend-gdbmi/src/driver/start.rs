@@ -3,11 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 
 use sdm_core::CommandId;
-use sdm_debug::command::{BreakSpec, StopAt};
+use sdm_debug::command::StopAt;
 use sdm_debug::event::Phase;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
 use super::Action;
+use super::breakpoints::{Kept, insert_again};
 use super::core::{Answer, Gdb};
 use super::end::not_begun;
 use super::frames::base_name;
@@ -21,7 +22,7 @@ pub(super) async fn start(
     id: CommandId,
     launch: Launch,
     stop: StopAt,
-    breakpoints: Vec<BreakSpec>,
+    breakpoints: Vec<Kept>,
 ) {
     let result = run_program(&gdb, id, &launch, stop, breakpoints).await;
     // Its streams are open, or will never be.
@@ -46,7 +47,7 @@ async fn run_program(
     id: CommandId,
     launch: &Launch,
     stop: StopAt,
-    breakpoints: Vec<BreakSpec>,
+    breakpoints: Vec<Kept>,
 ) -> Result<(), Failure> {
     let program = launch.program.as_os_str().as_bytes();
     let name = String::from_utf8_lossy(program).into_owned();
@@ -66,10 +67,9 @@ async fn run_program(
     for answer in answers {
         answer.await?;
     }
-    for mut spec in breakpoints {
-        spec.pending = true;
-        let number = spec.number;
-        if let Err(failure) = super::breakpoints::insert(gdb, spec).await {
+    for kept in breakpoints {
+        let number = kept.spec.number();
+        if let Err(failure) = insert_again(gdb, kept).await {
             let text = format!("breakpoint {number} could not be inserted again: {failure}");
             gdb.tell(Event::Notice { text });
         }
@@ -127,12 +127,15 @@ pub(super) fn prepare(gdb: &Gdb) -> Vec<Answer> {
         "handle SIGSTOP stop print nopass",
     ]
     .into_iter()
-    .map(|command| gdb.send(console_line(command)))
+    .map(console_line)
+    // Containers as variable objects are what a person sees, and not how they are built.
+    .chain(["-enable-pretty-printing".to_owned()])
+    .map(|line| gdb.send(line))
     .collect()
 }
 
 /// A path as one word of gdb's command line.
-fn escape_path(path: &[u8]) -> String {
+pub(super) fn escape_path(path: &[u8]) -> String {
     let mut word = String::new();
     for character in String::from_utf8_lossy(path).chars() {
         let plain = character.is_alphanumeric() || "/._-+".contains(character);
@@ -144,7 +147,7 @@ fn escape_path(path: &[u8]) -> String {
     word
 }
 
-fn no_program(name: &str, failure: Failure) -> Failure {
+pub(super) fn no_program(name: &str, failure: Failure) -> Failure {
     if failure.code != FailureCode::Gdb {
         return failure;
     }

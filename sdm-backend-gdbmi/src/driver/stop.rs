@@ -1,19 +1,22 @@
 //! What a stop means, and where the person finds himself after it.
 
+use std::rc::Rc;
+
+use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
 use sdm_debug::fold::innermost_user_frame;
-use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
 use super::Action;
-use super::breakpoints::Owner;
+use super::breakpoints::{Owner, PointSpec, caught};
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
 use super::internal::{Internal, insert_internal};
 use super::records::last_text;
 use super::run::{RunKind, begin};
-use super::values::value;
+use super::values::{console_line, value};
 use crate::mi::Results;
 
 /// What is to come of a stop.
@@ -24,6 +27,8 @@ enum Verdict {
     GoOn,
     /// A step has come out of a runtime and now steps on.
     ThenStep(StepKind, u32),
+    /// The catchpoint of this number has caught a signal that gdb does not name.
+    CaughtSignal(u32),
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
     ToEntry,
 }
@@ -50,11 +55,22 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
                 Err(_) => StopReason::StepEnd,
             }
         }
+        Verdict::CaughtSignal(number) => {
+            let signal = current_signal(&gdb).await;
+            let name = signal.map_or("?", Signal::as_str).to_owned();
+            let hit = CatchHit::Signal { name };
+            StopReason::Catch { number, hit }
+        }
         Verdict::ToEntry => match go_to_entry(&gdb, record).await {
             None => return,
             Some(reason) => reason,
         },
     };
+    if let StopReason::Breakpoint { number } = reason
+        && !carry_out(&gdb, number).await
+    {
+        return;
+    }
     insert_internal(&gdb).await;
     let stop = place_stop(&gdb, reason, record).await;
     report(&gdb, stop);
@@ -80,7 +96,12 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
     match last_text(record, "reason") {
         Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
         Some("signal-received") => judge_signal(gdb, record, kind),
+        Some("end-stepping-range") if kind == Some(RunKind::To) => {
+            Verdict::Report(StopReason::LocationReached)
+        }
         Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
+        Some("location-reached") => Verdict::Report(StopReason::LocationReached),
+        Some("no-history") => Verdict::Report(StopReason::NoHistory),
         Some("function-finished") => {
             if let Some(RunKind::StepOut(step, count)) = kind {
                 return Verdict::ThenStep(step, count);
@@ -88,7 +109,8 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
             let value = last_text(record, "return-value").map(value);
             Verdict::Report(StopReason::FunctionFinished { value })
         }
-        Some(other) => Verdict::Report(StopReason::Other(in_words(other, record))),
+        Some(reason) => judge_point(gdb, stop, reason),
+        None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
         // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
         None => judge_bare(kind),
     }
@@ -98,7 +120,9 @@ fn judge_bare(kind: Option<RunKind>) -> Verdict {
     Verdict::Report(match kind {
         Some(RunKind::StepOut(step, count)) => return Verdict::ThenStep(step, count),
         Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
-        Some(RunKind::Step(..)) => StopReason::StepEnd,
+        Some(RunKind::Step(..) | RunKind::ReverseStep(..)) => StopReason::StepEnd,
+        Some(RunKind::To) => StopReason::LocationReached,
+        Some(RunKind::Reverse) => StopReason::NoHistory,
         Some(RunKind::StartToMain) => StopReason::AtMain,
         Some(RunKind::StartToEntry) => StopReason::AtEntry,
         _ => StopReason::Other("stopped".to_owned()),
@@ -107,9 +131,18 @@ fn judge_bare(kind: Option<RunKind>) -> Verdict {
 
 fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
     let mut state = gdb.edit();
+    if let Some(Owner::User(number)) = stop.owner {
+        let caught = match state.breakpoints.spec(number) {
+            Some(PointSpec::Catch(spec)) => caught(&spec.event, &stop.results),
+            _ => None,
+        };
+        return Verdict::Report(match caught {
+            Some(hit) => StopReason::Catch { number, hit },
+            None => StopReason::Breakpoint { number },
+        });
+    }
     let mpi = &mut state.breakpoints.mpi;
     match (stop.owner, kind) {
-        (Some(Owner::User(number)), _) => Verdict::Report(StopReason::Breakpoint { number }),
         // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
         (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
             Verdict::GoOn
@@ -123,7 +156,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
             let what = "_exit before MPI_Finalize".to_owned();
             Verdict::Report(StopReason::Internal { what })
         }
-        (Some(Owner::Internal(_)), _) => Verdict::GoOn,
+        (Some(_), _) => Verdict::GoOn,
         (None, Some(RunKind::StartToMain)) => Verdict::Report(StopReason::AtMain),
         (None, Some(RunKind::StartToEntry)) => Verdict::Report(StopReason::AtEntry),
         (None, _) => {
@@ -160,40 +193,118 @@ fn judge_signal(gdb: &Gdb, record: &Results, kind: Option<RunKind>) -> Verdict {
     }
 }
 
-/// gdb's reason in words, with what it adds for watchpoints.
-fn in_words(reason: &str, record: &Results) -> String {
-    let mut text = reason.replace('-', " ");
-    for name in ["wpt", "hw-rwpt", "hw-awpt"] {
-        if let Some(expression) = record.tuple(name).and_then(|point| point.text("exp")) {
-            text.push_str(": ");
-            text.push_str(expression);
+/// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.
+fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
+    let other = || Verdict::Report(StopReason::Other(reason.replace('-', " ")));
+    let Some(Owner::User(number)) = stop.owner else {
+        return other();
+    };
+    let state = gdb.get();
+    match state.breakpoints.spec(number) {
+        Some(PointSpec::Watch(spec)) => {
+            let expression = spec.expression.clone();
+            Verdict::Report(if reason == "watchpoint-scope" {
+                StopReason::WatchpointScope { number, expression }
+            } else {
+                let values = stop.results.tuple("value");
+                let named = |name| Some(value(values?.text(name)?));
+                StopReason::Watchpoint(Box::new(WatchHit {
+                    number,
+                    expression,
+                    old: named("old"),
+                    new: named("new").or_else(|| named("value")),
+                }))
+            })
         }
+        Some(PointSpec::Catch(spec)) => match caught(&spec.event, &stop.results) {
+            Some(hit) => Verdict::Report(StopReason::Catch { number, hit }),
+            None => Verdict::CaughtSignal(number),
+        },
+        _ => other(),
     }
-    if let Some(values) = record.tuple("value") {
-        for name in ["old", "new", "value"] {
-            if let Some(value) = values.text(name) {
-                text.push_str(&format!(", {name} {value}"));
+}
+
+/// Carries out the lines of a breakpoint; false where the program runs on for them.
+async fn carry_out(gdb: &Gdb, number: u32) -> bool {
+    let lines = match gdb.get().breakpoints.spec(number) {
+        Some(PointSpec::Break(spec)) => spec.commands.clone(),
+        _ => return true,
+    };
+    let mut text = String::new();
+    let mut goes_on = false;
+    for line in lines.iter().map(|line| line.trim()) {
+        if matches!(line, "continue" | "c" | "fg") {
+            goes_on = true;
+            break;
+        }
+        if line.is_empty() || line == "silent" {
+            continue;
+        }
+        let (result, printed) = gdb.send(console_line(line)).capture().printed().await;
+        text.push_str(&printed);
+        if let Err(failure) = result {
+            if printed.is_empty() {
+                text.push_str(&failure.text);
+                text.push('\n');
             }
+            break;
+        }
+        if gdb.get().executing || !gdb.get().task.is_live() {
+            goes_on = false;
+            break;
         }
     }
-    text
+    if !text.is_empty() {
+        gdb.tell(Event::Printed { number, text });
+    }
+    let runs = gdb.get().executing || !gdb.get().task.is_live();
+    if runs {
+        return false;
+    }
+    !goes_on || go_on(gdb).await.is_err()
+}
+
+/// The signal that a task has stopped for, where gdb does not say it.
+pub(super) async fn current_signal(gdb: &Gdb) -> Option<Signal> {
+    let line = "-data-evaluate-expression $_siginfo.si_signo";
+    let results = gdb.mi(line).await.ok()?;
+    let number: i32 = results.number("value")?;
+    Signal::try_from(number).ok()
 }
 
 /// Lets the program run on as it ran, as if it had not stopped.
 async fn go_on(gdb: &Gdb) -> Result<(), String> {
     let run = gdb.get().run.clone();
     let kind = run.as_ref().map_or(RunKind::Continue, |run| run.kind);
+    let again = run
+        .as_ref()
+        .map_or_else(|| Rc::from(kind.line()), |run| run.again.clone());
     let id = run.and_then(|run| run.id);
-    resume_silently(gdb, id, kind).await
+    resume_by(gdb, id, kind, &again).await
 }
 
 async fn resume_silently(gdb: &Gdb, id: Option<CommandId>, kind: RunKind) -> Result<(), String> {
-    match begin(gdb, id, kind, &kind.line()).await {
+    resume_by(gdb, id, kind, &kind.line()).await
+}
+
+async fn resume_by(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+    line: &str,
+) -> Result<(), String> {
+    match begin(gdb, id, kind, line).await {
         Ok(()) => Ok(()),
         Err(failure) => {
             // The run is still to be answered, by the stop that this has become.
             let token = 0;
-            gdb.edit().run = Some(super::run::OpenRun { id, kind, token });
+            let again = Rc::from(line);
+            gdb.edit().run = Some(super::run::OpenRun {
+                id,
+                kind,
+                token,
+                again,
+            });
             Err(failure.text)
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sdm_debug::command::{BacktraceSpec, FrameSelect, StepKind, StopAt};
+use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, StepKind, StopAt};
 use sdm_debug::reply::StopReason;
 
 use super::*;

@@ -54,6 +54,14 @@ pub(super) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failu
     )))
 }
 
+/// Evaluates a call for its effect; what returns nothing has no value.
+pub(super) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    Ok(match evaluate(gdb, expression).await? {
+        Reply::Value(value) if value.text == "void" => Reply::Done,
+        reply => reply,
+    })
+}
+
 pub(super) async fn set_variable(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     let command = format!("set var {expression}");
     gdb.mi(console_line(&command)).await?;

@@ -73,6 +73,11 @@ fn attach_look_and_detach() {
     };
     let refused = harness.ask(Command::BreakInsert(spec)).unwrap_err();
     assert_eq!(refused.code, FailureCode::Unsupported);
+    let expression = "leave = 1".to_owned();
+    let refused = harness
+        .ask(Command::SetVariable { expression })
+        .unwrap_err();
+    assert_eq!(refused.code, FailureCode::Unsupported);
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
     assert_eq!(harness.state(), TaskState::Detached);
     harness.wait("it to run", |_| {

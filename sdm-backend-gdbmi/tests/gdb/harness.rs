@@ -75,6 +75,22 @@ impl Harness {
         program
     }
 
+    /// The same for C++.
+    pub(crate) fn compile_cxx(&self, fixture: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(fixture)
+            .with_extension("cc");
+        let program = self.directory.join(fixture);
+        let status = Process::new("c++")
+            .args(["-g", "-O0", "-o"])
+            .args([&program, &source])
+            .status()
+            .unwrap();
+        assert!(status.success(), "c++ {fixture}");
+        program
+    }
+
     pub(crate) fn send_to(&mut self, tasks: &IdSet, command: Command) -> CommandId {
         let id = CommandId(self.next_id);
         self.next_id += 1;

@@ -3,10 +3,12 @@
 
 mod attach;
 mod breakpoints;
+mod data;
 mod ends;
 mod environment;
 mod harness;
 mod interrupt;
+mod points;
 mod raw;
 mod run;
 mod stacks;

@@ -65,8 +65,8 @@ pub enum Arrangement {
 pub struct CoreSpec {
     /// Task id and the core file's path.
     pub cores: Vec<(u32, Vec<u8>)>,
-    /// The program that left it; what the core file names where absent.
-    pub program: Option<Vec<u8>>,
+    /// The program that left it.
+    pub program: Vec<u8>,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
 }

@@ -83,11 +83,6 @@ pub enum StopReason {
         /// Its meaning; empty where unknown.
         meaning: String,
     },
-    /// The process runs another program now, and nobody had asked to be told.
-    Exec {
-        /// The new program, without directories.
-        program: String,
-    },
 }
 
 /// What a watchpoint has seen.

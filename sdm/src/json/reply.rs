@@ -137,7 +137,6 @@ fn reason(reason: &StopReason) -> Value {
         StopReason::Core { signal, meaning } => {
             json!({ "reason": "core", "signal": signal, "meaning": meaning })
         }
-        StopReason::Exec { program } => json!({ "reason": "exec", "program": program }),
     }
 }
 

@@ -123,7 +123,6 @@ fn reason(reason: &StopReason) -> Option<String> {
             let text = format!("core file, ended by {signal}, {meaning}");
             printable(text.trim_end_matches(", ").as_bytes())
         }
-        StopReason::Exec { program } => format!("runs {} now", printable(program.as_bytes())),
     })
 }
 

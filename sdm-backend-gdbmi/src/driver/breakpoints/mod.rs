@@ -1,0 +1,335 @@
+//! The front-end's breakpoints, watchpoints and catchpoints: its numbers, gdb's numbers.
+
+mod catch;
+mod change;
+mod insert;
+mod list;
+mod watch;
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Event, Failure, FailureCode};
+
+use super::core::Gdb;
+use super::frames::base_name;
+use super::internal::{Internal, Mpi};
+use super::values::console_line;
+use crate::mi::Results;
+
+pub(super) use catch::{hit as caught, insert as insert_catch};
+pub(super) use change::{commands, condition, delete, enable, ignore, pass_by};
+pub(super) use insert::insert;
+pub(super) use list::list;
+pub(super) use watch::{insert as insert_watch, number as watch_number};
+
+/// What is inserted in one gdb.
+#[derive(Default)]
+pub(super) struct Breakpoints {
+    user: Vec<Point>,
+    /// gdb's number, what for, and whether it has a place.
+    internal: Vec<(u32, Internal, bool)>,
+    pub(super) mpi: Mpi,
+    /// Those of SDM's own were inserted, or are not wanted.
+    pub(super) armed: bool,
+    /// gdb's number of the one that was met last; some stops name none.
+    last_met: Option<u32>,
+    /// gdb's number, and how often it was met.
+    times: BTreeMap<u32, u64>,
+    /// gdb's numbers of those made by its command line, while somebody looks for them.
+    made: Option<Vec<u32>>,
+}
+
+/// What one of the front-end's is, as it was asked for and changed since.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PointSpec {
+    Break(BreakSpec),
+    Watch(WatchSpec),
+    Catch(CatchSpec),
+}
+
+/// One of them, to be inserted again in another run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) spec: PointSpec,
+    pub(crate) enabled: bool,
+}
+
+struct Point {
+    kept: Kept,
+    /// gdb's numbers: several for a regular expression.
+    numbers: Vec<u32>,
+    pending: bool,
+}
+
+/// Whose breakpoint one of gdb's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The front-end's, by its number.
+    User(u32),
+    Internal(Internal),
+}
+
+/// The most breakpoints of one task.
+const BREAKPOINTS_MAX: usize = 4096;
+
+impl PointSpec {
+    /// The front-end's number.
+    pub(crate) fn number(&self) -> u32 {
+        match self {
+            Self::Break(spec) => spec.number,
+            Self::Watch(spec) => spec.number,
+            Self::Catch(spec) => spec.number,
+        }
+    }
+}
+
+impl Breakpoints {
+    /// What the front-end asked for, for another run.
+    pub(super) fn kept(&self) -> Vec<Kept> {
+        self.user.iter().map(|point| point.kept.clone()).collect()
+    }
+
+    /// Whose a breakpoint of gdb's is; `None` where it is neither's (one set at gdb's console).
+    pub(super) fn owner(&self, number: u32) -> Option<Owner> {
+        let user = self
+            .user
+            .iter()
+            .find(|point| point.numbers.contains(&number));
+        let internal = self.internal.iter().find(|(known, ..)| *known == number);
+        user.map(|point| Owner::User(point.kept.spec.number()))
+            .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
+    }
+
+    /// What the front-end asked for under a number of its own.
+    pub(super) fn spec(&self, number: u32) -> Option<&PointSpec> {
+        let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
+        Some(&point.kept.spec)
+    }
+
+    /// Whose was met last, since [`Breakpoints::forget_met`].
+    pub(super) fn last_met(&self) -> Option<Owner> {
+        self.owner(self.last_met?)
+    }
+
+    /// The program runs on.
+    pub(super) fn forget_met(&mut self) {
+        self.last_met = None;
+    }
+
+    /// True where one of this kind has found its place.
+    pub(super) fn is_placed(&self, what: Internal) -> bool {
+        self.internal
+            .iter()
+            .any(|(_, known, placed)| *known == what && *placed)
+    }
+
+    pub(super) fn add_internal(&mut self, what: Internal, results: &Results) {
+        let breakpoint = results.tuple("bkpt").unwrap_or(results);
+        if let Some(number) = breakpoint.number("number") {
+            self.internal.push((number, what, !is_pending(breakpoint)));
+        }
+    }
+
+    fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
+        let found = self
+            .user
+            .iter_mut()
+            .find(|point| point.kept.spec.number() == number && !point.numbers.is_empty());
+        found.ok_or_else(|| {
+            Failure::new(FailureCode::NoSuchThing, format!("no breakpoint {number}"))
+        })
+    }
+
+    fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
+        let kept = Kept {
+            spec,
+            enabled: true,
+        };
+        self.user.push(Point {
+            kept,
+            numbers,
+            pending,
+        });
+    }
+
+    /// Why no further one can be inserted under this number.
+    fn refusal(&self, number: u32) -> Option<Failure> {
+        if self
+            .user
+            .iter()
+            .any(|point| point.kept.spec.number() == number)
+        {
+            let text = format!("breakpoint {number} is there already");
+            return Some(Failure::new(FailureCode::BadCommand, text));
+        }
+        (self.user.len() >= BREAKPOINTS_MAX).then(|| {
+            let text = format!("at most {BREAKPOINTS_MAX} breakpoints in one task");
+            Failure::new(FailureCode::Limit, text)
+        })
+    }
+
+    /// gdb says that a breakpoint was made without an MI command.
+    pub(super) fn created(&mut self, breakpoint: &Results) {
+        if let Some(made) = &mut self.made {
+            made.extend(breakpoint.number::<u32>("number"));
+        }
+    }
+
+    /// gdb says that a breakpoint has changed; gives what is to be told.
+    pub(super) fn modified(&mut self, breakpoint: &Results) -> Option<Event> {
+        let number: u32 = breakpoint.number("number")?;
+        let hits: u64 = breakpoint.number("times").unwrap_or(0);
+        if self.times.insert(number, hits).unwrap_or(0) < hits {
+            self.last_met = Some(number);
+        }
+        let placed = !is_pending(breakpoint);
+        if let Some(entry) = self
+            .internal
+            .iter_mut()
+            .find(|(known, ..)| *known == number)
+        {
+            entry.2 = placed;
+            match entry.1 {
+                Internal::Init => self.mpi.initialized |= hits > 0,
+                Internal::Finalize => self.mpi.finalized |= hits > 0,
+                Internal::Hold(_) | Internal::Exit => {}
+            }
+            return None;
+        }
+        let point = self
+            .user
+            .iter_mut()
+            .find(|point| point.numbers.contains(&number))?;
+        let was_pending = std::mem::replace(&mut point.pending, !placed);
+        let spec_number = point.kept.spec.number();
+        (was_pending && placed).then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint)))
+    }
+
+    /// gdb says that a breakpoint is gone.
+    pub(super) fn deleted(&mut self, number: u32) {
+        self.internal.retain(|(known, ..)| *known != number);
+        self.times.remove(&number);
+        self.user.retain_mut(|point| {
+            let before = point.numbers.len();
+            point.numbers.retain(|known| *known != number);
+            !point.numbers.is_empty() || before == 0
+        });
+    }
+}
+
+/// Why nothing can be inserted under this number.
+fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
+    let state = gdb.get();
+    if state.read_only {
+        let text = "attached to read only: no breakpoint is inserted";
+        return Some(Failure::new(FailureCode::Unsupported, text));
+    }
+    state.breakpoints.refusal(number)
+}
+
+/// Lets gdb's command line make breakpoints; gives their numbers.
+async fn made_by(gdb: &Gdb, line: &str) -> Result<Vec<u32>, Failure> {
+    gdb.edit().breakpoints.made = Some(Vec::new());
+    let result = gdb.mi(console_line(line)).await;
+    let made = gdb.edit().breakpoints.made.take().unwrap_or_default();
+    result?;
+    if made.is_empty() {
+        let text = format!("gdb did not say what `{line}` has made");
+        return Err(Failure::new(FailureCode::Gdb, text));
+    }
+    Ok(made)
+}
+
+/// Inserts again what was there in an earlier run.
+pub(super) async fn insert_again(gdb: &Gdb, kept: Kept) -> Result<(), Failure> {
+    let number = kept.spec.number();
+    match kept.spec {
+        PointSpec::Break(mut spec) => {
+            if let Some(thread) = spec.thread {
+                let text = format!("it was for thread {thread} of the run before");
+                return Err(Failure::new(FailureCode::NoSuchThing, text));
+            }
+            spec.pending = true;
+            insert(gdb, spec).await?
+        }
+        PointSpec::Watch(spec) => insert_watch(gdb, spec).await?,
+        PointSpec::Catch(spec) => insert_catch(gdb, spec).await?,
+    };
+    if !kept.enabled {
+        enable(gdb, number, false).await?;
+    }
+    Ok(())
+}
+
+fn is_pending(breakpoint: &Results) -> bool {
+    breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
+}
+
+/// Where a breakpoint stands. Addresses are left out: they differ between tasks.
+fn place_of(number: u32, breakpoint: &Results) -> BreakpointPlace {
+    let pending = is_pending(breakpoint);
+    let mut places: Vec<(String, String, u32)> =
+        breakpoint.tuples("locations").map(place).collect();
+    if places.is_empty() && !pending {
+        places.push(place(breakpoint));
+    }
+    BreakpointPlace {
+        number,
+        pending,
+        places,
+    }
+}
+
+fn place(location: &Results) -> (String, String, u32) {
+    // Without debug information gdb says `at="<abort+4>"`.
+    let at = location.text("at").map(|at| at.trim_matches(['<', '>']));
+    let function = location.text("func").or(at).unwrap_or_default();
+    let file = location.text("file").map(base_name).unwrap_or_default();
+    let line = location.number("line").unwrap_or(0);
+    (function.to_owned(), file.to_owned(), line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mi::{Record, parse_line};
+
+    fn breakpoint(line: &str) -> Results {
+        let Record::Result { results, .. } = parse_line(line.as_bytes()) else {
+            panic!("{line}");
+        };
+        results.tuple("bkpt").unwrap().clone()
+    }
+
+    fn check(line: &str, expect: &str) {
+        let place = place_of(7, &breakpoint(line));
+        let places: Vec<String> = place
+            .places
+            .iter()
+            .map(|(function, file, line)| format!("{function}@{file}:{line}"))
+            .collect();
+        assert_eq!(format!("{} {}", place.pending, places.join(" ")), expect);
+    }
+
+    #[test]
+    fn places() {
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",func="f",file="src/a.c",fullname="/x/src/a.c",line="3"}"#,
+            "false f@a.c:3",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<PENDING>",pending="f"}"#,
+            "true ",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",at="<abort+4>"}"#,
+            "false abort+4@:0",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f<int>",file="a.cc",line="3"},{number="1.2",func="f<long>",file="a.cc",line="3"}]}"#,
+            "false f<int>@a.cc:3 f<long>@a.cc:3",
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Core files: what a program was at its end.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::core::Gdb;
+use super::end::not_begun;
+use super::frames::base_name;
+use super::start::{escape_path, no_program};
+use super::stop::{current_signal, place_stop};
+use crate::mi::Results;
+
+/// What is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct CoreFile {
+    pub(crate) core: PathBuf,
+    pub(crate) program: PathBuf,
+}
+
+pub(super) async fn open(gdb: Gdb, id: CommandId, file: CoreFile) {
+    {
+        let mut state = gdb.edit();
+        state.core_file = true;
+        state.attached = true;
+        state.read_only = true;
+    }
+    let result = open_file(&gdb, &file).await;
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
+    let program = file.program.as_os_str().as_bytes();
+    let name = String::from_utf8_lossy(program).into_owned();
+    gdb.edit().program_name = base_name(&name).to_owned();
+    for answer in super::start::prepare(gdb) {
+        answer.await?;
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    let line = format!("-file-exec-and-symbols {}", escape_path(program));
+    gdb.send_within(line, wait)
+        .await
+        .map_err(|failure| no_program(&name, failure))?;
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let core = file.core.as_os_str().as_bytes();
+    let line = format!("-target-select core {}", escape_path(core));
+    let results = gdb.send_within(line, wait).await.map_err(|failure| {
+        let core = file.core.display();
+        Failure::new(failure.code, format!("{core}: {}", failure.text))
+    })?;
+    gdb.edit().set_task(TaskState::Stopped);
+    let signal = current_signal(gdb).await;
+    let reason = StopReason::Core {
+        signal: signal.map_or("", Signal::as_str).to_owned(),
+        meaning: String::new(),
+    };
+    let frame = match results.tuple("frame") {
+        Some(_) => results,
+        None => gdb
+            .mi("-stack-info-frame")
+            .await
+            .unwrap_or_else(|_| Results::default()),
+    };
+    Ok(Reply::Stopped(place_stop(gdb, reason, &frame).await))
+}
+
+/// Why a core file cannot do what a process can.
+pub(super) fn refusal(what: &str) -> Failure {
+    let text = format!("a core file: no {what}");
+    Failure::new(FailureCode::Unsupported, text)
+}

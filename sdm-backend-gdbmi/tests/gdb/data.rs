@@ -1,0 +1,507 @@
+//! Runs to places, values, memory, registers, source, types, signals, variable objects, core files.
+
+use sdm_debug::command::{CoreSpec, StepKind, ValueFormat};
+use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason, VarChange, VarObject};
+use sdm_debug::{Command, FailureCode, Reply, TaskState};
+
+use crate::harness::{Answer, Harness, place, stopped};
+
+fn code(answer: Answer) -> FailureCode {
+    answer.expect_err("it fails").code
+}
+
+fn at(location: &str) -> String {
+    location.to_owned()
+}
+
+#[test]
+fn runs_to_places_and_what_they_return() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    let advance = |location: &str| Command::Advance {
+        location: at(location),
+    };
+    let stop = stopped(harness.ask(advance("late")));
+    assert_eq!(
+        (stop.reason.clone(), place(&stop)),
+        (StopReason::LocationReached, ("late", 31))
+    );
+    assert_eq!(code(harness.ask(advance("nosuch"))), FailureCode::Gdb);
+    assert_eq!(harness.state(), TaskState::Stopped);
+    let until = |location: Option<&str>| Command::Until {
+        location: location.map(at),
+    };
+    let stop = stopped(harness.ask(until(Some("33"))));
+    assert_eq!(place(&stop), ("late", 33));
+    assert_eq!(
+        code(harness.ask(until(Some("nosuch.c:1")))),
+        FailureCode::Gdb
+    );
+    let stop = stopped(harness.ask(Command::Finish));
+    let StopReason::FunctionFinished { value: Some(value) } = stop.reason else {
+        panic!("{stop:?}");
+    };
+    assert_eq!(value.text, "4");
+    let stop = stopped(harness.ask(until(None)));
+    assert_eq!(place(&stop), ("main", 48));
+}
+
+#[test]
+fn functions_are_jumped_into_called_and_left() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    let jump = |location: &str| Command::Jump {
+        location: at(location),
+    };
+    harness.break_at(1, "late").unwrap();
+    let stop = stopped(harness.ask(jump("47")));
+    assert_eq!(
+        (stop.reason.clone(), place(&stop).0),
+        (StopReason::Breakpoint { number: 1 }, "late")
+    );
+    assert_eq!(code(harness.ask(jump("nosuch"))), FailureCode::Gdb);
+    let back = |value: &str| Command::Return {
+        value: Some(value.to_owned()),
+    };
+    let Ok(Reply::Frame(view)) = harness.ask(back("77")) else {
+        panic!("no frame");
+    };
+    assert_eq!(
+        (view.frame.function.as_str(), view.frame.line),
+        ("main", 47)
+    );
+    assert_eq!(code(harness.ask(back("nosuch"))), FailureCode::Gdb);
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 1,
+    };
+    stopped(harness.ask(step));
+    assert_eq!(harness.evaluate("result").unwrap().text, "77");
+    let call = |expression: &str| Command::Call {
+        expression: expression.to_owned(),
+    };
+    let Ok(Reply::Value(value)) = harness.ask(call("add (40, 2)")) else {
+        panic!("no value");
+    };
+    assert_eq!(value.text, "42");
+    assert_eq!(harness.evaluate("called").unwrap().text, "1");
+    assert_eq!(harness.ask(call("reset ()")), Ok(Reply::Done));
+    assert_eq!(harness.evaluate("called").unwrap().text, "0");
+    // A call that runs into a breakpoint stays there.
+    assert_eq!(code(harness.ask(call("late (1)"))), FailureCode::Gdb);
+    harness.wait_event(|event| matches!(event, sdm_debug::Event::Stopped(_)));
+    let failure = harness.ask(Command::ContinueSignal {
+        signal: "NOSUCH".to_owned(),
+    });
+    assert_eq!(code(failure), FailureCode::Gdb);
+    let signal = "SIGTERM".to_owned();
+    let end = harness.ask(Command::ContinueSignal {
+        signal: signal.clone(),
+    });
+    assert_eq!(end, Ok(Reply::Signalled { signal }));
+    let until = Command::Until { location: None };
+    assert_eq!(code(harness.ask(until)), FailureCode::NotRunning);
+}
+
+#[test]
+fn memory_is_read_and_written() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    let read = |address: &str, length| Command::MemoryRead {
+        address: address.to_owned(),
+        length,
+    };
+    let Ok(Reply::Memory(blocks)) = harness.ask(read("&bytes", 6)) else {
+        panic!("no memory");
+    };
+    let [MemoryBlock { start, bytes }] = &blocks[..] else {
+        panic!("{blocks:?}");
+    };
+    assert_eq!(bytes, &[1, 2, 3, 4, 0xff, 0]);
+    let write = |bytes: Vec<u8>| Command::MemoryWrite {
+        address: format!("{start:#x}"),
+        bytes,
+    };
+    assert_eq!(harness.ask(write(vec![9, 8])), Ok(Reply::Done));
+    assert_eq!(harness.evaluate("bytes[1]").unwrap().text, "8 '\\b'");
+    assert_eq!(code(harness.ask(read("0", 8))), FailureCode::Gdb);
+    assert_eq!(code(harness.ask(read("nosuch", 8))), FailureCode::Gdb);
+    assert_eq!(
+        code(harness.ask(read("&bytes", 0))),
+        FailureCode::BadCommand
+    );
+    assert_eq!(
+        code(harness.ask(read("&bytes", u32::MAX))),
+        FailureCode::Limit
+    );
+    assert_eq!(
+        code(harness.ask(write(Vec::new()))),
+        FailureCode::BadCommand
+    );
+    let unmapped = Command::MemoryWrite {
+        address: "0".to_owned(),
+        bytes: vec![1],
+    };
+    assert_eq!(code(harness.ask(unmapped)), FailureCode::Gdb);
+}
+
+#[test]
+fn registers_and_instructions() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    let registers = |names: &[&str]| Command::Registers {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        format: ValueFormat::Hexadecimal,
+    };
+    let Ok(Reply::Variables(all)) = harness.ask(registers(&[])) else {
+        panic!("no registers");
+    };
+    assert!(all.len() > 8, "{all:?}");
+    let Ok(Reply::Variables(one)) = harness.ask(registers(&["pc"])) else {
+        panic!("no register");
+    };
+    let pc = harness.evaluate("(long)$pc").unwrap().text;
+    assert_eq!(
+        one[0].value.text,
+        format!("{:#x}", pc.parse::<u64>().unwrap())
+    );
+    assert_eq!(
+        code(harness.ask(registers(&["nosuch"]))),
+        FailureCode::NoSuchThing
+    );
+    let disassemble = |address: Option<&str>| Command::Disassemble {
+        address: address.map(ToOwned::to_owned),
+    };
+    let Ok(Reply::Instructions(list)) = harness.ask(disassemble(None)) else {
+        panic!("no instructions");
+    };
+    assert_eq!(list.iter().filter(|one| one.current).count(), 1);
+    assert!(list.iter().all(|one| one.function == "main"));
+    let Ok(Reply::Instructions(list)) = harness.ask(disassemble(Some("&late"))) else {
+        panic!("no instructions");
+    };
+    assert_eq!((list[0].function.as_str(), list[0].offset), ("late", 0));
+    assert_eq!(
+        code(harness.ask(disassemble(Some("nosuch")))),
+        FailureCode::Gdb
+    );
+}
+
+#[test]
+fn source_types_and_libraries() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    let list = |what: &str| Command::List {
+        what: what.to_owned(),
+    };
+    let Ok(Reply::Source(source)) = harness.ask(list("17,19")) else {
+        panic!("no source");
+    };
+    let expect = SourceText {
+        file: "values.c".to_owned(),
+        path: source.path.clone(),
+        first: 17,
+        lines: ["", "static int add(int left, int right)", "{"]
+            .map(at)
+            .to_vec(),
+    };
+    assert_eq!(source, expect);
+    let Ok(Reply::Source(next)) = harness.ask(list("")) else {
+        panic!("no source");
+    };
+    assert_eq!(next.first, 20);
+    assert_eq!(code(harness.ask(list("nosuch"))), FailureCode::Gdb);
+    assert_eq!(code(harness.ask(list("9999"))), FailureCode::Gdb);
+    let type_of = |expression: &str, full| Command::TypeOf {
+        expression: expression.to_owned(),
+        full,
+    };
+    let text = |text: &str| Ok(Reply::Text(text.to_owned()));
+    assert_eq!(harness.ask(type_of("outer", false)), text("struct outer"));
+    let members = "struct inner {\n    int number;\n    char name[8];\n}";
+    assert_eq!(harness.ask(type_of("struct inner", true)), text(members));
+    assert_eq!(code(harness.ask(type_of("nosuch", true))), FailureCode::Gdb);
+    let Ok(Reply::Libraries(libraries)) = harness.ask(Command::Libraries) else {
+        panic!("no libraries");
+    };
+    assert!(
+        libraries
+            .iter()
+            .any(|library| library.path.contains("libc.so"))
+    );
+}
+
+#[test]
+fn signals_are_handled_as_asked() {
+    let mut harness = Harness::new();
+    let program = harness.compile("crash", &[]);
+    harness.start(&program, &["usr1"]);
+    let signals = |names: &[&str]| Command::Signals {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let Ok(Reply::Signals(list)) = harness.ask(signals(&["SIGUSR1", "int"])) else {
+        panic!("no signals");
+    };
+    let flags = |view: &SignalView| (view.stop, view.print, view.pass);
+    assert_eq!(
+        list.iter().map(flags).collect::<Vec<_>>(),
+        [(false, true, true), (true, true, false)]
+    );
+    assert_eq!(code(harness.ask(signals(&["NOSUCH"]))), FailureCode::Gdb);
+    let handle = |name: &str, stop| Command::SignalHandle {
+        names: vec![name.to_owned()],
+        stop: Some(stop),
+        print: None,
+        pass: None,
+    };
+    let Ok(Reply::Signals(list)) = harness.ask(handle("USR1", true)) else {
+        panic!("no signals");
+    };
+    assert_eq!(flags(&list[0]), (true, true, true));
+    for name in ["SIGSTOP", "SIGTRAP"] {
+        assert_eq!(
+            code(harness.ask(handle(name, false))),
+            FailureCode::Unsupported
+        );
+    }
+    assert_eq!(
+        code(harness.ask(handle("nosuch; shell", true))),
+        FailureCode::Gdb
+    );
+    let stop = stopped(harness.run_on());
+    assert!(matches!(&stop.reason, StopReason::Signal { name, .. } if name == "SIGUSR1"));
+    // It can still be interrupted where the program is to have SIGINT.
+    let program = harness.compile("spin", &[]);
+    harness.ask(Command::Kill).unwrap();
+    harness.start(&program, &[]);
+    harness.ask(handle("SIGINT", false)).unwrap();
+    let run = harness.send(Command::Continue);
+    harness.wait_output(sdm_debug::event::Stream::Stdout, "spinning");
+    assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
+    assert_eq!(stopped(harness.answer(run)).reason, StopReason::Interrupted);
+}
+
+fn object(answer: Answer) -> VarObject {
+    match answer {
+        Ok(Reply::VarObject(object)) => object,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn children(answer: Answer) -> (Vec<VarObject>, bool) {
+    match answer {
+        Ok(Reply::VarChildren { children, more }) => (children, more),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn create(name: &str, expression: &str) -> Command {
+    Command::VarCreate {
+        name: name.to_owned(),
+        expression: expression.to_owned(),
+        floating: false,
+    }
+}
+
+fn list(name: &str, from: u32, count: u32) -> Command {
+    Command::VarChildren {
+        name: name.to_owned(),
+        from,
+        count,
+    }
+}
+
+#[test]
+fn variable_objects_are_opened_step_by_step() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    let outer = object(harness.ask(create("o", "*outer")));
+    assert_eq!(
+        (outer.type_name.as_str(), outer.children),
+        ("struct outer", 3)
+    );
+    let failure = harness.ask(create("x", "nosuch")).unwrap_err();
+    assert!(failure.text.contains("nosuch"), "{failure}");
+    for name in ["o", "", "1a", "a b", "o.first"] {
+        assert_eq!(
+            code(harness.ask(create(name, "1"))),
+            FailureCode::BadCommand,
+            "{name}"
+        );
+    }
+    let (members, more) = children(harness.ask(list("o", 0, 2)));
+    let names: Vec<&str> = members.iter().map(|m| m.expression.as_str()).collect();
+    assert_eq!((names, more), (vec!["first", "second"], true));
+    let (inner, more) = children(harness.ask(list(&members[0].name, 0, 9)));
+    assert_eq!((inner[0].value.text.as_str(), more), ("6", false));
+}
+
+#[test]
+fn variable_objects_say_what_has_changed() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    object(harness.ask(create("o", "*outer")));
+    let (members, _) = children(harness.ask(list("o", 0, 9)));
+    children(harness.ask(list(&members[0].name, 0, 9)));
+    let (ratios, _) = children(harness.ask(list("o", 2, 1)));
+    children(harness.ask(list(&ratios[0].name, 0, 4)));
+    let update = || Command::VarUpdate { name: at("o") };
+    assert_eq!(harness.ask(update()), Ok(Reply::VarChanges(Vec::new())));
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 2,
+    };
+    stopped(harness.ask(step));
+    let Ok(Reply::VarChanges(mut changes)) = harness.ask(update()) else {
+        panic!("no changes");
+    };
+    changes.sort_by(|a, b| a.name.cmp(&b.name));
+    let change = |name: &str, text: &str| VarChange {
+        name: name.to_owned(),
+        value: Some(sdm_debug::reply::Value {
+            text: text.to_owned(),
+            cut: None,
+        }),
+        type_name: None,
+        children: None,
+    };
+    assert_eq!(
+        changes,
+        [change("o.first.number", "8"), change("o.ratios.1", "9.5")]
+    );
+    let assign = Command::VarAssign {
+        name: at("o.first.number"),
+        value: "255".to_owned(),
+    };
+    harness.ask(assign).unwrap();
+    let format = Command::VarFormat {
+        name: at("o.first.number"),
+        format: ValueFormat::Hexadecimal,
+    };
+    let Ok(Reply::Value(value)) = harness.ask(format) else {
+        panic!("no value");
+    };
+    assert_eq!(value.text, "0xff");
+    stopped(harness.ask(Command::Finish));
+    let Ok(Reply::VarChanges(changes)) = harness.ask(update()) else {
+        panic!("no changes");
+    };
+    assert_eq!(
+        (changes.len(), &changes[0].value),
+        (1, &None),
+        "out of scope"
+    );
+    let delete = || Command::VarDelete { name: at("o") };
+    assert_eq!(harness.ask(delete()), Ok(Reply::Done));
+    assert_eq!(code(harness.ask(delete())), FailureCode::NoSuchThing);
+    assert_eq!(code(harness.ask(list("o", 0, 1))), FailureCode::NoSuchThing);
+}
+
+#[test]
+fn containers_are_shown_as_their_elements() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("containers");
+    harness.start(&program, &[]);
+    harness.break_at(1, "thrown").unwrap();
+    stopped(harness.run_on());
+    let up = sdm_debug::command::FrameSelect::Move(1);
+    harness.ask(Command::SelectFrame(up)).unwrap();
+    let numbers = harness.evaluate("numbers").unwrap().text;
+    assert!(numbers.ends_with("= {1, 2, 3}"), "{numbers}");
+    let create = Command::VarCreate {
+        name: at("n"),
+        expression: at("numbers"),
+        floating: true,
+    };
+    let numbers = object(harness.ask(create));
+    assert!(numbers.pretty, "{numbers:?}");
+    let list = Command::VarChildren {
+        name: at("n"),
+        from: 0,
+        count: 2,
+    };
+    let (elements, more) = children(harness.ask(list));
+    let values: Vec<&str> = elements.iter().map(|e| e.value.text.as_str()).collect();
+    assert_eq!((values, more), (vec!["1", "2"], true));
+}
+
+#[test]
+fn a_run_that_gdb_records_goes_backward() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    let back = |count| Command::ReverseStep {
+        kind: StepKind::Over,
+        count,
+    };
+    assert_eq!(code(harness.ask(back(1))), FailureCode::Gdb);
+    let line = "record".to_owned();
+    harness.ask(Command::Console { line }).unwrap();
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 2,
+    };
+    stopped(harness.ask(step));
+    assert_eq!(harness.evaluate("outer->first.number").unwrap().text, "8");
+    let stop = stopped(harness.ask(back(1)));
+    assert_eq!(stop.reason, StopReason::StepEnd);
+    let stop = stopped(harness.ask(Command::ReverseContinue));
+    assert_eq!(stop.reason, StopReason::NoHistory);
+    assert_eq!(harness.evaluate("outer->first.number").unwrap().text, "6");
+}
+
+#[test]
+fn a_core_file_is_looked_at() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    let core = harness.directory.join("core");
+    let line = format!("generate-core-file {}", core.display());
+    harness.ask(Command::Console { line }).unwrap();
+    harness.ask(Command::Kill).unwrap();
+    let bytes = |path: &std::path::Path| {
+        use std::os::unix::ffi::OsStrExt;
+        path.as_os_str().as_bytes().to_vec()
+    };
+    let load = |core: &std::path::Path| {
+        Command::LoadCore(CoreSpec {
+            cores: vec![(0, bytes(core))],
+            program: bytes(&program),
+            gdb: None,
+        })
+    };
+    assert_eq!(
+        code(harness.ask(load(&harness.directory.join("nosuch")))),
+        FailureCode::Gdb
+    );
+    assert_eq!(code(harness.ask(load(&program))), FailureCode::Gdb);
+    let stop = stopped(harness.ask(load(&core)));
+    assert!(matches!(stop.reason, StopReason::Core { .. }), "{stop:?}");
+    assert_eq!(place(&stop).0, "overwrite");
+    assert_eq!(harness.evaluate("outer->second->number").unwrap().text, "7");
+    assert!(matches!(
+        harness.ask(Command::Stacks { full: false }),
+        Ok(Reply::Stacks(_))
+    ));
+    for command in [Command::Continue, Command::Kill, Command::Finish] {
+        assert_eq!(code(harness.ask(command)), FailureCode::Unsupported);
+    }
+    assert_eq!(code(harness.break_at(2, "main")), FailureCode::Unsupported);
+    assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
+    assert_eq!(harness.state(), TaskState::Detached);
+}

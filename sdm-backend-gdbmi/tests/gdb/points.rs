@@ -1,0 +1,303 @@
+//! Watchpoints, catchpoints, and breakpoints that do more than stop.
+
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, StepKind, WatchKind, WatchSpec};
+use sdm_debug::reply::{BreakpointView, CatchHit, StopReason, WatchHit};
+use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
+
+use crate::harness::{Harness, place, stopped};
+
+fn watch(number: u32, expression: &str, kind: WatchKind) -> Command {
+    Command::WatchInsert(WatchSpec {
+        number,
+        expression: expression.to_owned(),
+        kind,
+        ..WatchSpec::default()
+    })
+}
+
+fn catch(number: u32, event: CatchEvent) -> Command {
+    Command::CatchInsert(CatchSpec {
+        number,
+        event,
+        condition: None,
+        temporary: false,
+    })
+}
+
+fn insert(number: u32, location: &str) -> BreakSpec {
+    BreakSpec {
+        number,
+        location: location.to_owned(),
+        ..BreakSpec::default()
+    }
+}
+
+/// Number, old and new value of a stop at a watchpoint.
+fn seen(reason: &StopReason) -> (u32, Option<&str>, Option<&str>) {
+    let StopReason::Watchpoint(hit) = reason else {
+        panic!("{reason:?}");
+    };
+    let WatchHit {
+        number, old, new, ..
+    } = &**hit;
+    (
+        *number,
+        old.as_ref().map(|v| v.text.as_str()),
+        new.as_ref().map(|v| v.text.as_str()),
+    )
+}
+
+impl Harness {
+    fn reason(&mut self) -> StopReason {
+        stopped(self.run_on()).reason
+    }
+
+    fn list(&mut self) -> Vec<BreakpointView> {
+        match self.ask(Command::Breakpoints) {
+            Ok(Reply::Breakpoints(list)) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_watched_is_seen_to_change_and_to_go() {
+    let mut harness = Harness::new();
+    let program = harness.compile("points", &[]);
+    harness.start(&program, &[]);
+    let refused = harness
+        .ask(watch(1, "nosuch", WatchKind::Write))
+        .unwrap_err();
+    assert_eq!(refused.code, FailureCode::Gdb);
+    assert!(refused.text.contains("nosuch"), "{refused}");
+    harness.break_at(2, "points.c:18").unwrap();
+    assert_eq!(harness.reason(), StopReason::Breakpoint { number: 2 });
+    harness.ask(watch(1, "local", WatchKind::Write)).unwrap();
+    assert_eq!(seen(&harness.reason()), (1, Some("1"), Some("2")));
+    assert_eq!(seen(&harness.reason()), (1, Some("2"), Some("4")));
+    assert_eq!(
+        harness.reason(),
+        StopReason::WatchpointScope {
+            number: 1,
+            expression: "local".to_owned()
+        }
+    );
+    let gone = harness.ask(Command::BreakDelete { number: 1 }).unwrap_err();
+    assert_eq!(gone.code, FailureCode::NoSuchThing);
+    harness.ask(watch(3, "global", WatchKind::Access)).unwrap();
+    harness.ask(watch(4, "global", WatchKind::Read)).unwrap();
+    let located = WatchSpec {
+        number: 5,
+        expression: "sum".to_owned(),
+        location: true,
+        condition: Some("sum > 4".to_owned()),
+        ..WatchSpec::default()
+    };
+    harness.ask(Command::WatchInsert(located)).unwrap();
+    assert_eq!(seen(&harness.reason()), (3, Some("0"), Some("4")));
+    let reason = harness.reason();
+    let (number, _, value) = seen(&reason);
+    assert!((3..=4).contains(&number), "{number}");
+    assert_eq!(value, Some("4"));
+    for number in [3, 4] {
+        harness.ask(Command::BreakDelete { number }).unwrap();
+    }
+    assert_eq!(seen(&harness.reason()), (5, Some("4"), Some("8")));
+    let kinds: Vec<(u32, String, String)> = harness
+        .list()
+        .into_iter()
+        .map(|view| (view.place.number, view.kind, view.what))
+        .collect();
+    let expect = [
+        (2, "breakpoint", "points.c:18"),
+        (5, "hw watchpoint", "sum"),
+    ]
+    .map(|(number, kind, what)| (number, kind.to_owned(), what.to_owned()));
+    assert_eq!(kinds, expect);
+}
+
+#[test]
+fn events_of_the_system_are_caught() {
+    let mut harness = Harness::new();
+    let program = harness.compile("points", &[]);
+    harness.start(&program, &["/bin/true"]);
+    for (number, event) in [
+        (1, CatchEvent::Signal(vec!["SIGUSR1".to_owned()])),
+        (2, CatchEvent::Fork),
+        (3, CatchEvent::Vfork),
+        (4, CatchEvent::Syscall(vec!["getppid".to_owned()])),
+        (5, CatchEvent::Exec),
+    ] {
+        harness.ask(catch(number, event)).unwrap();
+    }
+    let bad = harness.ask(catch(6, CatchEvent::Syscall(vec!["nosuch".to_owned()])));
+    assert_eq!(bad.unwrap_err().code, FailureCode::Gdb);
+    let name = "SIGUSR1".to_owned();
+    let caught = |number, hit| StopReason::Catch { number, hit };
+    assert_eq!(harness.reason(), caught(1, CatchHit::Signal { name }));
+    assert_eq!(harness.reason(), caught(2, CatchHit::Fork));
+    let name = || "getppid".to_owned();
+    let entry = CatchHit::SyscallEntry { name: name() };
+    assert_eq!(harness.reason(), caught(4, entry));
+    let back = CatchHit::SyscallReturn { name: name() };
+    assert_eq!(harness.reason(), caught(4, back));
+    let exec = CatchHit::Exec {
+        program: "true".to_owned(),
+    };
+    assert_eq!(harness.reason(), caught(5, exec));
+    assert!(matches!(
+        harness.run_on(),
+        Ok(Reply::Exited { code: 0, .. })
+    ));
+    // They are there in another run, too.
+    harness.start(&program, &[]);
+    let name = "SIGUSR1".to_owned();
+    assert_eq!(harness.reason(), caught(1, CatchHit::Signal { name }));
+}
+
+#[test]
+fn exceptions_templates_and_regular_expressions() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("containers");
+    harness.start(&program, &[]);
+    let regex = BreakSpec {
+        regex: true,
+        ..insert(1, "containers.cc:^t[wh]")
+    };
+    let Ok(Reply::Breakpoint(at)) = harness.ask(Command::BreakInsert(regex)) else {
+        panic!("no breakpoint");
+    };
+    assert_eq!(at.places.len(), 3, "{at:?}");
+    let nothing = BreakSpec {
+        regex: true,
+        ..insert(2, "^nosuch")
+    };
+    let failure = harness.ask(Command::BreakInsert(nothing)).unwrap_err();
+    assert_eq!(failure.code, FailureCode::Gdb);
+    harness.ask(catch(3, CatchEvent::Throw)).unwrap();
+    harness.ask(catch(4, CatchEvent::Catch)).unwrap();
+    for function in ["twice<int>", "twice<double>", "thrown"] {
+        let stop = stopped(harness.run_on());
+        assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });
+        let name = &stop.frame.unwrap().function;
+        assert!(name.starts_with(function), "{name}");
+    }
+    assert_eq!(harness.list()[0].hits, 3);
+    assert_eq!(
+        harness.ask(Command::BreakDelete { number: 1 }),
+        Ok(Reply::Done)
+    );
+    for (number, stage) in [(3, "throw"), (4, "catch")] {
+        let stage = stage.to_owned();
+        let hit = CatchHit::Exception { stage };
+        assert_eq!(harness.reason(), StopReason::Catch { number, hit });
+    }
+    assert!(matches!(
+        harness.run_on(),
+        Ok(Reply::Exited { code: 17, .. })
+    ));
+}
+
+#[test]
+fn breakpoints_are_changed_counted_and_listed() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "twice").unwrap();
+    let condition = |text: Option<&str>| Command::BreakCondition {
+        number: 1,
+        condition: text.map(ToOwned::to_owned),
+    };
+    assert_eq!(harness.ask(condition(Some("n == 2"))), Ok(Reply::Done));
+    let bad = harness.ask(condition(Some("nosuch"))).unwrap_err();
+    assert_eq!(bad.code, FailureCode::Gdb);
+    harness.reason();
+    assert_eq!(harness.evaluate("n").unwrap().text, "2");
+    assert_eq!(harness.ask(condition(None)), Ok(Reply::Done));
+    let ignore = Command::BreakIgnore {
+        number: 1,
+        count: 2,
+    };
+    assert_eq!(harness.ask(ignore), Ok(Reply::Done));
+    harness.reason();
+    assert_eq!(harness.evaluate("n").unwrap().text, "5");
+    let past = |count| Command::ContinuePast { count };
+    stopped(harness.ask(past(2)));
+    assert_eq!(harness.evaluate("n").unwrap().text, "7");
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 1,
+    };
+    stopped(harness.ask(step));
+    let nowhere = harness.ask(past(2)).unwrap_err();
+    assert_eq!(nowhere.code, FailureCode::NoSuchThing);
+    assert_eq!(harness.state(), TaskState::Stopped);
+    let view = harness.list().remove(0);
+    assert_eq!((view.hits, view.enabled, view.temporary), (6, true, false));
+    assert_eq!(view.place.places[0].0, "twice");
+    for command in [
+        Command::BreakIgnore {
+            number: 9,
+            count: 1,
+        },
+        Command::BreakCommands {
+            number: 9,
+            lines: Vec::new(),
+        },
+    ] {
+        let failure = harness.ask(command).unwrap_err();
+        assert_eq!(failure.code, FailureCode::NoSuchThing);
+    }
+    let other_thread = BreakSpec {
+        thread: Some(9),
+        ..insert(2, "twice")
+    };
+    let failure = harness.ask(Command::BreakInsert(other_thread)).unwrap_err();
+    assert_eq!(failure.code, FailureCode::NoSuchThing);
+    let this_thread = BreakSpec {
+        thread: Some(1),
+        ..insert(2, "depth")
+    };
+    harness.ask(Command::BreakInsert(this_thread)).unwrap();
+    harness.ask(Command::BreakDelete { number: 1 }).unwrap();
+    assert_eq!(harness.reason(), StopReason::Breakpoint { number: 2 });
+}
+
+#[test]
+fn a_breakpoint_carries_out_its_commands() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    let tracing = BreakSpec {
+        commands: lines(&["silent", "printf \"n is %d\\n\", n", "continue"]),
+        ..insert(1, "twice")
+    };
+    harness.ask(Command::BreakInsert(tracing)).unwrap();
+    harness.break_at(2, "depth").unwrap();
+    assert_eq!(harness.reason(), StopReason::Breakpoint { number: 2 });
+    let printed: Vec<String> = harness
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Printed { number: 1, text } => Some(text.clone()),
+            _ => None,
+        })
+        .collect();
+    let expect: Vec<String> = (0..10).map(|n| format!("n is {n}\n")).collect();
+    assert_eq!(printed, expect);
+    // A line that fails is said, and what follows it is not done.
+    let failing = Command::BreakCommands {
+        number: 2,
+        lines: lines(&["print nosuch", "continue"]),
+    };
+    assert_eq!(harness.ask(failing), Ok(Reply::Done));
+    assert_eq!(harness.reason(), StopReason::Breakpoint { number: 2 });
+    let Event::Printed { text, .. } =
+        harness.wait_event(|event| matches!(event, Event::Printed { number: 2, .. }))
+    else {
+        unreachable!("asked for one");
+    };
+    assert!(text.contains("nosuch"), "{text}");
+    assert_eq!(place(&stopped(harness.run_on())).0, "depth");
+}
