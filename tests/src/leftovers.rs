@@ -65,7 +65,11 @@ pub fn assert_childless() {
     assert_none_left(children);
 }
 
-fn assert_none_left(look: impl Fn() -> Vec<(u32, String)>) {
+/// Waits until `look` finds nothing any more.
+///
+/// # Panics
+/// Where it still finds something after [`GONE_WITHIN`]; it names them.
+pub fn assert_none_left(look: impl Fn() -> Vec<(u32, String)>) {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {
         let left = look();

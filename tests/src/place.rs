@@ -127,11 +127,10 @@ impl Place {
 
     /// The Unix process ids of its processes whose command line holds `part`.
     #[must_use]
-    pub fn pids(&self, part: &str) -> Vec<i32> {
-        let held = leftovers::holding(self.mark()).into_iter();
-        held.filter(|(_, line)| line.contains(part))
-            .filter_map(|(pid, _)| i32::try_from(pid).ok())
-            .collect()
+    pub fn pids(&self, part: &str) -> Vec<u32> {
+        let mut held = leftovers::holding(self.mark());
+        held.retain(|(_, line)| line.contains(part));
+        held.into_iter().map(|(pid, _)| pid).collect()
     }
 }
 

@@ -146,12 +146,9 @@ pub fn command(place: &Place, program: impl AsRef<OsStr>) -> Command {
 
 impl Running<'_> {
     /// Its Unix process id.
-    ///
-    /// # Panics
-    /// Never on Linux.
     #[must_use]
-    pub fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).expect("pids are small")
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Gives it a command and waits for `wanted` in what it prints from then on.

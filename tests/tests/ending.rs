@@ -1,0 +1,126 @@
+//! Whatever is killed from outside, nothing of the session is left after ten seconds.
+
+use nix::sys::signal::Signal;
+use sdm_tests::leftovers;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::sdm::{Running, Sdm};
+
+/// Kills a process as nobody can prevent.
+fn kill_9(pid: u32) {
+    processes::signal(pid, Signal::SIGKILL);
+}
+
+/// Four tasks under a launcher: the first two run, the others stand still.
+fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
+    let compiler = match launcher {
+        "mpirun" => Compiler::OpenMpi,
+        _ => Compiler::C,
+    };
+    let (program, what) = match launcher {
+        "mpirun" => (place.compile("halo", compiler), &["1000000000"][..]),
+        _ => (place.compile("work", compiler), &["spin"][..]),
+    };
+    let mut sdm = Sdm::run(place, 4)
+        .args(["--launcher", launcher])
+        .talk()
+        .program(&program, what)
+        .spawn();
+    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    sdm.ask("[0-1] continue &", "continue &\n");
+    sdm.ask("print 1", "running: ranks 0-1 (2) (interrupt first)\n");
+    sdm
+}
+
+/// The children of a process whose command line holds `part`.
+fn children_of(place: &Place, parent: u32, part: &str) -> Vec<u32> {
+    let of = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after = stat.rsplit_once(')').map(|(_, after)| after.to_owned());
+        let fields = after.unwrap_or_default();
+        fields.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    place.pids(part).into_iter().filter(of).collect()
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_front_end() {
+    for launcher in ["local", "mpirun"] {
+        let place = Place::new();
+        let sdm = start(&place, launcher);
+        kill_9(sdm.pid());
+        place.assert_gone();
+        assert_eq!(sdm.finish().code, None);
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_master() {
+    for launcher in ["local", "mpirun"] {
+        let place = Place::new();
+        let sdm = start(&place, launcher);
+        let masters = place.pids("sdm-master");
+        let [master] = masters[..] else {
+            panic!("one master, not {masters:?}");
+        };
+        kill_9(master);
+        sdm.out.wait(0, "session ended: ");
+        let done = sdm.finish();
+        assert_eq!(done.code, Some(122), "{done}");
+    }
+}
+
+#[test]
+fn of_a_killed_server_nothing_is_left_and_the_others_go_on() {
+    let place = Place::new();
+    let mut sdm = start(&place, "local");
+    for number in [1, 3] {
+        let server = processes::servers(place.mark())[&number];
+        let gdbs = children_of(&place, server, "gdb");
+        let programs = gdbs
+            .iter()
+            .flat_map(|gdb| children_of(&place, *gdb, "spin"));
+        let below: Vec<_> = gdbs.iter().copied().chain(programs).collect();
+        assert_eq!(below.len(), 2, "a gdb and its program");
+        kill_9(server);
+        leftovers::assert_none_left(|| {
+            let mut left = leftovers::holding(place.mark());
+            left.retain(|(pid, _)| below.contains(pid));
+            left
+        });
+        sdm.out.wait(0, &format!("rank {number}: lost: "));
+    }
+    sdm.ask("[0,2] print rank", "rank 2: 0\n");
+    sdm.ask("[0] interrupt", "rank 0: interrupted, ");
+    let done = sdm.finish().code(0);
+    assert!(!done.out.contains("session ended"), "{done}");
+}
+
+#[test]
+fn a_server_killed_under_mpirun_ends_the_session_and_nothing_is_left() {
+    let place = Place::new();
+    let sdm = start(&place, "mpirun");
+    let mut servers = leftovers::holding(place.mark());
+    servers.retain(|(_, line)| line.contains("sdm-server") && !line.contains("mpirun"));
+    assert_eq!(servers.len(), 4, "{servers:?}");
+    kill_9(servers[2].0);
+    sdm.out.wait(0, "session ended: ");
+    let done = sdm.finish().code(122);
+    assert!(done.out.contains("the launcher ended: "), "{done}");
+}
+
+#[test]
+fn of_a_killed_gdb_only_its_task_is_gone() {
+    let place = Place::new();
+    let mut sdm = start(&place, "local");
+    for number in [1, 3] {
+        let server = processes::servers(place.mark())[&number];
+        let gdbs = children_of(&place, server, "gdb");
+        kill_9(gdbs[0]);
+        sdm.out.wait(0, &format!("rank {number}: gdb is gone: "));
+    }
+    sdm.ask("[2] print rank", "rank 2: 0\n");
+    sdm.ask("ranks", "gdb_dead");
+    let done = sdm.finish().code(0);
+    assert!(!done.out.contains("lost"), "{done}");
+}
