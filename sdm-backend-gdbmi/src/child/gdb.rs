@@ -14,10 +14,13 @@ use crate::stdio::set_nonblocking;
 /// Settings that every gdb starts with. Each was measured or has bitten:
 /// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
 /// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
-/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown.
-const SETTINGS: [&str; 11] = [
+/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown. The directory of the
+/// system's pretty printers: a gdb that was installed elsewhere does not look there.
+const SETTINGS: [&str; 13] = [
     "set mi-async on",
     "set auto-load local-gdbinit off",
+    "add-auto-load-scripts-directory /usr/share/gdb/auto-load",
+    "add-auto-load-safe-path /usr/share/gdb/auto-load",
     "set pagination off",
     "set confirm off",
     "set width 0",

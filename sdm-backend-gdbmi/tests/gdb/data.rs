@@ -450,6 +450,7 @@ fn a_run_that_gdb_records_goes_backward() {
     assert_eq!(code(harness.ask(back(1))), FailureCode::Gdb);
     let line = "record".to_owned();
     harness.ask(Command::Console { line }).unwrap();
+    harness.ask(Command::BreakDelete { number: 1 }).unwrap();
     let step = Command::Step {
         kind: StepKind::Over,
         count: 2,

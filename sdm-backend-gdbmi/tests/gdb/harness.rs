@@ -38,7 +38,11 @@ impl Harness {
         Self::with(GdbConfig::default())
     }
 
-    pub(crate) fn with(config: GdbConfig) -> Self {
+    /// `SDM_GDB` names another gdb than the one on `PATH`.
+    pub(crate) fn with(mut config: GdbConfig) -> Self {
+        config.gdb = config
+            .gdb
+            .or(std::env::var_os("SDM_GDB").map(PathBuf::from));
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "sdm-gdbmi-{}-{}",
