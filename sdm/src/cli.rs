@@ -59,6 +59,33 @@ impl LauncherName {
     }
 }
 
+/// How the tree of servers is made.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TreeArgs {
+    /// How the servers are arranged: binomial, kary:K, flat or by-host.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    pub topology: Topology,
+
+    /// How long the servers may take to come, in seconds.
+    #[arg(long, value_name = "S", default_value = "60",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub start_wait: u32,
+
+    /// Go on where some of the servers have not come by then.
+    #[arg(long)]
+    pub partial: bool,
+}
+
+impl Default for TreeArgs {
+    fn default() -> Self {
+        Self {
+            topology: Topology::default(),
+            start_wait: 60,
+            partial: false,
+        }
+    }
+}
+
 /// Commands, and how what comes of them is shown.
 #[derive(Clone, Debug, Args)]
 pub struct ScriptArgs {
@@ -113,9 +140,9 @@ pub struct RunArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 
-    /// How the servers are arranged: binomial, kary:K, flat or by-host.
-    #[arg(long, value_name = "KIND", default_value_t)]
-    pub topology: Topology,
+    /// How the session's tree is made.
+    #[command(flatten)]
+    pub tree: TreeArgs,
 
     /// Let the processes run instead of holding them at `main`.
     #[arg(long)]
@@ -155,9 +182,9 @@ pub struct EmulateArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 
-    /// How the servers are arranged: binomial, kary:K, flat or by-host.
-    #[arg(long, value_name = "KIND", default_value_t)]
-    pub topology: Topology,
+    /// How the session's tree is made.
+    #[command(flatten)]
+    pub tree: TreeArgs,
 
     /// What the tasks do; the guide has the words. Without it they stop at `main`, and `continue`
     /// ends them.

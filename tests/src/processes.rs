@@ -64,3 +64,37 @@ fn status_bytes(pid: u32, field: &str) -> u64 {
         line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kilobytes.unwrap_or(0) << 10
 }
+
+/// The TCP port at which a process listens, over IPv4.
+///
+/// # Panics
+/// Where it listens at none.
+#[must_use]
+pub fn listening_port(pid: u32) -> u16 {
+    let sockets = sockets(pid);
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux");
+    let mut ports = table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, port) = fields.get(1)?.split_once(':')?;
+        let listens = *fields.get(3)? == "0A" && sockets.contains(&(*fields.get(9)?).to_owned());
+        listens.then(|| u16::from_str_radix(port, 16).ok())?
+    });
+    ports
+        .next()
+        .unwrap_or_else(|| panic!("process {pid} does not listen"))
+}
+
+/// The inodes of a process's sockets.
+fn sockets(pid: u32) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links
+        .filter_map(|link| {
+            let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            Some(inode.to_owned())
+        })
+        .collect()
+}

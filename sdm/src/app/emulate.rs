@@ -55,7 +55,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
 
 fn plan(args: &EmulateArgs, scenario: String) -> Plan {
     Plan {
-        topology: args.topology,
+        tree: args.tree.clone(),
         backend: BackendSettings::Fake { scenario },
         ..Plan::local(args.count)
     }

@@ -1,7 +1,9 @@
 //! Opens real sessions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use sdm_core::config::Config;
 use sdm_debug::EndPolicy;
 
 use super::{Opener, Opening, Plan, Wake};
@@ -23,7 +25,12 @@ impl Opener for Live {
             launcher: plan.launcher,
             launcher_options: plan.launcher_options,
             tasks: plan.tasks,
-            topology: plan.topology,
+            topology: plan.tree.topology,
+            config: Config {
+                start_wait: Duration::from_secs(plan.tree.start_wait.into()),
+                partial: plan.tree.partial,
+                ..Config::default()
+            },
             backend: plan.backend,
             directory: plan.directory,
             ..SessionConfig::local(plan.servers)

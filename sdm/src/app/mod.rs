@@ -17,11 +17,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sdm_core::topology::Topology;
 use sdm_debug::{BackendSettings, EndPolicy};
 use sdm_idset::IdSet;
 
-use crate::cli::{self, LauncherName, Verb};
+use crate::cli::{self, LauncherName, TreeArgs, Verb};
 use crate::json::JsonView;
 use crate::render::{Names, TextView};
 use crate::session::Debug;
@@ -43,8 +42,8 @@ pub struct Plan {
     pub servers: u32,
     /// The tasks of each server; server i owns task i where this is empty.
     pub tasks: Vec<IdSet>,
-    /// How the servers are arranged.
-    pub topology: Topology,
+    /// How the tree of servers is made.
+    pub tree: TreeArgs,
     /// What drives the tasks.
     pub backend: BackendSettings,
     /// Where the servers start; this process's directory where absent.
@@ -60,7 +59,7 @@ impl Plan {
             launcher_options: Vec::new(),
             servers,
             tasks: Vec::new(),
-            topology: Topology::default(),
+            tree: TreeArgs::default(),
             backend: BackendSettings::Gdb,
             directory: None,
         }

@@ -40,7 +40,7 @@ fn plan(args: &RunArgs) -> Plan {
     Plan {
         launcher: args.launcher.name().to_owned(),
         launcher_options: args.launcher_options.clone(),
-        topology: args.topology,
+        tree: args.tree.clone(),
         ..Plan::local(args.count)
     }
 }

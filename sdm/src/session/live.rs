@@ -17,6 +17,7 @@ use sdm_launch::{Launch, LaunchEvent};
 
 use super::api::{Debug, Member, SendOptions, SessionEvent};
 use super::events;
+use super::start::end_launch;
 
 /// How long everything below may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);
@@ -121,20 +122,16 @@ impl Session {
 
     /// The servers are gone: the launcher ends by itself, or is made to.
     fn end_launcher(&mut self) {
-        for wait in [LAUNCHER_WAIT, LAUNCHER_WAIT] {
-            let deadline = Instant::now() + wait;
-            while !self.launch.is_over() {
-                match self.driver.next(Some(deadline)) {
-                    Ok(Some(event)) => self.handle(event),
-                    Ok(None) | Err(_) => break,
-                }
+        let deadline = Instant::now() + LAUNCHER_WAIT;
+        while !self.launch.is_over() {
+            match self.driver.next(Some(deadline)) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) | Err(_) => break,
             }
-            if self.launch.is_over() {
-                return;
-            }
-            self.launch.terminate();
         }
-        self.launch.kill();
+        if !self.launch.is_over() {
+            end_launch(&mut self.driver, &mut self.launch);
+        }
     }
 
     fn handle(&mut self, event: DriverEvent) {

@@ -3,6 +3,7 @@
 pub mod api;
 mod error;
 mod events;
+mod hearing;
 mod live;
 mod start;
 

@@ -24,7 +24,7 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
 use sdm_debug::{BackendSettings, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::{Launch, LaunchEvent, LaunchSpec};
+use sdm_launch::{Launch, LaunchSpec};
 
 use super::api;
 use super::error::SessionError;
@@ -91,18 +91,20 @@ pub struct StartProgress {
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
-    config: &'a SessionConfig,
-    tell: &'a mut dyn FnMut(StartProgress),
-    driver: Driver<TcpTransport>,
+    pub(super) config: &'a SessionConfig,
+    pub(super) tell: &'a mut dyn FnMut(StartProgress),
+    pub(super) driver: Driver<TcpTransport>,
     id: SessionId,
     key: SessionKey,
     address: ConnectionString,
-    heard: BTreeMap<u32, Announcement>,
+    pub(super) heard: BTreeMap<u32, Announcement>,
     /// All servers below this one have announced themselves.
-    heard_below: u32,
-    tasks: IdSet,
+    pub(super) heard_below: u32,
+    /// Servers that ended before they had announced themselves.
+    pub(super) ended: IdSet,
+    pub(super) tasks: IdSet,
     members: Vec<api::Member>,
-    ready: IdSet,
+    pub(super) ready: IdSet,
 }
 
 impl Session {
@@ -121,10 +123,13 @@ impl Session {
         check_widest(config)?;
         let mut starting = Starting::new(config, tell)?;
         let mut launch = starting.launch()?;
-        // Only now: launching many takes longer than the master waits for our part of the handshake.
-        let mut master = starting.start_master()?;
-        starting.hear_all(&mut launch, &mut master)?;
-        starting.initialise(&mut launch, &mut master)?;
+        let mut master = match starting.connect_all(&mut launch) {
+            Ok(master) => master,
+            Err(error) => {
+                end_launch(&mut starting.driver, &mut launch);
+                return Err(error);
+            }
+        };
         let Starting {
             mut driver,
             id,
@@ -134,6 +139,31 @@ impl Session {
         driver.transport().forget(master.end.as_raw_fd());
         let child = master.child.take().expect("it was put there above");
         Ok(Session::new(driver, launch, child, id, members))
+    }
+}
+
+/// Ends everything that was launched, and waits until it has ended.
+pub(super) fn end_launch(driver: &mut Driver<TcpTransport>, launch: &mut Launch) {
+    /// How long what was launched may take to end by itself once it is asked to, and once it is
+    /// killed.
+    const END_WAIT: Duration = Duration::from_secs(5);
+    for end in [Launch::terminate, Launch::kill] {
+        end(launch);
+        let deadline = Instant::now() + END_WAIT;
+        while !launch.is_over() {
+            match driver.next(Some(deadline)) {
+                Ok(Some(DriverEvent::Ready(fd))) => {
+                    while launch.handle_ready(fd) {
+                        while launch.poll_event().is_some() {}
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if launch.is_over() {
+            return;
+        }
     }
 }
 
@@ -158,15 +188,15 @@ fn members(plan: &Slice) -> Vec<api::Member> {
 }
 
 /// The master of a session on its way: ends it if the start fails.
-struct Master {
+pub(super) struct Master {
     child: Option<Child>,
     /// Readable when it ends.
-    end: OwnedFd,
+    pub(super) end: OwnedFd,
 }
 
 impl Master {
     /// How it ended.
-    fn gone(&mut self) -> SessionError {
+    pub(super) fn gone(&mut self) -> SessionError {
         let status = self.child.as_mut().and_then(|it| it.wait().ok());
         let how = status.map(|status| format!(": {status}"));
         SessionError::MasterGone(how.unwrap_or_default())
@@ -214,9 +244,26 @@ impl<'a> Starting<'a> {
             address,
             heard,
             heard_below: 0,
+            ended: IdSet::new(),
             tasks,
             ready,
         })
+    }
+
+    /// Brings up the tree over what was launched; gives the master.
+    fn connect_all(&mut self, launch: &mut Launch) -> Result<Master, SessionError> {
+        for fd in launch.fds() {
+            let watched = self.driver.transport().watch(fd, true, false);
+            watched.map_err(|source| SessionError::Io {
+                what: "watch the launcher".into(),
+                source,
+            })?;
+        }
+        // Only now: launching many takes longer than the master waits for our part of the handshake.
+        let mut master = self.start_master()?;
+        self.hear_all(launch, &mut master)?;
+        self.initialise(launch, &mut master)?;
+        Ok(master)
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
@@ -305,15 +352,7 @@ impl<'a> Starting<'a> {
             spec.server_args
                 .extend(["--port".into(), config.port.to_string().into()]);
         }
-        let launch = launcher.launch(&spec)?;
-        for fd in launch.fds() {
-            let watched = self.driver.transport().watch(fd, true, false);
-            watched.map_err(|source| SessionError::Io {
-                what: "watch the launcher".into(),
-                source,
-            })?;
-        }
-        Ok(launch)
+        Ok(launcher.launch(&spec)?)
     }
 
     /// How many processes there will be, as far as SDM starts them or has them started.
@@ -331,124 +370,12 @@ impl<'a> Starting<'a> {
         }
     }
 
-    /// Waits until every server has announced itself.
-    fn hear_all(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
-        let wait = self.config.config.start_wait;
-        let deadline = Instant::now() + wait;
-        self.progress("launched", self.heard.len(), None);
-        while self.heard.len() < self.config.servers as usize {
-            match self.next(deadline)? {
-                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
-                    return Err(master.gone());
-                }
-                Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
-                Some(_) => {}
-                None => return Err(self.too_slow(wait)),
-            }
-        }
-        Ok(())
-    }
-
-    fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
+    pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
         let event = self.driver.next(Some(deadline));
         event.map_err(|source| SessionError::Io {
             what: "wait for events".into(),
             source,
         })
-    }
-
-    fn too_slow(&self, wait: Duration) -> SessionError {
-        let total = self.config.servers;
-        let absent: Vec<u32> = (0..total)
-            .filter(|id| !self.heard.contains_key(id))
-            .collect();
-        let names: IdSet = absent.iter().map(|id| TaskId(*id)).collect();
-        let names = format!("servers {names}");
-        SessionError::TooSlow {
-            missing: absent.len(),
-            total,
-            wait,
-            names,
-        }
-    }
-
-    fn hear(&mut self, launch: &mut Launch, fd: std::os::fd::RawFd) -> Result<(), SessionError> {
-        let more = launch.handle_ready(fd);
-        while let Some(event) = launch.poll_event() {
-            match event {
-                LaunchEvent::Announced(announcement) => self.announced(announcement)?,
-                LaunchEvent::Note(note) => {
-                    self.progress("launched", self.heard.len(), Some(note));
-                }
-                LaunchEvent::Text { .. } => {}
-                LaunchEvent::Ended {
-                    server,
-                    status,
-                    last_words,
-                    ..
-                } => {
-                    let launcher = match server {
-                        Some(server) => format!("server {server}"),
-                        None => self.config.launcher.clone(),
-                    };
-                    return Err(SessionError::LauncherEnded {
-                        launcher,
-                        status,
-                        last_words,
-                    });
-                }
-            }
-        }
-        if more { self.hear(launch, fd) } else { Ok(()) }
-    }
-
-    fn announced(&mut self, announcement: Announcement) -> Result<(), SessionError> {
-        let (id, total) = (announcement.server, self.config.servers);
-        if id >= total {
-            return Err(SessionError::Unexpected {
-                id: ServerId(id),
-                total,
-            });
-        }
-        let second = announcement.pid;
-        if let Some(first) = self.heard.insert(id, announcement) {
-            return Err(SessionError::Twice {
-                id: ServerId(id),
-                first: first.pid,
-                second,
-            });
-        }
-        self.progress("launched", self.heard.len(), None);
-        Ok(())
-    }
-
-    fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
-        let total = self.config.servers;
-        let slowest = match phase {
-            "launched" => {
-                while self.heard.contains_key(&self.heard_below) {
-                    self.heard_below += 1;
-                }
-                (self.heard_below < total).then_some(self.heard_below)
-            }
-            _ => self
-                .tasks
-                .difference(&self.ready)
-                .first()
-                .map(|task| task.0),
-        };
-        let slowest = slowest.map(|id| match self.heard.get(&id) {
-            Some(heard) => format!("server {id} on {}", heard.host),
-            None => format!("server {id}"),
-        });
-        let done = u32::try_from(done).unwrap_or(u32::MAX);
-        (self.tell)(StartProgress {
-            phase,
-            done,
-            total,
-            slowest,
-            note,
-        });
     }
 
     fn plan(&self) -> Slice {

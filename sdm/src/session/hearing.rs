@@ -1,0 +1,161 @@
+//! Hearing of every server where it is, while a session starts.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
+
+use sdm_core::announce::Announcement;
+use sdm_core::driver::DriverEvent;
+use sdm_core::ids::ServerId;
+use sdm_idset::{IdSet, TaskId};
+use sdm_launch::{Launch, LaunchEvent};
+
+use super::error::SessionError;
+use super::start::{Master, StartProgress, Starting};
+
+impl Starting<'_> {
+    /// Waits until every server has announced itself; where a part of them will do, until those
+    /// that have not have ended, or their time has.
+    pub(super) fn hear_all(
+        &mut self,
+        launch: &mut Launch,
+        master: &mut Master,
+    ) -> Result<(), SessionError> {
+        let wait = self.config.config.start_wait;
+        let deadline = Instant::now() + wait;
+        self.progress("launched", self.heard.len(), None);
+        while self.heard.len() as u64 + self.ended.len() < u64::from(self.config.servers) {
+            match self.next(deadline)? {
+                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
+                    return Err(master.gone());
+                }
+                Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let absent = self.absent();
+        if absent.is_empty() {
+            return Ok(());
+        }
+        if !self.config.config.partial || self.heard.is_empty() {
+            return Err(self.too_slow(wait, &absent));
+        }
+        let note = format!("going on without servers {absent}, which did not come");
+        self.progress("launched", self.heard.len(), Some(note));
+        Ok(())
+    }
+
+    /// The servers that have not announced themselves, by their numbers.
+    fn absent(&self) -> IdSet {
+        let all = 0..self.config.servers;
+        let absent = all.filter(|id| !self.heard.contains_key(id));
+        absent.map(TaskId).collect()
+    }
+
+    fn too_slow(&self, wait: Duration, absent: &IdSet) -> SessionError {
+        SessionError::TooSlow {
+            missing: usize::try_from(absent.len()).unwrap_or(usize::MAX),
+            total: self.config.servers,
+            wait,
+            names: format!("servers {absent}"),
+        }
+    }
+
+    /// Takes in what a descriptor of the launcher holds.
+    pub(super) fn hear(&mut self, launch: &mut Launch, fd: RawFd) -> Result<(), SessionError> {
+        loop {
+            let more = launch.handle_ready(fd);
+            while let Some(event) = launch.poll_event() {
+                self.heard_event(event)?;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn heard_event(&mut self, event: LaunchEvent) -> Result<(), SessionError> {
+        match event {
+            LaunchEvent::Announced(announcement) => self.announced(announcement)?,
+            LaunchEvent::Note(note) => {
+                self.progress("launched", self.heard.len(), Some(note));
+            }
+            LaunchEvent::Text { .. } => {}
+            // The tree names those of them that had come.
+            LaunchEvent::Ended {
+                server: Some(server),
+                ..
+            } if self.config.config.partial => {
+                if !self.heard.contains_key(&server) {
+                    self.ended.insert(TaskId(server));
+                }
+            }
+            LaunchEvent::Ended {
+                server,
+                status,
+                last_words,
+                ..
+            } => {
+                let launcher = match server {
+                    Some(server) => format!("server {server}"),
+                    None => self.config.launcher.clone(),
+                };
+                return Err(SessionError::LauncherEnded {
+                    launcher,
+                    status,
+                    last_words,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn announced(&mut self, announcement: Announcement) -> Result<(), SessionError> {
+        let (id, total) = (announcement.server, self.config.servers);
+        if id >= total {
+            return Err(SessionError::Unexpected {
+                id: ServerId(id),
+                total,
+            });
+        }
+        let second = announcement.pid;
+        if let Some(first) = self.heard.insert(id, announcement) {
+            return Err(SessionError::Twice {
+                id: ServerId(id),
+                first: first.pid,
+                second,
+            });
+        }
+        self.progress("launched", self.heard.len(), None);
+        Ok(())
+    }
+
+    pub(super) fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
+        let total = self.config.servers;
+        let slowest = match phase {
+            "launched" => {
+                while self.heard.contains_key(&self.heard_below) {
+                    self.heard_below += 1;
+                }
+                (self.heard_below < total).then_some(self.heard_below)
+            }
+            _ => self
+                .tasks
+                .difference(&self.ready)
+                .first()
+                .map(|task| task.0),
+        };
+        let slowest = slowest.map(|id| match self.heard.get(&id) {
+            Some(heard) => format!("server {id} on {}", heard.host),
+            None => format!("server {id}"),
+        });
+        let done = u32::try_from(done).unwrap_or(u32::MAX);
+        (self.tell)(StartProgress {
+            phase,
+            done,
+            total,
+            slowest,
+            note,
+        });
+    }
+}
