@@ -33,6 +33,15 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Stacks(StacksArgs),
+    /// List the sessions that are kept (`--keep`) on this machine.
+    Sessions,
+    /// Bring a kept session to this terminal.
+    Resume(SessionArgs),
+    /// Take a kept session from its terminal; it goes on.
+    Detach(SessionArgs),
+    /// Keep a session: started by `--keep`.
+    #[command(hide = true)]
+    Keeper(KeeperArgs),
 }
 
 /// Who starts the processes.
@@ -109,6 +118,11 @@ pub struct ScriptArgs {
     /// One record per event, as JSON lines, instead of text.
     #[arg(long)]
     pub json: bool,
+
+    /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub keep: Option<String>,
 
     /// How long a question to the processes may take, in seconds.
     #[arg(long, value_name = "S", default_value = "30",
@@ -251,6 +265,29 @@ pub struct AttachArgs {
     /// Give the prompt after the commands of -x and -c.
     #[arg(short = 'i', long)]
     pub interactive: bool,
+
+    /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub keep: Option<String>,
+}
+
+/// Which kept session.
+#[derive(Debug, Args)]
+pub struct SessionArgs {
+    /// Its name; not needed where there is only one.
+    #[arg(value_name = "SESSION")]
+    pub session: Option<String>,
+}
+
+/// `sdm keeper`.
+#[derive(Debug, Args)]
+pub struct KeeperArgs {
+    /// The session's name.
+    pub name: String,
+    /// The command line that is kept, without its program.
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
 }
 
 /// `sdm stacks`.

@@ -39,6 +39,7 @@ impl<'a> Terminal<'a> {
         command.env(MARK_VARIABLE, place.mark());
         command.env("TERM", "xterm");
         command.env("XDG_STATE_HOME", place.path().join("state"));
+        command.env("XDG_RUNTIME_DIR", place.path());
         let child = pair.slave.spawn_command(command).expect("sdm starts");
         drop(pair.slave);
         let to = pair.master.take_writer().expect("the terminal's input");
@@ -89,13 +90,32 @@ impl<'a> Terminal<'a> {
     ///
     /// # Panics
     /// Where it does not end, or leaves processes behind.
-    pub fn finish(mut self) -> (u32, String) {
+    pub fn finish(self) -> (u32, String) {
+        let place = self.place;
+        let ended = self.leave();
+        place.assert_gone();
+        ended
+    }
+
+    /// Kills `sdm` on this terminal, as a broken connection does.
+    ///
+    /// # Panics
+    /// Where it has ended before.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it is there");
+    }
+
+    /// Waits for the end of `sdm` on this terminal, whatever goes on elsewhere; gives its exit code
+    /// and all that was on the screen.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    pub fn leave(mut self) -> (u32, String) {
         if !self.screen.wait_end() {
             let _ = self.child.kill();
             panic!("sdm does not end: {}", self.screen.text());
         }
         let status = self.child.wait().expect("it is a child of this process");
-        self.place.assert_gone();
         (status.exit_code(), self.screen.text())
     }
 }

@@ -11,12 +11,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-sim", &["sdm-idset", "sdm-core", "sdm-debug"]),
     ("sdm-backend-gdbmi", &["sdm-idset", "sdm-core", "sdm-debug"]),
     ("sdm-launch", &["sdm-idset", "sdm-core"]),
+    ("sdm-keep", &[]),
     ("sdm-master", &["sdm-core", "sdm-debug"]),
     (
         "sdm-server",
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-backend-gdbmi"],
     ),
-    ("sdm", &["sdm-idset", "sdm-core", "sdm-debug", "sdm-launch"]),
+    (
+        "sdm",
+        &[
+            "sdm-idset",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-launch",
+            "sdm-keep",
+        ],
+    ),
 ];
 
 /// These see everything and are seen by nobody.

@@ -3,6 +3,7 @@
 mod attach;
 mod emulate;
 mod job;
+mod keep;
 mod live;
 mod prompt;
 mod roundtrips;
@@ -105,7 +106,8 @@ pub trait Opener {
 
 /// Carries out a command line; gives the exit code.
 pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
-    let (cli, commands) = match cli::parse(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let (cli, commands) = match cli::parse(args.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Nothing can be said where standard error is gone.
@@ -113,11 +115,18 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
+    if let Some((name, program)) = keep::wanted(&cli.command) {
+        return keep::start(name, &program, &args);
+    }
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
         Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
+        Verb::Sessions => keep::sessions(),
+        Verb::Resume(args) => keep::resume(args.session.as_deref()),
+        Verb::Detach(args) => keep::detach(args.session.as_deref()),
+        Verb::Keeper(args) => keep::keeper(&args),
     }
 }
 

@@ -1,0 +1,225 @@
+//! The process that a person sees: it lends its terminal to a kept program.
+
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
+
+use crate::DETACH_KEY;
+use crate::keeper::READY;
+use crate::place::{Name, PlaceError};
+use crate::sys::terminal_size;
+use crate::wire::{self, Frame};
+
+/// How long a keeper may take to let a terminal go.
+const DETACH_WAIT: Duration = Duration::from_secs(10);
+
+/// How a terminal came back to its shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// The program goes on without it.
+    Detached,
+    /// Another terminal has taken its place.
+    Taken,
+    /// The program has ended with this exit code.
+    Ended(i32),
+}
+
+/// Starts a keeper: `command` must come to [`crate::keep`]. It has its own session; what goes wrong
+/// before it listens is said on standard error.
+///
+/// # Errors
+/// It does not start, or does not come to listen.
+pub fn start_keeper(command: &mut Command) -> io::Result<()> {
+    let mut keeper = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let stdout = keeper.stdout.take().expect("asked for");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    if line.trim_end() == READY {
+        return Ok(());
+    }
+    let status = keeper.wait()?;
+    Err(io::Error::other(format!(
+        "the keeper ended at once: {status}"
+    )))
+}
+
+/// Lends this process's terminal to a kept session until it is detached, taken or ended.
+///
+/// # Errors
+/// No such session, or standard input and output are no terminal.
+pub fn resume(name: &Name) -> Result<Left, PlaceError> {
+    let failed = |what: &'static str| {
+        let name = name.as_str().to_owned();
+        move |error: io::Error| PlaceError::Io {
+            name: name.clone(),
+            what,
+            error,
+        }
+    };
+    let stream = name.connect()?;
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        let what = "standard input and output must be a terminal";
+        return Err(failed("lend a terminal")(io::Error::other(what)));
+    }
+    // Before any thread: all inherit it, and one waits for them.
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGWINCH, Signal::SIGTERM, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    let blocked = signals.thread_block().map_err(io::Error::from);
+    blocked.map_err(failed("listen to signals"))?;
+    let raw = RawTerminal::new().map_err(failed("use the terminal"))?;
+    let left = lend(stream, signals).map_err(failed("talk to its keeper"));
+    drop(raw);
+    left
+}
+
+/// A terminal that passes every key on; it is put back when this goes.
+struct RawTerminal {
+    before: Termios,
+}
+
+impl RawTerminal {
+    fn new() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut raw = before.clone();
+        cfmakeraw(&mut raw);
+        tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        // The program's line editor may have asked for marked pastes.
+        let _ = io::stdout().write_all(b"\x1b[?2004l");
+        let _ = io::stdout().flush();
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
+    }
+}
+
+/// The way to the keeper, for several threads.
+#[derive(Clone)]
+struct ToKeeper {
+    stream: Arc<Mutex<UnixStream>>,
+    leaving: Arc<AtomicBool>,
+}
+
+impl ToKeeper {
+    fn send(&self, frame: &Frame) -> io::Result<()> {
+        let stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        wire::send(&*stream, frame)
+    }
+}
+
+fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
+    let to = ToKeeper {
+        stream: Arc::new(Mutex::new(stream.try_clone()?)),
+        leaving: Arc::default(),
+    };
+    to.send(&Frame::Open(terminal_size(&io::stdin())))?;
+    let (keys, sizes) = (to.clone(), to.clone());
+    let (keys_end, sizes_end) = (stream.try_clone()?, stream.try_clone()?);
+    thread::Builder::new()
+        .name("keys".to_owned())
+        .spawn(move || {
+            // However it ends, the terminal is no use any more.
+            let _ = pass_keys(&keys);
+            keys.leaving.store(true, Ordering::SeqCst);
+            let _ = keys_end.shutdown(Shutdown::Both);
+        })?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            while let Ok(Signal::SIGWINCH) = signals.wait() {
+                // A keeper that is gone is noticed by who reads from it.
+                let _ = sizes.send(&Frame::Resized(terminal_size(&io::stdin())));
+            }
+            sizes.leaving.store(true, Ordering::SeqCst);
+            let _ = sizes_end.shutdown(Shutdown::Both);
+        })?;
+    let shown = show(&stream, &to);
+    if to.leaving.load(Ordering::SeqCst) {
+        return Ok(Left::Detached);
+    }
+    shown
+}
+
+/// Passes keys on until the detach key or the end of the terminal.
+fn pass_keys(to: &ToKeeper) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        let count = io::stdin().lock().read(&mut buffer)?;
+        let typed = &buffer[..count];
+        let upto = typed.iter().position(|byte| *byte == DETACH_KEY);
+        let keys = &typed[..upto.unwrap_or(count)];
+        if !keys.is_empty() {
+            to.send(&Frame::Input(keys.to_vec()))?;
+        }
+        if upto.is_some() || count == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows what comes, and says how far it was shown.
+fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
+    let mut out = io::stdout();
+    let mut shown = 0;
+    loop {
+        match wire::receive(stream)? {
+            Some(Frame::Begin { dropped, at }) => {
+                shown = at;
+                if dropped > 0 {
+                    write!(out, "\r\n[{dropped} bytes of output were dropped]\r\n")?;
+                }
+            }
+            Some(Frame::Output(bytes)) => {
+                out.write_all(&bytes)?;
+                out.flush()?;
+                shown += bytes.len() as u64;
+                to.send(&Frame::Shown(shown))?;
+            }
+            Some(Frame::LetGo(taken)) => {
+                return Ok(if taken { Left::Taken } else { Left::Detached });
+            }
+            Some(Frame::Exited(code)) => return Ok(Left::Ended(code)),
+            Some(_) => return Err(io::ErrorKind::InvalidData.into()),
+            None => return Err(io::Error::other("the keeper was killed")),
+        }
+    }
+}
+
+/// Tells a session to let its terminal go; none is there is no error.
+///
+/// # Errors
+/// No such session, or its keeper does not answer.
+pub fn tell_to_detach(name: &Name) -> Result<(), PlaceError> {
+    let stream = name.connect()?;
+    let told = stream
+        .set_read_timeout(Some(DETACH_WAIT))
+        .and_then(|()| wire::send(&stream, &Frame::Detach))
+        .and_then(|()| wire::receive(&stream));
+    match told {
+        Ok(Some(Frame::LetGo(_))) => Ok(()),
+        Ok(_) => Err(io::Error::other("its keeper broke off")),
+        Err(error) => Err(error),
+    }
+    .map_err(|error| PlaceError::Io {
+        name: name.as_str().to_owned(),
+        what: "detach",
+        error,
+    })
+}

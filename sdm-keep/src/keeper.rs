@@ -1,0 +1,416 @@
+//! The process that stays.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use crate::place::{Name, PlaceError};
+use crate::ring::Ring;
+use crate::wire::{self, Frame, Size};
+
+/// How many bytes go to a terminal in one frame.
+const CHUNK_BYTES: usize = 32 << 10;
+/// How much a terminal may lag behind before the program has to wait.
+const LAG_BYTES_MAX: u64 = 256 << 10;
+/// How long a caller may take to say what it wants.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// How long a terminal that was replaced may take to be told so.
+const LET_GO_WAIT: Duration = Duration::from_secs(1);
+/// How long output may come after the program's end.
+const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
+/// The most callers at a time.
+const CALLERS_MAX: usize = 32;
+/// The line that says that the keeper listens.
+pub(crate) const READY: &str = "ready";
+
+/// What a keeper keeps.
+#[derive(Clone, Debug)]
+pub struct KeeperOptions {
+    /// The session's name.
+    pub name: Name,
+    /// The program and its arguments; at least the program.
+    pub command: Vec<OsString>,
+    /// How long the end of the program waits for a terminal that wants to know of it.
+    pub wait_after_end: Duration,
+}
+
+/// Keeps a program to its end, and until a terminal has shown that end.
+///
+/// It leaves the caller's terminal and session, says `ready` on standard output once it listens, and
+/// lets go of its standard streams.
+///
+/// # Errors
+/// The name is taken, or there is no pseudo-terminal, or the program does not start.
+pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
+    // It fails only where this process leads a session already.
+    let _ = nix::unistd::setsid();
+    let (listener, path) = options.name.listen()?;
+    let _file = Removed(path);
+    let (keeper, child) = start(&options)?;
+    println!("{READY}");
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    for done in [
+        nix::unistd::dup2_stdin(&null),
+        nix::unistd::dup2_stdout(&null),
+        nix::unistd::dup2_stderr(&null),
+    ] {
+        done.map_err(io::Error::from)?;
+    }
+    let callers = Arc::clone(&keeper);
+    thread::Builder::new()
+        .name("accept".to_owned())
+        .spawn(move || callers.accept(&listener))?;
+    keeper.until_over(child, options.wait_after_end);
+    Ok(())
+}
+
+/// Why nothing is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// The name.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The pseudo-terminal or the program.
+    #[error("keep {program}: {what}")]
+    Start {
+        /// Which program.
+        program: String,
+        /// What the system said.
+        what: String,
+    },
+    /// A thread or a descriptor.
+    #[error("keep a session: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A file that goes when this does.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // Somebody may have tidied up already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+struct Keeper {
+    state: Mutex<State>,
+    changed: Condvar,
+    input: Mutex<Box<dyn Write + Send>>,
+    terminal: Mutex<Box<dyn MasterPty + Send>>,
+    began: Instant,
+    command: String,
+}
+
+#[derive(Default)]
+struct State {
+    ring: Ring,
+    /// The terminal that is lent to the program now: its number, and the next byte for it.
+    terminal: Option<(u64, u64)>,
+    /// Those that are still sent something, and a way to cut them off.
+    sending: HashMap<u64, UnixStream>,
+    next_number: u64,
+    callers: usize,
+    /// True once no more output can come.
+    closed: bool,
+    exited: Option<i32>,
+    /// True once a terminal was told of the end.
+    told: bool,
+}
+
+impl State {
+    fn is_lent_to(&self, number: u64) -> bool {
+        self.terminal.is_some_and(|(current, _)| current == number)
+    }
+}
+
+/// Starts the program on a pseudo-terminal of its own.
+fn start(
+    options: &KeeperOptions,
+) -> Result<(Arc<Keeper>, Box<dyn Child + Send + Sync>), KeepError> {
+    let words: Vec<_> = options
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let failed = |error: &dyn std::fmt::Display| KeepError::Start {
+        program: words.first().map_or("nothing", |w| w).to_owned(),
+        what: error.to_string(),
+    };
+    let pair = native_pty_system()
+        .openpty(PtySize::default())
+        .map_err(|e| failed(&e))?;
+    let mut command = CommandBuilder::from_argv(options.command.clone());
+    command.cwd(std::env::current_dir()?);
+    let child = pair.slave.spawn_command(command).map_err(|e| failed(&e))?;
+    drop(pair.slave);
+    let output = pair.master.try_clone_reader().map_err(|e| failed(&e))?;
+    let input = pair.master.take_writer().map_err(|e| failed(&e))?;
+    let keeper = Arc::new(Keeper {
+        state: Mutex::default(),
+        changed: Condvar::new(),
+        input: Mutex::new(input),
+        terminal: Mutex::new(pair.master),
+        began: Instant::now(),
+        command: words.join(" "),
+    });
+    let reads = Arc::clone(&keeper);
+    thread::Builder::new()
+        .name("output".to_owned())
+        .spawn(move || reads.read_output(output))?;
+    Ok((keeper, child))
+}
+
+impl Keeper {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait(state);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `done` holds, at most so long.
+    fn wait_until(&self, wait: Duration, mut done: impl FnMut(&mut State) -> bool) {
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), wait, |state| !done(state));
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Reads what the program prints; it has to wait for a terminal that lags, but not for none.
+    fn read_output(&self, mut output: Box<dyn Read + Send>) {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            let count = match output.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(count) if count > 0 => count,
+                // A pseudo-terminal ends with an error.
+                _ => break,
+            };
+            let mut state = self.lock();
+            state.ring.push(&buffer[..count]);
+            self.changed.notify_all();
+            let lags = |s: &State| matches!(s.terminal, Some((_, at)) if s.ring.end() - at > LAG_BYTES_MAX);
+            while lags(&state) {
+                state = self.wait(state);
+            }
+        }
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the program's end, and for a terminal that wants to know.
+    fn until_over(&self, mut child: Box<dyn Child + Send + Sync>, wait_after_end: Duration) {
+        let code = child
+            .wait()
+            .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));
+        // Somebody else may hold the terminal open.
+        self.wait_until(LAST_OUTPUT_WAIT, |state| state.closed);
+        self.lock().exited = Some(code);
+        self.changed.notify_all();
+        self.wait_until(wait_after_end, |state| {
+            state.told && state.terminal.is_none() && state.sending.is_empty()
+        });
+    }
+
+    fn accept(self: &Arc<Self>, listener: &UnixListener) {
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    // Out of descriptors: those who call wait in the kernel meanwhile.
+                    thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
+            };
+            if self.lock().callers >= CALLERS_MAX || !is_ours(&stream) {
+                continue;
+            }
+            self.lock().callers += 1;
+            let keeper = Arc::clone(self);
+            let spawned = thread::Builder::new()
+                .name("caller".to_owned())
+                .spawn(move || {
+                    // A caller that breaks off has left.
+                    let _ = keeper.serve(&stream);
+                    let _ = stream.shutdown(Shutdown::Both);
+                    keeper.lock().callers -= 1;
+                    keeper.changed.notify_all();
+                });
+            if spawned.is_err() {
+                self.lock().callers -= 1;
+            }
+        }
+    }
+
+    fn serve(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(OPEN_WAIT))?;
+        match wire::receive(stream)? {
+            Some(Frame::Ask) => wire::send(stream, &self.about()),
+            Some(Frame::Detach) => {
+                self.lend_to(None)?;
+                wire::send(stream, &Frame::LetGo(false))
+            }
+            Some(Frame::Open(size)) => {
+                stream.set_read_timeout(None)?;
+                self.resize(size);
+                self.lend(stream)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn about(&self) -> Frame {
+        let state = self.lock();
+        let mut command = self.command.clone();
+        if let Some(code) = state.exited {
+            command = format!("(ended with code {code}) {command}");
+        }
+        // A frame has its bound; a command line may be longer.
+        let cut = command.char_indices().nth(4000).map(|(at, _)| at);
+        command.truncate(cut.unwrap_or(command.len()));
+        Frame::About {
+            age_s: self.began.elapsed().as_secs(),
+            attached: state.terminal.is_some(),
+            command,
+        }
+    }
+
+    fn resize(&self, size: Size) {
+        let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        // A terminal of another size than it thinks is a blemish, no reason to end.
+        let _ = terminal.resize(PtySize {
+            rows: size.rows,
+            cols: size.columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        });
+    }
+
+    /// Lends a terminal to the program until it leaves or is let go.
+    fn lend(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
+        let (number, sender) = (self.lend_to(Some(stream))?, stream.try_clone()?);
+        let keeper = Arc::clone(self);
+        thread::Builder::new()
+            .name("terminal".to_owned())
+            .spawn(move || {
+                // A terminal that is gone is noticed by who reads from it.
+                let _ = keeper.send_output(number, &sender);
+                let _ = sender.shutdown(Shutdown::Write);
+                keeper.lock().sending.remove(&number);
+                keeper.changed.notify_all();
+            })?;
+        let read = self.read_terminal(number, stream);
+        let mut state = self.lock();
+        if state.is_lent_to(number) {
+            state.terminal = None;
+        }
+        drop(state);
+        self.changed.notify_all();
+        read
+    }
+
+    fn read_terminal(&self, number: u64, stream: &UnixStream) -> io::Result<()> {
+        while let Some(frame) = wire::receive(stream)? {
+            match frame {
+                Frame::Shown(at) => {
+                    self.lock().ring.set_shown(at);
+                    self.changed.notify_all();
+                }
+                // One that was let go has nothing to say.
+                _ if !self.lock().is_lent_to(number) => {}
+                Frame::Input(bytes) => {
+                    let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+                    input.write_all(&bytes)?;
+                    input.flush()?;
+                }
+                Frame::Resized(size) => self.resize(size),
+                Frame::Detach => return Ok(()),
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The program has this terminal now, or none; the one before is told, and cut off where it
+    /// cannot be told.
+    fn lend_to(&self, stream: Option<&UnixStream>) -> io::Result<u64> {
+        let mut state = self.lock();
+        let before = state.terminal.take().map(|(number, _)| number);
+        state.next_number += 1;
+        let number = state.next_number;
+        if let Some(stream) = stream {
+            state.sending.insert(number, stream.try_clone()?);
+            state.terminal = Some((number, state.ring.end()));
+        }
+        drop(state);
+        self.changed.notify_all();
+        let Some(before) = before else {
+            return Ok(number);
+        };
+        self.wait_until(LET_GO_WAIT, |state| !state.sending.contains_key(&before));
+        if let Some(stuck) = self.lock().sending.get(&before) {
+            // It is gone where this fails.
+            let _ = stuck.shutdown(Shutdown::Both);
+        }
+        Ok(number)
+    }
+
+    /// Sends a terminal what the program prints, from where the one before has shown it.
+    fn send_output(&self, number: u64, stream: &UnixStream) -> io::Result<()> {
+        let (dropped, mut at) = self.lock().ring.resume();
+        wire::send(stream, &Frame::Begin { dropped, at })?;
+        loop {
+            let mut state = self.lock();
+            if let Some((current, next)) = &mut state.terminal
+                && *current == number
+            {
+                *next = at;
+                self.changed.notify_all();
+            }
+            while state.is_lent_to(number) && at == state.ring.end() && state.exited.is_none() {
+                state = self.wait(state);
+            }
+            if !state.is_lent_to(number) {
+                let taken = state.terminal.is_some();
+                drop(state);
+                return wire::send(stream, &Frame::LetGo(taken));
+            }
+            let (dropped, bytes) = state.ring.read(at, CHUNK_BYTES);
+            let exited = state.exited.filter(|_| bytes.is_empty());
+            drop(state);
+            if let Some(code) = exited {
+                wire::send(stream, &Frame::Exited(code))?;
+                self.lock().told = true;
+                return Ok(());
+            }
+            at += dropped;
+            if dropped > 0 {
+                wire::send(stream, &Frame::Begin { dropped, at })?;
+            }
+            at += bytes.len() as u64;
+            wire::send(stream, &Frame::Output(bytes))?;
+        }
+    }
+}
+
+/// True where the caller is this user, or root.
+fn is_ours(stream: &UnixStream) -> bool {
+    let peer = getsockopt(stream, PeerCredentials);
+    peer.is_ok_and(|peer| peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw())
+}

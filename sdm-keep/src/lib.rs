@@ -1,0 +1,24 @@
+//! Keeps a program that wants a terminal, while terminals come and go.
+//!
+//! A keeper ([`keep`]) is a process of its own that runs the program on a pseudo-terminal and
+//! listens at a socket in the user's runtime folder. A terminal is lent to it by [`resume`], which
+//! passes bytes both ways; when that process goes, by the detach key, by `kill -9` or with its
+//! network connection, the program does not notice. What it prints meanwhile waits in a bounded
+//! ring; what fell out of it is counted and said. Nothing that a terminal has shown is shown again.
+//!
+//! It knows nothing of debugging: `sdm` runs itself under it.
+
+mod client;
+mod keeper;
+mod place;
+mod ring;
+mod sys;
+mod wire;
+
+pub use client::{Left, resume, start_keeper, tell_to_detach};
+pub use keeper::{KeepError, KeeperOptions, keep};
+pub use place::{About, Name, PlaceError, sessions};
+pub use wire::fuzz_frames;
+
+/// The byte that detaches a terminal: Ctrl-\, as in other tools that keep programs.
+pub const DETACH_KEY: u8 = 0x1c;

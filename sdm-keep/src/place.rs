@@ -1,0 +1,230 @@
+//! Where keepers listen: one socket each, in a folder of the user's own.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::unistd::geteuid;
+
+use crate::wire::{self, Frame};
+
+/// The longest name of a session, in bytes.
+const NAME_BYTES_MAX: usize = 40;
+/// How long a keeper may take to say what it is.
+const ASK_WAIT: Duration = Duration::from_secs(5);
+/// The most sessions that are listed.
+const SESSIONS_MAX: usize = 1000;
+
+/// The name of a kept session, good for a file name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(String);
+
+/// Why there is no such session.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A text that names no session.
+    #[error(
+        "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'"
+    )]
+    Name(String),
+    /// Nobody listens under this name.
+    #[error("session '{0}': there is none of this name; `sdm sessions` lists them")]
+    Absent(String),
+    /// The folder is not safe to use.
+    #[error("folder {path}: {what}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The system said no.
+    #[error("session '{name}': {what}: {error}")]
+    Io {
+        /// Which session.
+        name: String,
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+impl Name {
+    /// Takes a user's word for a name.
+    ///
+    /// # Errors
+    /// A text that is none.
+    pub fn new(text: &str) -> Result<Self, PlaceError> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
+        if fits && text.chars().all(good) && !text.starts_with(['.', '-']) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(PlaceError::Name(text.chars().take(80).collect()))
+        }
+    }
+
+    /// A name made of a program's and a number.
+    #[must_use]
+    pub fn of_program(program: &str, number: u32) -> Self {
+        let base = program.rsplit('/').next().unwrap_or_default();
+        let good = base
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '_');
+        let base: String = good.take(NAME_BYTES_MAX - 12).collect();
+        let base = if base.is_empty() { "sdm" } else { &base };
+        Self(format!("{base}-{number}"))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn error(&self, what: &'static str) -> impl Fn(io::Error) -> PlaceError {
+        let name = self.0.clone();
+        move |error| PlaceError::Io {
+            name: name.clone(),
+            what,
+            error,
+        }
+    }
+
+    /// Listens under this name; nobody but this user can connect.
+    pub(crate) fn listen(&self) -> Result<(UnixListener, PathBuf), PlaceError> {
+        let path = folder()?.join(&self.0);
+        if UnixStream::connect(&path).is_ok() {
+            let error = io::Error::from(io::ErrorKind::AddrInUse);
+            return Err(self.error("listen")(error));
+        }
+        // What a killed keeper left behind.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).map_err(self.error("listen"))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(self.error("listen"))?;
+        Ok((listener, path))
+    }
+
+    /// Connects to the keeper of this name.
+    pub(crate) fn connect(&self) -> Result<UnixStream, PlaceError> {
+        let path = folder()?.join(&self.0);
+        UnixStream::connect(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => PlaceError::Absent(self.0.clone()),
+            io::ErrorKind::ConnectionRefused => {
+                // Its keeper was killed: nobody will ever listen here again.
+                let _ = fs::remove_file(&path);
+                PlaceError::Absent(self.0.clone())
+            }
+            _ => self.error("connect")(error),
+        })
+    }
+}
+
+/// A kept session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// How long it has been there.
+    pub age: Duration,
+    /// Whether a terminal is lent to it.
+    pub attached: bool,
+    /// Its command line.
+    pub command: String,
+}
+
+/// The sessions of this user on this machine, by name.
+///
+/// # Errors
+/// A folder that cannot be used.
+pub fn sessions() -> Result<Vec<About>, PlaceError> {
+    let folder = folder()?;
+    let entries = fs::read_dir(&folder).map_err(|error| PlaceError::Folder {
+        path: folder.display().to_string(),
+        what: error.to_string(),
+    })?;
+    let names = entries
+        .flatten()
+        .filter_map(|entry| Name::new(entry.file_name().to_str()?).ok());
+    let mut found: Vec<About> = names
+        .filter_map(|name| ask(&name))
+        .take(SESSIONS_MAX)
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+fn ask(name: &Name) -> Option<About> {
+    let stream = name.connect().ok()?;
+    stream.set_read_timeout(Some(ASK_WAIT)).ok()?;
+    wire::send(&stream, &Frame::Ask).ok()?;
+    match wire::receive(&stream) {
+        Ok(Some(Frame::About {
+            age_s,
+            attached,
+            command,
+        })) => Some(About {
+            name: name.0.clone(),
+            age: Duration::from_secs(age_s),
+            attached,
+            command,
+        }),
+        _ => None,
+    }
+}
+
+/// The folder, made where it is missing; never one that another user could have made.
+fn folder() -> Result<PathBuf, PlaceError> {
+    let user = geteuid();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|set| !set.is_empty());
+    let path = match runtime {
+        Some(runtime) => PathBuf::from(runtime).join("sdm"),
+        None => std::env::temp_dir().join(format!("sdm-{user}")),
+    };
+    let error = |what: String| PlaceError::Folder {
+        path: path.display().to_string(),
+        what,
+    };
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(made) if made.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error(made.to_string()));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(&path).map_err(|failed| error(failed.to_string()))?;
+    if !found.is_dir() {
+        return Err(error("is no folder".to_owned()));
+    }
+    if found.uid() != user.as_raw() {
+        return Err(error("belongs to somebody else".to_owned()));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(error(
+            "is open to others: make it yours alone (chmod 700)".to_owned(),
+        ));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["a", "halo-4711", "x.y_z"] {
+            assert_eq!(Name::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", ".", "../x", "a/b", "-r", "a b", &"x".repeat(41)] {
+            assert!(Name::new(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Name::of_program("./halo", 7).as_str(), "halo-7");
+        assert_eq!(Name::of_program("/", 7).as_str(), "sdm-7");
+        let long = Name::of_program(&"x".repeat(99), u32::MAX);
+        assert!(Name::new(long.as_str()).is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! The program's output since terminals come and go.
+
+use std::collections::VecDeque;
+
+/// How much output is kept for the next terminal, in bytes.
+pub(crate) const RING_BYTES_MAX: usize = 4 << 20;
+
+/// The last bytes of a stream, and how far they were shown.
+#[derive(Default)]
+pub(crate) struct Ring {
+    bytes: VecDeque<u8>,
+    /// How many bytes there were in all.
+    end: u64,
+    /// How many of them a terminal has shown.
+    shown: u64,
+}
+
+impl Ring {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.end += bytes.len() as u64;
+        let bytes = &bytes[bytes.len().saturating_sub(RING_BYTES_MAX)..];
+        let over = (self.bytes.len() + bytes.len()).saturating_sub(RING_BYTES_MAX);
+        self.bytes.drain(..over);
+        self.bytes.extend(bytes);
+    }
+
+    /// A terminal has shown everything up to byte `at`.
+    pub(crate) fn set_shown(&mut self, at: u64) {
+        self.shown = self.shown.max(at.min(self.end));
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn start(&self) -> u64 {
+        self.end - self.bytes.len() as u64
+    }
+
+    /// For a new terminal: how many bytes nobody will ever see, and from which byte on to show. The
+    /// line that was begun (a prompt) is shown from its beginning; nothing before it again.
+    pub(crate) fn resume(&mut self) -> (u64, u64) {
+        let dropped = self.start().saturating_sub(self.shown);
+        self.shown += dropped;
+        let seen = usize::try_from(self.shown - self.start()).expect("kept in memory");
+        let begun = self.bytes.range(..seen).rev().take_while(|b| **b != b'\n');
+        (dropped, self.shown - begun.count() as u64)
+    }
+
+    /// Up to `max` bytes from byte `at` on, which was given by [`Ring::resume`] or by this; the
+    /// number of bytes that were dropped meanwhile stands in front.
+    pub(crate) fn read(&self, at: u64, max: usize) -> (u64, Vec<u8>) {
+        let dropped = self.start().saturating_sub(at);
+        let from = usize::try_from(at + dropped - self.start()).expect("kept in memory");
+        let to = (from + max).min(self.bytes.len());
+        (dropped, self.bytes.range(from..to).copied().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_shown_twice_but_the_line_that_was_begun() {
+        let mut ring = Ring::default();
+        ring.push(b"one\n(sdm) ");
+        assert_eq!(ring.resume(), (0, 0));
+        ring.set_shown(10);
+        assert_eq!(ring.resume(), (0, 4));
+        assert_eq!(ring.read(4, 100), (0, b"(sdm) ".to_vec()));
+        ring.push(b"c\ntwo\n");
+        assert_eq!(ring.resume(), (0, 4));
+        assert_eq!(ring.read(4, 8), (0, b"(sdm) c\n".to_vec()));
+        assert_eq!(ring.read(12, 8), (0, b"two\n".to_vec()));
+        ring.set_shown(u64::MAX);
+        assert_eq!(ring.end(), 16);
+        assert_eq!(ring.resume(), (0, 16));
+    }
+
+    #[test]
+    fn what_falls_out_is_counted() {
+        let mut ring = Ring::default();
+        ring.push(b"12345");
+        ring.set_shown(3);
+        ring.push(&vec![b'x'; RING_BYTES_MAX]);
+        assert_eq!(ring.resume(), (2, 5));
+        assert_eq!(ring.read(5, 2), (0, b"xx".to_vec()));
+        ring.push(&vec![b'y'; 2 * RING_BYTES_MAX]);
+        assert_eq!(ring.bytes.len(), RING_BYTES_MAX);
+        let dropped = 2 * RING_BYTES_MAX as u64;
+        assert_eq!(ring.read(5, 1), (dropped, b"y".to_vec()));
+    }
+}

@@ -1,0 +1,30 @@
+//! What the operating system is asked for directly.
+#![allow(unsafe_code)]
+
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+
+use crate::wire::Size;
+
+/// How large the terminal behind `fd` is; 24 by 80 where it does not say.
+pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Size {
+    let mut size = libc::winsize {
+        ws_row: 0,
+        ws_col: 0,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which `size` is.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    if result != 0 || size.ws_col == 0 || size.ws_row == 0 {
+        return Size {
+            rows: 24,
+            columns: 80,
+        };
+    }
+    Size {
+        rows: size.ws_row,
+        columns: size.ws_col,
+    }
+}

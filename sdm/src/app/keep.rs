@@ -1,0 +1,196 @@
+//! Sessions that outlive their terminal.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_keep::{KeeperOptions, Left, Name, PlaceError};
+
+use crate::cli::{KeeperArgs, Verb};
+
+/// How long the end of a session waits for somebody to come and see it.
+const WAIT_AFTER_END: Duration = Duration::from_secs(600);
+/// The exit code where a session cannot be kept.
+const COULD_NOT_START: u8 = 124;
+
+/// The name that a session is to be kept under ("" makes one), and what it is about.
+pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
+    let (keep, about) = match verb {
+        Verb::Run(args) => (
+            &args.script.keep,
+            args.program[0].to_string_lossy().into_owned(),
+        ),
+        Verb::Emulate(args) => (&args.script.keep, "emulate".to_owned()),
+        Verb::Attach(args) => (&args.keep, "attach".to_owned()),
+        _ => return None,
+    };
+    Some((keep.as_deref()?, about))
+}
+
+/// Runs this same command line, but for `--keep`, under a keeper; lends it this terminal.
+pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
+    let name = match name {
+        "" => Ok(Name::of_program(about, std::process::id())),
+        name => Name::new(name),
+    };
+    let name = match name {
+        Ok(name) => name,
+        Err(error) => return say(2, &error),
+    };
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return say(2, &"--keep: standard input and output must be a terminal");
+    }
+    match sdm_keep::sessions() {
+        Ok(sessions) if sessions.iter().any(|s| s.name == name.as_str()) => {
+            let name = name.as_str();
+            eprintln!("sdm: session '{name}' is there already; `sdm resume {name}` brings it back");
+            return 2;
+        }
+        Ok(_) => {}
+        Err(error) => return say(COULD_NOT_START, &error),
+    }
+    let started = std::env::current_exe().and_then(|sdm| {
+        let mut keeper = Command::new(sdm);
+        keeper.args(["keeper", name.as_str(), "--"]);
+        sdm_keep::start_keeper(keeper.args(without_keep(args)))
+    });
+    if let Err(error) = started {
+        return say(COULD_NOT_START, &error);
+    }
+    let name_text = name.as_str();
+    eprintln!("[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` comes back]");
+    lend(&name)
+}
+
+/// The arguments behind the program's name, without `--keep`.
+fn without_keep(args: &[OsString]) -> Vec<&OsString> {
+    let end = args
+        .iter()
+        .position(|arg| arg == "--")
+        .unwrap_or(args.len());
+    let is_keep =
+        |arg: &OsString| arg == "--keep" || arg.as_encoded_bytes().starts_with(b"--keep=");
+    let (ours, rest) = args.split_at(end);
+    let ours = ours.iter().skip(1).filter(|arg| !is_keep(arg));
+    ours.chain(rest).collect()
+}
+
+/// `sdm keeper`.
+pub(super) fn keeper(args: &KeeperArgs) -> u8 {
+    let kept = Name::new(&args.name).map_err(sdm_keep::KeepError::from);
+    let kept = kept.and_then(|name| {
+        let mut command = vec![std::env::current_exe()?.into_os_string()];
+        command.extend(args.command.iter().cloned());
+        sdm_keep::keep(KeeperOptions {
+            name,
+            command,
+            wait_after_end: WAIT_AFTER_END,
+        })
+    });
+    match kept {
+        Ok(()) => 0,
+        Err(error) => say(COULD_NOT_START, &error),
+    }
+}
+
+/// `sdm sessions`.
+pub(super) fn sessions() -> u8 {
+    let sessions = match sdm_keep::sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => return say(2, &error),
+    };
+    if sessions.is_empty() {
+        println!("no session is kept here; `--keep` keeps one");
+        return 0;
+    }
+    let width = sessions.iter().map(|s| s.name.len()).max().unwrap_or(0);
+    for session in sessions {
+        let seconds = session.age.as_secs();
+        let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let state = if session.attached {
+            "attached"
+        } else {
+            "detached"
+        };
+        let (name, command) = (session.name, session.command);
+        println!("{name:width$}  {state}  {h}:{m:02}:{s:02}  {command}");
+    }
+    0
+}
+
+/// `sdm resume`.
+pub(super) fn resume(session: Option<&str>) -> u8 {
+    match chosen(session) {
+        Ok(name) => lend(&name),
+        Err(why) => say(2, &why),
+    }
+}
+
+/// `sdm detach`.
+pub(super) fn detach(session: Option<&str>) -> u8 {
+    let told = chosen(session).and_then(|name| {
+        sdm_keep::tell_to_detach(&name).map_err(|error| error.to_string())?;
+        let name = name.as_str();
+        println!("session {name} goes on; `sdm resume {name}` brings it back");
+        Ok(())
+    });
+    match told {
+        Ok(()) => 0,
+        Err(why) => say(2, &why),
+    }
+}
+
+/// The session of this name, or the only one.
+fn chosen(session: Option<&str>) -> Result<Name, String> {
+    let text = |error: PlaceError| error.to_string();
+    if let Some(session) = session {
+        return Name::new(session).map_err(text);
+    }
+    let sessions = sdm_keep::sessions().map_err(text)?;
+    match &sessions[..] {
+        [] => Err("no session is kept here; `--keep` keeps one".to_owned()),
+        [one] => Name::new(&one.name).map_err(text),
+        many => {
+            let names: Vec<_> = many.iter().map(|s| s.name.as_str()).collect();
+            Err(format!("say which session: {}", names.join(", ")))
+        }
+    }
+}
+
+fn lend(name: &Name) -> u8 {
+    let left = sdm_keep::resume(name);
+    let name = name.as_str();
+    match left {
+        Ok(Left::Ended(code)) => u8::try_from(code).unwrap_or(u8::MAX),
+        Ok(Left::Detached) => {
+            eprintln!("\nsdm: session {name} goes on; `sdm resume {name}` brings it back");
+            0
+        }
+        Ok(Left::Taken) => {
+            eprintln!("\nsdm: session {name} went to another terminal");
+            0
+        }
+        Err(error) => say(2, &error),
+    }
+}
+
+fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
+    eprintln!("sdm: {error}");
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kept_command_line_has_no_keep_and_keeps_the_programs_own() {
+        let args = "sdm run --keep=x -n 4 --keep -- ./a --keep".split(' ');
+        let args: Vec<OsString> = args.map(OsString::from).collect();
+        let expect: Vec<OsString> = ["run", "-n", "4", "--", "./a", "--keep"]
+            .map(OsString::from)
+            .into();
+        assert_eq!(without_keep(&args), expect.iter().collect::<Vec<_>>());
+    }
+}

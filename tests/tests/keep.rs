@@ -1,0 +1,145 @@
+//! Sessions that outlive their terminal, on real terminals with real gdbs.
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use sdm_tests::binaries;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::terminal::Terminal;
+
+/// `sdm WORDS`: its exit code, and what it says on either stream.
+fn say(place: &Place, words: &[&str]) -> (Option<i32>, String) {
+    let done = Command::new(binaries::folder().join("sdm"))
+        .args(words)
+        .env("XDG_RUNTIME_DIR", place.path())
+        .output()
+        .expect("sdm starts");
+    let text = [done.stdout, done.stderr].concat();
+    (
+        done.status.code(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+/// The numbers of the program's lines that stand whole in a text.
+fn line_numbers(text: &str) -> Vec<u32> {
+    let whole = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    whole
+        .filter_map(|line| {
+            let rest = line.split_once(": line ")?.1;
+            rest.split_whitespace().next()?.parse().ok()
+        })
+        .collect()
+}
+
+/// Detached by a key, brought back, taken by another terminal, detached from elsewhere while the
+/// program prints, brought back after the terminal's process was killed: nothing is lost, nothing
+/// is shown twice, and the exit code comes to who sees the end.
+#[test]
+fn a_session_outlives_its_terminals() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let line = [
+        "run",
+        "--keep=held",
+        "-n",
+        "1",
+        "--",
+        "./work",
+        "lines",
+        "400000",
+    ];
+    let mut first = Terminal::start(&place, &line, 100);
+    first.wait("kept as held");
+    first.ask("set var code = 7", "set var");
+    first.keys("\x1c");
+    let (code, screen) = first.leave();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("session held goes on"), "{screen}");
+    let (code, listed) = say(&place, &["sessions"]);
+    assert_eq!(code, Some(0));
+    assert!(listed.starts_with("held  detached  "), "{listed}");
+    assert!(listed.contains("run -n 1 -- ./work"), "{listed}");
+    let again = Terminal::start(&place, &line, 100).leave();
+    assert!(again.1.contains("'held' is there already"), "{again:?}");
+
+    let mut second = Terminal::start(&place, &["resume"], 100);
+    second.wait("(sdm) ");
+    second.ask("print code", "rank 0: 7");
+    let mut third = Terminal::start(&place, &["resume", "held"], 100);
+    let (code, screen) = second.leave();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("went to another terminal"), "{screen}");
+
+    third.wait("(sdm) ");
+    third.keys("continue\n");
+    third.wait(": line 20 ");
+    let (code, told) = say(&place, &["detach"]);
+    assert_eq!((code, told.contains("goes on")), (Some(0), true), "{told}");
+    // A line that was begun here is shown from its beginning there.
+    let (_, screen) = third.leave();
+    let upto = screen.rfind("\nsdm: session held goes on").expect("told");
+    let mut seen = line_numbers(&screen[..upto]);
+    let mut fourth = Terminal::start(&place, &["resume", "held"], 100);
+    fourth.wait("exited with code 7");
+    fourth.wait("(sdm) ");
+    fourth.kill();
+    seen.extend(line_numbers(&fourth.leave().1));
+    let count = u32::try_from(seen.len()).expect("some thousands");
+    assert!(count > 4000, "{count}");
+    let odd = (0..count).zip(&seen).find(|(wanted, got)| wanted != *got);
+    assert_eq!(odd, None, "each once and in order");
+
+    let mut fifth = Terminal::start(&place, &["resume", "held"], 100);
+    fifth.wait("(sdm) ");
+    fifth.keys("quit\n");
+    let (code, screen) = fifth.finish();
+    assert!(!screen.contains(": line "), "{screen}");
+    assert_eq!(code, 0, "{screen}");
+    assert!(say(&place, &["sessions"]).1.contains("no session is kept"));
+}
+
+/// A killed keeper takes everything with it, and its name is free again.
+#[test]
+fn a_killed_keeper_leaves_nothing() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let line = ["run", "--keep=gone", "-n", "2", "--", "./work"];
+    let mut terminal = Terminal::start(&place, &line, 100);
+    terminal.wait("(sdm) ");
+    let keepers = place.pids("keeper gone");
+    let [keeper] = keepers[..] else {
+        panic!("one keeper: {keepers:?}");
+    };
+    processes::signal(keeper, Signal::SIGKILL);
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 2, "{screen}");
+    assert!(screen.contains("the keeper was killed"), "{screen}");
+    let (code, told) = say(&place, &["resume", "gone"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("there is none of this name"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_why() {
+    let place = Place::new();
+    for (words, part) in [
+        (&["resume", "../x"][..], "session '../x': a name has"),
+        (&["detach"], "no session is kept here"),
+        (&["run", "--keep=a/b", "--", "./x"], "session 'a/b'"),
+        (&["resume", "nobody"], "there is none of this name"),
+    ] {
+        let (code, told) = say(&place, words);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(part), "{told}");
+    }
+    // No terminal, so nothing is started.
+    let (code, told) = say(&place, &["run", "--keep", "--", "./x"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("must be a terminal"), "{told}");
+    assert_eq!(say(&place, &["sessions"]).0, Some(0));
+    place.assert_gone();
+}
