@@ -2,3 +2,4 @@
 
 mod backend;
 pub mod run;
+mod starter;

@@ -27,6 +27,7 @@ use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Upward};
+use crate::starter::Starter;
 use sdm_core::identity::Identity;
 
 /// A server process of an SDM session. It is started by a launcher that `sdm` starts; the
@@ -111,7 +112,7 @@ pub fn serve(
         signals,
         inherited,
         stopped: None,
-        parent: nix::unistd::getppid(),
+        starter: Starter::now(),
         alone: false,
     }
     .run()
@@ -183,7 +184,7 @@ struct Server {
     /// Why there is no backend although one was asked for.
     stopped: Option<Failure>,
     /// Who started this process.
-    parent: nix::unistd::Pid,
+    starter: Starter,
     /// The session is over; programs that were left running are not.
     alone: bool,
 }
@@ -286,7 +287,7 @@ impl Server {
             return;
         }
         let mut asked_to_end = false;
-        let orphaned = nix::unistd::getppid() != self.parent;
+        let orphaned = self.starter.is_gone();
         while let Ok(Some(signal)) = self.signals.read_signal() {
             asked_to_end = true;
             // A launcher that lives ends its job; one that is gone leaves what runs without us.
