@@ -339,8 +339,11 @@ pub(super) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
         .map(|frame| GdbFrame::read(gdb, frame));
     let (frame, inside) = match innermost {
         None => (None, None),
-        Some(frame) if is_user(gdb, &frame) => (Some(frame), None),
-        Some(frame) => find_user_frame(gdb, frame).await,
+        Some(frame) => match find_user_frame(gdb, &frame).await {
+            Some((frame, inside)) => (Some(frame), inside),
+            None if is_anywhere(&reason) => main_thread(gdb, frame).await,
+            None => (Some(frame), None),
+        },
     };
     let mut place = frame.as_ref().map(|frame| frame.frame(gdb, false));
     if let (Some(place), Some(_)) = (&mut place, &inside) {
@@ -359,26 +362,47 @@ fn is_user(gdb: &Gdb, frame: &GdbFrame) -> bool {
     innermost_user_frame(&[frame.raw()], &config.fold).is_some()
 }
 
-async fn find_user_frame(gdb: &Gdb, innermost: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
-    let config = gdb.get().config.clone();
-    let Ok(results) = gdb.mi(format!("-stack-list-frames 0 {FRAMES_MAX}")).await else {
-        return (Some(innermost), None);
+/// True for stops that have nothing to do with the thread that gdb happens to name.
+fn is_anywhere(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Interrupted | StopReason::Attached)
+}
+
+/// Selects the first thread in place of a runtime's helper that was caught at `helper`.
+async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
+    // It may have ended before the others.
+    let Ok(results) = gdb.mi("-thread-select 1").await else {
+        return (Some(helper), None);
     };
+    let Some(frame) = results.tuple("frame") else {
+        return (Some(helper), None);
+    };
+    let frame = GdbFrame::read(gdb, frame);
+    match find_user_frame(gdb, &frame).await {
+        Some((frame, inside)) => (Some(frame), inside),
+        None => (Some(frame), None),
+    }
+}
+
+/// Selects the innermost frame of the current thread that the user wrote, where there is one;
+/// with the runtime function above it.
+async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
+    if is_user(gdb, innermost) {
+        return Some((innermost.clone(), None));
+    }
+    let config = gdb.get().config.clone();
+    let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
+    let results = gdb.mi(line).await.ok()?;
     let mut frames: Vec<GdbFrame> = results
         .tuples("stack")
         .map(|frame| GdbFrame::read(gdb, frame))
         .collect();
     let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
-    let Some(user) = innermost_user_frame(&raw, &config.fold) else {
-        return (Some(innermost), None);
-    };
+    let user = innermost_user_frame(&raw, &config.fold)?;
     let frame = frames.swap_remove(user.index);
     if frame.level > 0 {
         let line = format!("-stack-select-frame {}", frame.level);
-        if gdb.mi(line).await.is_err() {
-            return (Some(innermost), None);
-        }
+        gdb.mi(line).await.ok()?;
         gdb.edit().shown_level = frame.level;
     }
-    (Some(frame), user.inside)
+    Some((frame, user.inside))
 }

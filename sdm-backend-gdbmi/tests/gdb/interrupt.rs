@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sdm_backend_gdbmi::GdbConfig;
+use sdm_debug::command::StepKind;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Backend, Command, Event, FailureCode, Reply, TaskState};
@@ -44,6 +45,26 @@ fn a_running_program_is_stopped_and_goes_on() {
             "{args:?}"
         );
     }
+}
+
+#[test]
+fn a_stop_in_a_helper_thread_is_shown_where_the_main_thread_is() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &["elsewhere"]);
+    let run = harness.send(Command::Continue);
+    harness.wait_output(Stream::Stdout, "spinning");
+    assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
+    let stop = stopped(harness.answer(run));
+    assert_eq!(stop.reason, StopReason::Interrupted);
+    assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+    assert_eq!(harness.evaluate("leave").unwrap().text, "0");
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 1,
+    };
+    let stop = stopped(harness.ask(step));
+    assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
 }
 
 #[test]
