@@ -1,0 +1,88 @@
+//! Ctrl-C, Ctrl-Z, Ctrl-D and `quit` at a real terminal, over an MPI job.
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::terminal::Terminal;
+
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const CTRL_Z: &str = "\x1a";
+
+/// Four ranks of a job that computes for ever, under `mpirun`, held at `main`.
+fn start(place: &Place) -> Terminal<'_> {
+    let _halo = place.compile("halo", Compiler::OpenMpi);
+    let args = "run -n 4 --launcher mpirun -- ./halo 1000000000";
+    let args: Vec<_> = args.split(' ').collect();
+    let mut terminal = Terminal::start(place, &args, 200);
+    terminal.wait("ranks 0-3 (4): at main ()");
+    terminal.wait("(sdm) ");
+    terminal
+}
+
+#[test]
+fn ctrl_c_stops_every_task_and_kills_none() {
+    let place = Place::new();
+    let mut terminal = start(&place);
+    terminal.ask("tbreak solve", "breakpoint 1");
+    terminal.ask("continue", "ranks 0-3 (4): stopped at breakpoint 1");
+    for _ in 0..2 {
+        terminal.keys("continue\n");
+        terminal.wait("continue: 0/4 stopped, running: 0-3 (");
+        terminal.keys(CTRL_C);
+        terminal.wait("interrupted");
+        terminal.wait("[all 4: 4 stopped] (sdm) ");
+    }
+    let stacks = terminal.ask("stacks", "left out\n");
+    assert!(
+        stacks.contains("ranks 0-3 (4): main () at halo.c:"),
+        "{stacks}"
+    );
+    assert!(stacks.contains("solve () at halo.c:"), "{stacks}");
+    let ranks = terminal.ask("ranks", "stopped");
+    assert!(!ranks.contains("exited"), "{ranks}");
+    quit(terminal, &place);
+}
+
+/// `quit` asks once; no brings the prompt back.
+fn quit(mut terminal: Terminal<'_>, place: &Place) {
+    terminal.keys("quit\n");
+    terminal.wait("kill 4 tasks started here? (y/n/detach) ");
+    terminal.keys("n\n");
+    terminal.wait("(sdm) ");
+    terminal.keys(CTRL_D);
+    terminal.wait("kill 4 tasks started here? (y/n/detach) ");
+    let program = place.path().join("halo");
+    assert_eq!(place.pids(&program.display().to_string()).len(), 4);
+    terminal.keys("y\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
+    let place = Place::new();
+    let mut terminal = start(&place);
+    terminal.keys("continue\n");
+    terminal.wait("running: 0-3 (");
+    terminal.keys(CTRL_Z);
+    terminal.wait("[all 4: 4 running] (sdm) ");
+    // At an idle prompt Ctrl-C clears the line.
+    terminal.keys(&format!("print 11{CTRL_C}"));
+    terminal.wait("(sdm) ");
+    terminal.ask("print 22", "running: ranks 0-3 (4) (interrupt first)\n");
+    // A gdb that stands still cannot stop its task.
+    let gdbs = place.pids("gdb -q");
+    assert_eq!(gdbs.len(), 4);
+    processes::signal(gdbs[0], Signal::SIGSTOP);
+    terminal.keys("wait\n");
+    terminal.wait("wait: 0/4 stopped");
+    terminal.keys(CTRL_C);
+    terminal.wait("wait: 3/4 stopped, running: ");
+    terminal.keys(CTRL_C);
+    terminal.wait("[all 4: 3 stopped, 1 running] (sdm) ");
+    processes::signal(gdbs[0], Signal::SIGCONT);
+    let last = terminal.ask("wait", "interrupted");
+    assert!(last.ends_with("[all 4: 4 stopped] (sdm) "), "{last}");
+    quit(terminal, &place);
+}
