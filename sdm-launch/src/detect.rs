@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::external::PREFIX;
 use crate::openmpi::allow_root;
-use crate::{Hydra, LaunchError, Launcher, Local, OpenMpi};
+use crate::{External, Hydra, LaunchError, Launcher, Local, Manual, OpenMpi, Srun, Ssh};
 
 /// How long a program may take to tell its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -58,7 +59,9 @@ impl Kind {
 /// - `local`: [`Local`].
 /// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`; where there is none, whatever `mpirun` is.
 /// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`; where there is none, whatever `mpiexec` is.
+/// - `srun`: Slurm's. `ssh`: [`Ssh`]. `manual`: [`Manual`].
 /// - a path: whatever that program is.
+/// - any other NAME: the `sdm-launch-NAME` on `PATH`.
 ///
 /// Every program found on `PATH` is asked for its version, for at most 20 seconds.
 ///
@@ -72,6 +75,9 @@ pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
 fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     let (candidates, wanted) = match name {
         "local" => return Ok(Box::new(Local)),
+        "ssh" => return Ok(Box::new(Ssh)),
+        "manual" => return Ok(Box::new(Manual)),
+        "srun" => return srun(path),
         "mpirun" => (["mpirun.openmpi", "mpirun"], Kind::OpenMpi),
         "mpiexec" => (["mpiexec.hydra", "mpiexec"], Kind::Hydra),
         _ if name.contains('/') => {
@@ -79,7 +85,11 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
             let (kind, version) = identify(&program)?;
             return Ok(launcher(program, None, (kind, version)));
         }
-        _ => return Err(LaunchError::Unknown { name: name.into() }),
+        _ => {
+            let program = search(&format!("{PREFIX}{name}"), path);
+            let program = program.ok_or_else(|| LaunchError::Unknown { name: name.into() })?;
+            return Ok(Box::new(External::new(name, program)));
+        }
     };
     let mut tried = Vec::new();
     let mut other = None;
@@ -103,6 +113,16 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
             tried: tried.join(", "),
         }),
     }
+}
+
+fn srun(path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
+    let program = search("srun", path).ok_or_else(|| LaunchError::NotFound {
+        name: "srun".to_owned(),
+        tried: "no srun on PATH".to_owned(),
+    })?;
+    let version = version_text(&program).unwrap_or_default();
+    let version = version.lines().next().unwrap_or("Slurm").trim().to_owned();
+    Ok(Box::new(Srun::new(program, version)))
 }
 
 fn launcher(

@@ -10,7 +10,10 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum LaunchError {
     /// No launcher has this name.
-    #[error("launcher {name}: unknown (known: local, mpirun, mpiexec, or a path to either)")]
+    #[error(
+        "launcher {name}: unknown (known: local, mpirun, mpiexec, srun, ssh, manual, a path to mpirun or \
+         mpiexec, or NAME where sdm-launch-NAME is on PATH)"
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -35,17 +38,25 @@ pub enum LaunchError {
     #[error("launcher {launcher}: option {option}: {why}")]
     Option {
         /// The launcher's name.
-        launcher: &'static str,
+        launcher: String,
         /// The option as given.
         option: String,
         /// Why it is refused, and what to do instead.
         why: &'static str,
     },
+    /// Hosts that do not fit.
+    #[error("launcher {launcher}: {what}")]
+    Hosts {
+        /// The launcher's name.
+        launcher: String,
+        /// What is wrong with them, and what to do.
+        what: String,
+    },
     /// No servers, or more than a session can have.
     #[error("launcher {launcher}: {count} servers: must be 1 to {max}")]
     Count {
         /// The launcher's name.
-        launcher: &'static str,
+        launcher: String,
         /// How many were asked for.
         count: u32,
         /// How many there can be.

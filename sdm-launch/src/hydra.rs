@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::spec::command_line;
+use crate::hosts::names_hosts;
+use crate::member::Started;
+use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Lets Hydra's `mpiexec` start the servers.
@@ -27,7 +29,7 @@ impl Hydra {
 }
 
 impl Launcher for Hydra {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "mpiexec"
     }
 
@@ -35,9 +37,13 @@ impl Launcher for Hydra {
         format!("{} ({})", self.program.display(), self.version)
     }
 
+    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
+        names_hosts(&spec.launcher_options)
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
-        spec.check_options(self.name())?;
+        spec.check_options(self.name(), NUMBER_OPTIONS)?;
         let mut command = spec.command(&self.program);
         command
             .args(&spec.launcher_options)
@@ -49,7 +55,7 @@ impl Launcher for Hydra {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, None, self.name())?;
+        launch.spawn(command, Started::launcher(self.name(), spec.count))?;
         launch.all_started()
     }
 }

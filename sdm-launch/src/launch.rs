@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::PipeWriter;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
@@ -10,7 +11,8 @@ use nix::sys::signal::Signal;
 use sdm_core::announce::Announcement;
 
 use crate::LaunchError;
-use crate::member::{LastWords, Member};
+use crate::member::{LastWords, Member, Started};
+use crate::ssh;
 use crate::stream::{Line, Stream};
 
 /// Something heard of the servers or of what started them.
@@ -31,14 +33,20 @@ pub enum LaunchEvent {
     Note(String),
     /// A process that was started here has ended.
     Ended {
-        /// The server that it was; none for `mpirun` and the like, with which all servers end.
+        /// What it was, for a person: `server 3`, `mpirun`, `ssh node7`.
+        who: String,
+        /// The server that it was; none for `mpirun` and the like.
         server: Option<u32>,
+        /// The servers that ended with it: all of them for `mpirun`, those of a host for `ssh`.
+        servers: Range<u32>,
         /// How, in words: `exited with code 1`, `killed by SIGTERM`.
         status: String,
         /// Its exit code; none where a signal ended it.
         code: Option<i32>,
         /// The last lines that it wrote, oldest first; they came as [`LaunchEvent::Text`] before.
         last_words: Vec<String>,
+        /// What a person can do about it, where that is known.
+        advice: Option<&'static str>,
     },
 }
 
@@ -101,14 +109,14 @@ impl Launch {
         self.events.push_back(LaunchEvent::Note(text));
     }
 
-    pub(crate) fn spawn(
-        &mut self,
-        command: Command,
-        server: Option<u32>,
-        who: &str,
-    ) -> Result<(), LaunchError> {
+    /// Somebody else starts this one, who will be found there.
+    pub(crate) fn announce(&mut self, announcement: Announcement) {
+        self.events.push_back(LaunchEvent::Announced(announcement));
+    }
+
+    pub(crate) fn spawn(&mut self, command: Command, what: Started) -> Result<(), LaunchError> {
         let shared = self.shared.as_ref().and_then(|it| it.writers.as_ref());
-        let member = Member::spawn(command, server, who, shared)?;
+        let member = Member::spawn(command, what, shared)?;
         self.members.push(member);
         Ok(())
     }
@@ -180,7 +188,7 @@ impl Launch {
                 if !member.fds().any(|own| own == fd) {
                     self.owners.remove(&fd);
                 }
-                let server = member.server;
+                let server = member.what.server;
                 sort_lines(server, member.last_words(), lines, &mut self.events);
                 more
             }
@@ -205,7 +213,8 @@ impl Launch {
     /// Takes the end of a member, if it has come.
     fn reap(&mut self, index: usize) {
         let member = &mut self.members[index];
-        let (server, fds) = (member.server, member.fds().collect::<Vec<_>>());
+        let (what, fds) = (member.what.clone(), member.fds().collect::<Vec<_>>());
+        let server = what.server;
         let mut lines = Vec::new();
         let ended = member.reap(&mut |line| lines.push(line));
         sort_lines(server, member.last_words(), lines, &mut self.events);
@@ -223,7 +232,10 @@ impl Launch {
             last_words = shared.last_words.lines();
         }
         self.events.push_back(LaunchEvent::Ended {
+            advice: ssh::advice(&what.who, &last_words),
+            who: what.who,
             server,
+            servers: what.servers,
             status: status.map_or_else(|| "ended".to_owned(), describe),
             code: status.and_then(|status| status.code()),
             last_words,
@@ -237,7 +249,7 @@ impl Launch {
 
     /// Asks everything that was started to end (SIGTERM).
     pub fn terminate(&mut self) {
-        self.members.iter().for_each(Member::terminate);
+        self.members.iter_mut().for_each(Member::terminate);
     }
 
     /// Ends everything that was started (SIGKILL). A killed `mpirun` cannot end its servers any more:

@@ -1,8 +1,9 @@
 //! Starts the servers of a session and reports what is heard of them.
 //!
 //! A [`Launcher`] starts servers from a [`LaunchSpec`]: [`Local`] does so itself, [`OpenMpi`] and
-//! [`Hydra`] let `mpirun` and `mpiexec` do it, so that the program finds the environment and the
-//! descriptors of its runtime. [`find`] turns the name that a person gave into one of them. What
+//! [`Hydra`] and [`Srun`] let `mpirun`, `mpiexec` and `srun` do it, so that the program finds the
+//! environment and the descriptors of its runtime. [`Ssh`] reaches hosts by `ssh`, [`External`] is a
+//! site's own program, and [`Manual`] leaves it to a person. [`find`] turns the name that a person gave into one of them. What
 //! comes back is a [`Launch`]: descriptors to watch, and a [`LaunchEvent`] for each announcement,
 //! line of text and end.
 //!
@@ -30,27 +31,37 @@
 
 mod detect;
 mod error;
+mod external;
+mod hosts;
 mod hydra;
 pub mod job;
 mod launch;
 mod lines;
 mod local;
+mod manual;
 mod member;
 mod openmpi;
 mod room;
+mod slurm;
 mod spec;
+mod ssh;
 mod stream;
 mod sys;
 
 pub use detect::{Kind, find};
 pub use error::LaunchError;
+pub use external::External;
+pub use hosts::HostShare;
 pub use hydra::Hydra;
 pub use launch::{Launch, LaunchEvent};
 pub use local::Local;
+pub use manual::{MANUAL_PORT, Manual};
 pub use openmpi::OpenMpi;
 pub use room::{check_descriptors_of, reserve_descriptors};
 pub use sdm_core::announce::Announcement;
+pub use slurm::Srun;
 pub use spec::{
     LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
 };
+pub use ssh::Ssh;
 pub use sys::pidfd_open;

@@ -1,5 +1,6 @@
 //! Servers on this machine, without any runtime.
 
+use crate::member::Started;
 use crate::room;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
@@ -9,7 +10,7 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 pub struct Local;
 
 impl Launcher for Local {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "local"
     }
 
@@ -21,7 +22,7 @@ impl Launcher for Local {
         spec.check(self.name())?;
         if let Some(option) = spec.launcher_options.first() {
             return Err(LaunchError::Option {
-                launcher: self.name(),
+                launcher: self.name().to_owned(),
                 option: option.to_string_lossy().into_owned(),
                 why: "the local launcher has no options",
             });
@@ -41,7 +42,7 @@ impl Launcher for Local {
                 .env(SERVER_VARIABLE, server.to_string())
                 .env(SERVER_COUNT_VARIABLE, spec.count.to_string())
                 .env(LOCAL_INDEX_VARIABLE, server.to_string());
-            let started = launch.spawn(command, Some(server), &format!("server {server}"));
+            let started = launch.spawn(command, Started::server(server));
             if let Err(error) = started {
                 launch.abandon();
                 return Err(error);

@@ -1,12 +1,14 @@
 //! One process that was started: its two pipes, its end, its last words.
 
 use std::collections::VecDeque;
-use std::io::PipeWriter;
+use std::io::{self, PipeWriter, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use zeroize::Zeroize;
 
 use crate::stream::{Line, Stream};
 use crate::{LaunchError, sys};
@@ -14,10 +16,48 @@ use crate::{LaunchError, sys};
 /// How many of the last lines a process wrote are kept.
 const LAST_WORDS_MAX: usize = 20;
 
-/// One process that was started.
-pub(crate) struct Member {
+/// What is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Started {
+    /// What a person calls it: `server 3`, `mpirun`, `ssh node7`.
+    pub(crate) who: String,
     /// The server that it is; none for `mpirun` and the like.
     pub(crate) server: Option<u32>,
+    /// The servers that end with it.
+    pub(crate) servers: Range<u32>,
+    /// What it reads first, below what a pipe holds; its standard input then stays open as long as
+    /// it is wanted. It reads nothing where this is empty.
+    pub(crate) input: Vec<u8>,
+}
+
+impl Started {
+    /// A server.
+    pub(crate) fn server(server: u32) -> Self {
+        Self {
+            who: format!("server {server}"),
+            server: Some(server),
+            servers: server..server + 1,
+            input: Vec::new(),
+        }
+    }
+
+    /// What starts all servers.
+    pub(crate) fn launcher(name: &str, count: u32) -> Self {
+        Self {
+            who: name.to_owned(),
+            server: None,
+            servers: 0..count,
+            input: Vec::new(),
+        }
+    }
+}
+
+/// One process that was started.
+pub(crate) struct Member {
+    /// What it is.
+    pub(crate) what: Started,
+    /// Keeps its standard input open.
+    input: Option<PipeWriter>,
     child: Child,
     pid: Pid,
     /// Readable at the end; none before [`Member::watch_end`] and once the end was seen.
@@ -48,17 +88,17 @@ impl LastWords {
 }
 
 impl Member {
-    /// Starts `command` in a session of its own, stdin from /dev/null; it writes to pipes of its own
+    /// Starts `command` in a session of its own; it writes to pipes of its own
     /// where there are none to share.
     pub(crate) fn spawn(
         mut command: Command,
-        server: Option<u32>,
-        who: &str,
+        mut what: Started,
         shared: Option<&[PipeWriter; 2]>,
     ) -> Result<Self, LaunchError> {
         let program = command.get_program().to_owned();
+        let who = what.who.clone();
         let spawn = |source| LaunchError::Spawn {
-            who: who.to_owned(),
+            who: who.clone(),
             program: program.clone().into(),
             source,
         };
@@ -71,15 +111,17 @@ impl Member {
                 Ok(writer)
             }),
         };
+        let (stdin, input) = feed(&mut what.input).map_err(spawn)?;
         command
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(stdout.map_err(spawn)?)
             .stderr(stderr.map_err(spawn)?);
         sys::isolate(&mut command);
         let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         Ok(Self {
-            server,
+            what,
+            input,
             child,
             pid,
             end: None,
@@ -93,10 +135,7 @@ impl Member {
     /// copy of all descriptors for a moment, which takes long where there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
         let end = sys::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
-            who: match self.server {
-                Some(server) => format!("server {server}"),
-                None => format!("process {}", self.pid),
-            },
+            who: self.what.who.clone(),
             op: "pidfd_open",
             source,
         })?;
@@ -144,6 +183,7 @@ impl Member {
             stream.close(line);
         }
         self.end = None;
+        self.input = None;
         self.is_over = true;
         Some(status)
     }
@@ -154,7 +194,8 @@ impl Member {
     }
 
     /// Asks it to end.
-    pub(crate) fn terminate(&self) {
+    pub(crate) fn terminate(&mut self) {
+        self.input = None;
         if !self.is_over() {
             // It is not reaped yet, so the pid is still its own; ESRCH means that it has ended.
             let _ = kill(self.pid, Signal::SIGTERM);
@@ -176,4 +217,16 @@ impl Member {
         self.end = None;
         self.is_over = true;
     }
+}
+
+/// A standard input that begins with `input`, and what keeps it open; /dev/null where that is empty.
+fn feed(input: &mut Vec<u8>) -> io::Result<(Stdio, Option<PipeWriter>)> {
+    if input.is_empty() {
+        return Ok((Stdio::null(), None));
+    }
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(input)?;
+    // It may be a key.
+    input.zeroize();
+    Ok((reader.into(), Some(writer)))
 }

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
-use crate::spec::command_line;
+use crate::hosts::names_hosts;
+use crate::member::Started;
+use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Options that say where processes go: the first that is given ends our own choice.
@@ -106,7 +108,7 @@ impl OpenMpi {
 }
 
 impl Launcher for OpenMpi {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "mpirun"
     }
 
@@ -114,9 +116,13 @@ impl Launcher for OpenMpi {
         format!("{} ({})", self.program.display(), self.version)
     }
 
+    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
+        names_hosts(&spec.launcher_options)
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
-        spec.check_options(self.name())?;
+        spec.check_options(self.name(), NUMBER_OPTIONS)?;
         let allocated = ALLOCATION_VARIABLES
             .iter()
             .any(|name| std::env::var_os(name).is_some());
@@ -132,7 +138,7 @@ impl Launcher for OpenMpi {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, None, self.name())?;
+        launch.spawn(command, Started::launcher(self.name(), spec.count))?;
         launch.all_started()
     }
 }
@@ -156,7 +162,7 @@ pub(crate) fn allow_root(command: &mut Command) -> bool {
 }
 
 /// Whether `argument` is one of the options, written `-name`, `--name` or `--name=value`.
-fn is_option(argument: &OsStr, names: &[&str]) -> bool {
+pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
     let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
         return false;
     };

@@ -7,7 +7,10 @@ use std::process::Command;
 pub use sdm_core::handover::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use sdm_core::limits::SERVERS_MAX;
 
-use crate::{Launch, LaunchError};
+use crate::{HostShare, Launch, LaunchError};
+
+/// The options of `mpirun` and `mpiexec` that give the number of processes.
+pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -23,6 +26,15 @@ pub struct LaunchSpec {
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
+    /// The hosts to start on and how many servers each may have, for launchers that are told.
+    pub hosts: Vec<HostShare>,
+    /// The name and key of the session, for who is started by hand: a file that nobody else may
+    /// read, written by the owner.
+    pub handover: Option<PathBuf>,
+    /// The first port for servers, for launchers that give each its own; 0 for their own choice.
+    pub port: u16,
+    /// Where the master finds the front-end, for who starts it by hand.
+    pub front_end: String,
     /// Where the servers start; this process's own directory if none.
     pub directory: Option<PathBuf>,
     /// How many processes there will be in all, servers included, on each of which the system must
@@ -42,17 +54,21 @@ impl LaunchSpec {
             server_args: Vec::new(),
             environment: Vec::new(),
             launcher_options: Vec::new(),
+            hosts: Vec::new(),
+            handover: None,
+            port: 0,
+            front_end: String::new(),
             directory: None,
             processes: count.into(),
             verbose: false,
         }
     }
 
-    pub(crate) fn check(&self, launcher: &'static str) -> Result<(), LaunchError> {
+    pub(crate) fn check(&self, launcher: &str) -> Result<(), LaunchError> {
         let (count, max) = (self.count, SERVERS_MAX);
         if count == 0 || count > max {
             return Err(LaunchError::Count {
-                launcher,
+                launcher: launcher.to_owned(),
                 count,
                 max,
             });
@@ -79,16 +95,17 @@ impl LaunchSpec {
 
     /// Refuses options that would fight with the launch's own: the number of processes, and the
     /// colon that begins another program.
-    pub(crate) fn check_options(&self, launcher: &'static str) -> Result<(), LaunchError> {
+    pub(crate) fn check_options(&self, launcher: &str, number: &[&str]) -> Result<(), LaunchError> {
         for option in &self.launcher_options {
-            let why = match option.to_str() {
-                Some("-n" | "--n" | "-np" | "--np" | "-c") => "the number is given by sdm -n",
-                Some(":") => "one program per session",
+            let name = option.to_str().unwrap_or_default();
+            let why = match name.split_once('=').map_or(name, |(name, _)| name) {
+                name if number.contains(&name) => "the number is given by sdm -n",
+                ":" => "one program per session",
                 _ => continue,
             };
             let option = option.to_string_lossy().into_owned();
             return Err(LaunchError::Option {
-                launcher,
+                launcher: launcher.to_owned(),
                 option,
                 why,
             });
@@ -110,10 +127,21 @@ pub(crate) fn command_line(command: &Command) -> String {
 /// Starts servers.
 pub trait Launcher {
     /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The launcher in a person's words: which program, which version.
     fn describe(&self) -> String;
+
+    /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
+    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
+        let _ = spec;
+        false
+    }
+
+    /// Whether somebody else starts the master too.
+    fn is_by_hand(&self) -> bool {
+        false
+    }
 
     /// Starts the servers and returns at once; everything else is heard from the [`Launch`].
     ///

@@ -223,6 +223,7 @@ fn a_failed_local_server_is_named_with_its_last_words() {
                 status,
                 code,
                 last_words,
+                ..
             } if *it == server => Some((status.as_str(), *code, last_words.clone())),
             _ => None,
         });

@@ -1,6 +1,7 @@
 //! The master: the root of the tree of servers. It connects to the front-end, reaches its
 //! children, and passes commands down and merged answers up until the session ends.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,17 +24,21 @@ const START_WAIT: Duration = Duration::from_secs(600);
 struct Arguments {
     /// Where the front-end listens, for example tcp://127.0.0.1:40311
     front_end: ConnectionString,
+    /// Where the session's name and key are: a file that only you may read, `-` for standard
+    /// input; the environment where absent
+    #[arg(long, value_name = "FILE")]
+    handover: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
-    let handed_over = sdm_core::handover::take();
+    let arguments = Arguments::parse();
+    let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
         let log = tracing_subscriber::fmt().with_env_filter(filter);
         log.with_writer(std::io::stderr).with_ansi(false).init();
     }
-    let arguments = Arguments::parse();
     let config = handed_over.context("sdm-master")?;
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
         .context("sdm-master: ask to be told of the front-end's death")?;

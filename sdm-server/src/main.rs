@@ -9,12 +9,13 @@ use sdm_server::run::Arguments;
 fn main() -> Result<ExitCode> {
     let lookup = sdm_server::run::snapshot();
     let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
-    let handed_over = sdm_core::handover::take();
+    let arguments = Arguments::parse();
+    let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
         let log = tracing_subscriber::fmt().with_env_filter(filter);
         log.with_writer(std::io::stderr).with_ansi(false).init();
     }
-    let code = sdm_server::run::serve(&Arguments::parse(), lookup, handed_over)?;
+    let code = sdm_server::run::serve(&arguments, lookup, handed_over)?;
     Ok(ExitCode::from(code))
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,10 @@ pub struct Arguments {
     /// system choose
     #[arg(long, default_value_t = 0)]
     pub port: u16,
+    /// Where the session's name and key are: a file that only you may read, `-` for standard
+    /// input; the environment where absent
+    #[arg(long, value_name = "FILE")]
+    pub handover: Option<PathBuf>,
     /// How many seconds to wait for the parent's connection
     #[arg(long, default_value_t = 120)]
     pub start_wait: u64,
@@ -130,7 +135,11 @@ fn catch_signals() -> nix::Result<SignalFd> {
 
 /// Says where this server is, in one line on stdout.
 fn announce(server: u32, bound: SocketAddr) -> Result<()> {
-    let host = nix::unistd::gethostname().context("the host's name")?;
+    // Slurm may call a node otherwise than the node itself does.
+    let host = match std::env::var_os("SLURMD_NODENAME") {
+        Some(node) => node,
+        None => nix::unistd::gethostname().context("the host's name")?,
+    };
     let addresses = if bound.ip().is_unspecified() {
         own_addresses()
     } else {

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use sdm_core::topology::Topology;
 use sdm_idset::IdSet;
+use sdm_launch::HostShare;
 use sdm_launch::job::Target;
 
 /// The most tasks that one session can have.
@@ -44,27 +45,53 @@ pub enum Verb {
     Keeper(KeeperArgs),
 }
 
-/// Who starts the processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum LauncherName {
-    /// On this machine, without an MPI runtime.
-    #[default]
-    Local,
-    /// Open MPI's mpirun.
-    Mpirun,
-    /// MPICH's mpiexec (Hydra).
-    Mpiexec,
+/// Who starts the processes, and where.
+#[derive(Clone, Debug, Args)]
+pub struct LauncherArgs {
+    /// Who starts them: local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
+    /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
+    /// NAME where sdm-launch-NAME is on PATH.
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    pub launcher: String,
+
+    /// An option for the launcher, passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// The hosts to start on, for ssh and manual: `a,b:4`, a number for how many processes.
+    #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
+    pub hosts: Vec<HostShare>,
+
+    /// A file with hosts, one a line: `a`, `b:4` or `b slots=4`.
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    pub hostfile: Option<PathBuf>,
+
+    /// The first port for the servers; each takes the next free one from there on.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// Where sdm-server is on the servers' hosts; where it is here unless given.
+    #[arg(long, value_name = "PATH")]
+    pub server_path: Option<PathBuf>,
 }
 
-impl LauncherName {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Mpirun => "mpirun",
-            Self::Mpiexec => "mpiexec",
-        }
+impl LauncherArgs {
+    /// The hosts to start on, named or in a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a line that names no host.
+    pub fn hosts(&self) -> Result<Vec<HostShare>, String> {
+        let Some(path) = &self.hostfile else {
+            return Ok(self.hosts.clone());
+        };
+        let name = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
+        HostShare::file(&text).map_err(|error| format!("{name}: {error}"))
     }
 }
 
@@ -138,17 +165,9 @@ pub struct RunArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
 
-    /// Who starts them.
-    #[arg(long, value_enum, default_value_t)]
-    pub launcher: LauncherName,
-
-    /// An option for the launcher, passed on unchanged; may be repeated.
-    #[arg(
-        long = "launcher-option",
-        value_name = "OPT",
-        allow_hyphen_values = true
-    )]
-    pub launcher_options: Vec<OsString>,
+    /// Who starts them, and where.
+    #[command(flatten)]
+    pub launch: LauncherArgs,
 
     /// Commands, and how what comes of them is shown.
     #[command(flatten)]
@@ -419,7 +438,7 @@ mod tests {
         let Verb::Run(run) = cli.command else {
             panic!("{cli:?}");
         };
-        assert_eq!((run.count, run.launcher), (4, LauncherName::Mpirun));
+        assert_eq!((run.count, &*run.launch.launcher), (4, "mpirun"));
         assert_eq!(run.program, ["./app", "-n", "3"]);
         let (_, commands) = read("sdm attach -x a.sdm 4711 -c bt").unwrap();
         let expect = [
@@ -436,7 +455,8 @@ mod tests {
             ("sdm run -n 4", "<PROGRAM [ARGS]>"),
             ("sdm run --env =x -- ./app", "expected NAME=VALUE"),
             ("sdm run --stdin 3- -- ./app", "--stdin"),
-            ("sdm run --launcher slurm -- ./app", "possible values"),
+            ("sdm run --host a: -- ./app", "a number from 1"),
+            ("sdm run --host a --hostfile b -- ./app", "cannot be used"),
             ("sdm stacks", "<TARGET>"),
             ("sdm stacks 1,,2", "pids are numbers"),
             ("sdm attach 7 --ranks 3-", "--ranks"),

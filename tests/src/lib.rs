@@ -4,6 +4,7 @@ pub mod binaries;
 pub mod job;
 pub mod ledger;
 pub mod leftovers;
+pub mod parts;
 pub mod place;
 pub mod processes;
 pub mod run;

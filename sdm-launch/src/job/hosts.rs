@@ -13,14 +13,30 @@ pub fn is_this_host(name: &str) -> bool {
     if is_same(name, &own.to_string_lossy()) {
         return true;
     }
-    let addresses: Vec<IpAddr> = match name.parse() {
+    resolve(name).iter().any(is_own)
+}
+
+/// Whether `name`, in somebody's words, means the host that calls itself `host` and has these
+/// addresses.
+#[must_use]
+pub fn is_host(name: &str, host: &str, addresses: &[IpAddr]) -> bool {
+    // Every host has a loopback address.
+    let here = is_this_host(host) || addresses.iter().all(IpAddr::is_loopback);
+    is_same(name, host)
+        || (here && is_this_host(name))
+        || resolve(name)
+            .iter()
+            .any(|address| !address.is_loopback() && addresses.contains(address))
+}
+
+fn resolve(name: &str) -> Vec<IpAddr> {
+    match name.parse() {
         Ok(address) => vec![address],
         Err(_) => (name, 0)
             .to_socket_addrs()
             .map(|found| found.map(|it| it.ip()).collect())
             .unwrap_or_default(),
-    };
-    addresses.iter().any(is_own)
+    }
 }
 
 /// Whether two names mean the same host, as far as names tell: equal but for a domain.

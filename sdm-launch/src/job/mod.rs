@@ -18,7 +18,7 @@ use sdm_core::limits::SERVERS_MAX;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
-pub use hosts::is_this_host;
+pub use hosts::{is_host, is_this_host};
 use processes::{Process, Processes};
 pub use target::Target;
 

@@ -9,6 +9,9 @@ use sdm_debug::EndPolicy;
 use super::{Opener, Opening, Plan, Wake};
 use crate::session::{Session, SessionConfig};
 
+/// How long a person may take to start what is to be started by hand.
+const BY_HAND_WAIT: Duration = Duration::from_secs(900);
+
 /// Opens sessions of real processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live;
@@ -21,10 +24,14 @@ impl Opener for Live {
         plan: Plan,
         tell: &mut dyn FnMut(Opening),
     ) -> Result<(Session, Wake), String> {
-        let config = SessionConfig {
+        let mut config = SessionConfig {
             launcher: plan.launcher,
             launcher_options: plan.launcher_options,
+            hosts: plan.hosts,
             tasks: plan.tasks,
+            by_host: plan.by_host,
+            port: plan.port,
+            server_path: plan.server_path,
             topology: plan.tree.topology,
             config: Config {
                 start_wait: Duration::from_secs(plan.tree.start_wait.into()),
@@ -35,6 +42,10 @@ impl Opener for Live {
             directory: plan.directory,
             ..SessionConfig::local(plan.servers)
         };
+        if config.launcher == "manual" {
+            let wait = config.config.start_wait;
+            config.config.start_wait = wait.max(BY_HAND_WAIT);
+        }
         let mut progress = |progress: crate::session::StartProgress| {
             tell(Opening {
                 phase: progress.phase,

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use sdm_debug::{BackendSettings, EndPolicy};
 use sdm_idset::IdSet;
+use sdm_launch::HostShare;
 
-use crate::cli::{self, LauncherName, TreeArgs, Verb};
+use crate::cli::{self, TreeArgs, Verb};
 use crate::json::JsonView;
 use crate::render::{Names, TextView};
 use crate::session::Debug;
@@ -35,16 +36,25 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 /// Which processes a session is to have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Who starts the servers: `local`, `mpirun`, `mpiexec`.
+    /// Who starts the servers: any name that [`sdm_launch::find`] knows.
     pub launcher: String,
     /// The user's own options for the launcher.
     pub launcher_options: Vec<OsString>,
     /// How many servers.
     pub servers: u32,
+    /// The hosts to start on, for launchers that are told.
+    pub hosts: Vec<HostShare>,
     /// The tasks of each server; server i owns task i where this is empty.
     pub tasks: Vec<IdSet>,
     /// How the tree of servers is made.
     pub tree: TreeArgs,
+    /// The tasks of each host, one server each, where it is not known before which server comes up
+    /// where; it goes before `tasks`.
+    pub by_host: Vec<(String, IdSet)>,
+    /// The first port for the servers; 0 lets the system choose.
+    pub port: u16,
+    /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
+    pub server_path: Option<PathBuf>,
     /// What drives the tasks.
     pub backend: BackendSettings,
     /// Where the servers start; this process's directory where absent.
@@ -56,11 +66,15 @@ impl Plan {
     #[must_use]
     pub fn local(servers: u32) -> Self {
         Self {
-            launcher: LauncherName::Local.name().to_owned(),
+            launcher: "local".to_owned(),
             launcher_options: Vec::new(),
             servers,
+            hosts: Vec::new(),
             tasks: Vec::new(),
             tree: TreeArgs::default(),
+            by_host: Vec::new(),
+            port: 0,
+            server_path: None,
             backend: BackendSettings::Gdb,
             directory: None,
         }

@@ -9,7 +9,7 @@ use sdm_debug::command::{StartSpec, StopAt};
 
 use super::job::{self, Job, Refused};
 use super::{Opener, Plan};
-use crate::cli::{Commands, LauncherName, RunArgs};
+use crate::cli::{Commands, RunArgs};
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
@@ -30,19 +30,23 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     Ok(Job {
         args: &args.script,
         commands,
-        plan: plan(args),
+        plan: plan(args)?,
         start: start_spec(args, stdin_tasks.to_string()),
         stdin_tasks,
     })
 }
 
-fn plan(args: &RunArgs) -> Plan {
-    Plan {
-        launcher: args.launcher.name().to_owned(),
-        launcher_options: args.launcher_options.clone(),
+fn plan(args: &RunArgs) -> Result<Plan, Refused> {
+    let launch = &args.launch;
+    Ok(Plan {
+        launcher: launch.launcher.clone(),
+        launcher_options: launch.launcher_options.clone(),
+        hosts: launch.hosts().map_err(|why| (2, why))?,
+        port: launch.port,
+        server_path: launch.server_path.clone(),
         tree: args.tree.clone(),
         ..Plan::local(args.count)
-    }
+    })
 }
 
 fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
@@ -76,7 +80,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
 /// The interpreter of a PROGRAM that is a script, where this machine can tell.
 fn interpreter_of(args: &RunArgs) -> Option<String> {
     let program = Path::new(&args.program[0]);
-    let here = program.components().count() > 1 && args.launcher == LauncherName::Local;
+    let here = program.components().count() > 1 && args.launch.launcher == "local";
     let path = match &args.directory {
         Some(directory) => directory.join(program),
         None => program.to_owned(),

@@ -26,13 +26,15 @@ pub enum SessionError {
     #[error("draw a session key: {0}")]
     Random(String),
     #[error(
-        "{launcher} {status} before all servers were there{}",
+        "{launcher} {status} before all servers were there{}{}",
+        advised(*advice),
         said(last_words)
     )]
     LauncherEnded {
         launcher: String,
         status: String,
         last_words: Vec<String>,
+        advice: Option<&'static str>,
     },
     #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
     TooSlow {
@@ -53,6 +55,10 @@ pub enum SessionError {
     Unreachable(String),
     #[error("the master is gone{0}")]
     MasterGone(String),
+}
+
+fn advised(advice: Option<&str>) -> String {
+    advice.map_or_else(String::new, |advice| format!(": {advice}"))
 }
 
 fn said(last_words: &[String]) -> String {

@@ -1,6 +1,6 @@
 //! Hearing of every server where it is, while a session starts.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use sdm_core::announce::Announcement;
@@ -9,8 +9,10 @@ use sdm_core::ids::ServerId;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::{Launch, LaunchEvent};
 
+use super::config::StartProgress;
 use super::error::SessionError;
-use super::start::{Master, StartProgress, Starting};
+use super::master::Master;
+use super::start::Starting;
 
 impl Starting<'_> {
     /// Waits until every server has announced itself; where a part of them will do, until those
@@ -23,9 +25,10 @@ impl Starting<'_> {
         let wait = self.config.config.start_wait;
         let deadline = Instant::now() + wait;
         self.progress("launched", self.heard.len(), None);
+        self.take_events(launch)?;
         while self.heard.len() as u64 + self.ended.len() < u64::from(self.config.servers) {
             match self.next(deadline)? {
-                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
+                Some(DriverEvent::Ready(fd)) if fd == master.end_fd() => {
                     return Err(master.gone());
                 }
                 Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
@@ -65,13 +68,18 @@ impl Starting<'_> {
     pub(super) fn hear(&mut self, launch: &mut Launch, fd: RawFd) -> Result<(), SessionError> {
         loop {
             let more = launch.handle_ready(fd);
-            while let Some(event) = launch.poll_event() {
-                self.heard_event(event)?;
-            }
+            self.take_events(launch)?;
             if !more {
                 return Ok(());
             }
         }
+    }
+
+    fn take_events(&mut self, launch: &mut Launch) -> Result<(), SessionError> {
+        while let Some(event) = launch.poll_event() {
+            self.heard_event(event)?;
+        }
+        Ok(())
     }
 
     fn heard_event(&mut self, event: LaunchEvent) -> Result<(), SessionError> {
@@ -81,30 +89,31 @@ impl Starting<'_> {
                 self.progress("launched", self.heard.len(), Some(note));
             }
             LaunchEvent::Text { .. } => {}
-            // The tree names those of them that had come.
             LaunchEvent::Ended {
-                server: Some(server),
-                ..
-            } if self.config.config.partial => {
-                if !self.heard.contains_key(&server) {
-                    self.ended.insert(TaskId(server));
-                }
-            }
-            LaunchEvent::Ended {
-                server,
+                who,
+                servers,
                 status,
                 last_words,
+                advice,
                 ..
             } => {
-                let launcher = match server {
-                    Some(server) => format!("server {server}"),
-                    None => self.config.launcher.clone(),
-                };
-                return Err(SessionError::LauncherEnded {
-                    launcher,
+                let all = servers.len() == self.config.servers as usize;
+                let ended = SessionError::LauncherEnded {
+                    launcher: who,
                     status,
                     last_words,
-                });
+                    advice,
+                };
+                if !self.config.config.partial || all {
+                    return Err(ended);
+                }
+                // The tree names those of them that had come.
+                let absent = servers.filter(|server| !self.heard.contains_key(server));
+                let before = self.ended.len();
+                self.ended.extend(absent.map(TaskId));
+                if self.ended.len() > before {
+                    self.progress("launched", self.heard.len(), Some(ended.to_string()));
+                }
             }
         }
         Ok(())

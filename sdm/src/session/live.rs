@@ -32,7 +32,8 @@ const RULES_MAX: usize = 256;
 pub struct Session {
     driver: Driver<TcpTransport>,
     launch: Launch,
-    master: Child,
+    /// None where somebody else started it.
+    master: Option<Child>,
     id: SessionId,
     tasks: IdSet,
     members: Vec<Member>,
@@ -52,7 +53,7 @@ impl Session {
     pub(super) fn new(
         driver: Driver<TcpTransport>,
         launch: Launch,
-        master: Child,
+        master: Option<Child>,
         id: SessionId,
         members: Vec<Member>,
     ) -> Self {
@@ -80,10 +81,10 @@ impl Session {
         self.driver.waker()
     }
 
-    /// The master's Unix process id.
+    /// The master's Unix process id, where it was started here.
     #[must_use]
-    pub fn master_pid(&self) -> u32 {
-        self.master.id()
+    pub fn master_pid(&self) -> Option<u32> {
+        self.master.as_ref().map(Child::id)
     }
 
     /// Ends the session: what was started is killed or everything is left running, as `policy`
@@ -113,9 +114,11 @@ impl Session {
         }
         self.driver.flush();
         self.end_launcher();
-        if !matches!(self.master.try_wait(), Ok(Some(_))) {
-            let _ = self.master.kill();
-            let _ = self.master.wait();
+        if let Some(master) = &mut self.master
+            && !matches!(master.try_wait(), Ok(Some(_)))
+        {
+            let _ = master.kill();
+            let _ = master.wait();
         }
         said
     }
@@ -191,7 +194,17 @@ impl Session {
                         status,
                         last_words,
                         ..
-                    } => SessionEvent::LauncherEnded { status, last_words },
+                    } if self.launch.is_over() => {
+                        SessionEvent::LauncherEnded { status, last_words }
+                    }
+                    LaunchEvent::Ended {
+                        server: None,
+                        who,
+                        status,
+                        ..
+                    } => SessionEvent::Launcher {
+                        line: format!("{who} {status}"),
+                    },
                     LaunchEvent::Ended {
                         server: Some(_), ..
                     }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,70 +22,13 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
 use sdm_debug::{BackendSettings, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::{Launch, LaunchSpec};
+use sdm_launch::{HostShare, Launch, LaunchSpec, Launcher, job};
 
 use super::api;
+use super::config::{SessionConfig, StartProgress};
 use super::error::SessionError;
 use super::live::Session;
-
-/// How a session is started.
-#[derive(Clone, Debug)]
-pub struct SessionConfig {
-    /// Who starts the servers: `local`, `mpirun`, `mpiexec` or a path to one of them.
-    pub launcher: String,
-    /// The user's own options for the launcher, passed on unchanged.
-    pub launcher_options: Vec<OsString>,
-    /// How many servers, 1 or more.
-    pub servers: u32,
-    /// The tasks of each server; server i owns task i where this is empty.
-    pub tasks: Vec<IdSet>,
-    /// How the servers are arranged.
-    pub topology: Topology,
-    /// Limits and time-outs.
-    pub config: Config,
-    /// What drives the tasks.
-    pub backend: BackendSettings,
-    /// Where the servers start; this process's directory where absent.
-    pub directory: Option<PathBuf>,
-    /// The first port that servers try; 0 lets the system choose.
-    pub port: u16,
-    /// `sdm-master` and `sdm-server`; beside this program where absent.
-    pub binaries: Option<PathBuf>,
-}
-
-impl SessionConfig {
-    /// `servers` servers on this machine, one task each, with gdb.
-    #[must_use]
-    pub fn local(servers: u32) -> Self {
-        Self {
-            launcher: "local".to_owned(),
-            launcher_options: Vec::new(),
-            servers,
-            tasks: Vec::new(),
-            topology: Topology::default(),
-            config: Config::default(),
-            backend: BackendSettings::Gdb,
-            directory: None,
-            port: 0,
-            binaries: None,
-        }
-    }
-}
-
-/// How far a start is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartProgress {
-    /// `launched` or `connected`.
-    pub phase: &'static str,
-    /// How many servers have come so far.
-    pub done: u32,
-    /// How many there will be.
-    pub total: u32,
-    /// The first one that has not come yet.
-    pub slowest: Option<String>,
-    /// Something that the launcher has to say.
-    pub note: Option<String>,
-}
+use super::master::{HandoverFile, Master};
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
@@ -121,9 +62,16 @@ impl Session {
             return Err(SessionError::NoTasks);
         }
         check_widest(config)?;
-        let mut starting = Starting::new(config, tell)?;
-        let mut launch = starting.launch()?;
-        let mut master = match starting.connect_all(&mut launch) {
+        let launcher = sdm_launch::find(&config.launcher)?;
+        let by_hand = launcher.is_by_hand();
+        let mut starting = Starting::new(config, by_hand, tell)?;
+        let handover = if by_hand {
+            Some(HandoverFile::write(starting.id, &starting.key)?)
+        } else {
+            None
+        };
+        let mut launch = starting.launch(&*launcher, handover.as_ref())?;
+        let master = match starting.connect_all(&mut launch, by_hand) {
             Ok(master) => master,
             Err(error) => {
                 end_launch(&mut starting.driver, &mut launch);
@@ -136,8 +84,8 @@ impl Session {
             members,
             ..
         } = starting;
-        driver.transport().forget(master.end.as_raw_fd());
-        let child = master.child.take().expect("it was put there above");
+        driver.transport().forget(master.end_fd());
+        let child = master.release();
         Ok(Session::new(driver, launch, child, id, members))
     }
 }
@@ -187,34 +135,10 @@ fn members(plan: &Slice) -> Vec<api::Member> {
     members
 }
 
-/// The master of a session on its way: ends it if the start fails.
-pub(super) struct Master {
-    child: Option<Child>,
-    /// Readable when it ends.
-    pub(super) end: OwnedFd,
-}
-
-impl Master {
-    /// How it ended.
-    pub(super) fn gone(&mut self) -> SessionError {
-        let status = self.child.as_mut().and_then(|it| it.wait().ok());
-        let how = status.map(|status| format!(": {status}"));
-        SessionError::MasterGone(how.unwrap_or_default())
-    }
-}
-
-impl Drop for Master {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 impl<'a> Starting<'a> {
     fn new(
         config: &'a SessionConfig,
+        by_hand: bool,
         tell: &'a mut dyn FnMut(StartProgress),
     ) -> Result<Self, SessionError> {
         let random = |error: &dyn std::fmt::Display| SessionError::Random(error.to_string());
@@ -225,9 +149,14 @@ impl<'a> Starting<'a> {
             move |source| SessionError::Io { what, source }
         };
         let mut transport = TcpTransport::new().map_err(io("open an event loop"))?;
-        let local = ConnectionString::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        // A master that is started by hand may be elsewhere.
+        let ip = if by_hand {
+            own_address_towards(&config.hosts)
+        } else {
+            Ipv4Addr::LOCALHOST.into()
+        };
         let address = transport
-            .listen(&local, 1)
+            .listen(&ConnectionString::from(SocketAddr::new(ip, 0)), 1)
             .map_err(io("listen for the master"))?;
         let node = Node::root(Instant::now(), sdm_debug::rules::rule);
         let link = LinkConfig::new(key.clone(), id);
@@ -251,7 +180,7 @@ impl<'a> Starting<'a> {
     }
 
     /// Brings up the tree over what was launched; gives the master.
-    fn connect_all(&mut self, launch: &mut Launch) -> Result<Master, SessionError> {
+    fn connect_all(&mut self, launch: &mut Launch, by_hand: bool) -> Result<Master, SessionError> {
         for fd in launch.fds() {
             let watched = self.driver.transport().watch(fd, true, false);
             watched.map_err(|source| SessionError::Io {
@@ -260,7 +189,11 @@ impl<'a> Starting<'a> {
             })?;
         }
         // Only now: launching many takes longer than the master waits for our part of the handshake.
-        let mut master = self.start_master()?;
+        let mut master = if by_hand {
+            Master::default()
+        } else {
+            self.start_master()?
+        };
         self.hear_all(launch, &mut master)?;
         self.initialise(launch, &mut master)?;
         Ok(master)
@@ -305,50 +238,39 @@ impl<'a> Starting<'a> {
 
     fn start_master(&mut self) -> Result<Master, SessionError> {
         let program = self.binary("sdm-master")?;
-        let mut command = Command::new(&program);
-        command
-            .arg(self.address.to_string())
-            .envs(self.environment())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        let io = |what: String| move |source| SessionError::Io { what, source };
-        let mut child = crate::sys::in_own_session(&mut command)
-            .spawn()
-            .map_err(io(format!("start {}", program.display())))?;
-        let end = match sdm_launch::pidfd_open(child.id()) {
-            Ok(end) => end,
-            Err(source) => {
-                // Not watched is not kept.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(io("watch the master".to_owned())(source));
-            }
-        };
-        let master = Master {
-            child: Some(child),
-            end,
-        };
-        let watched = self
-            .driver
-            .transport()
-            .watch(master.end.as_raw_fd(), true, false);
-        watched.map_err(io("watch the master".to_owned()))?;
+        let master = Master::start(&program, &self.address, self.environment())?;
+        let watched = self.driver.transport().watch(master.end_fd(), true, false);
+        watched.map_err(|source| SessionError::Io {
+            what: "watch the master".to_owned(),
+            source,
+        })?;
         Ok(master)
     }
 
-    fn launch(&mut self) -> Result<Launch, SessionError> {
+    fn launch(
+        &mut self,
+        launcher: &dyn Launcher,
+        handover: Option<&HandoverFile>,
+    ) -> Result<Launch, SessionError> {
         let config = self.config;
-        let launcher = sdm_launch::find(&config.launcher)?;
-        let mut spec = LaunchSpec::new(config.servers, self.binary("sdm-server")?);
+        let server = match &config.server_path {
+            Some(path) => path.clone(),
+            None => self.binary("sdm-server")?,
+        };
+        let mut spec = LaunchSpec::new(config.servers, server);
         spec.launcher_options.clone_from(&config.launcher_options);
+        spec.hosts.clone_from(&config.hosts);
         spec.directory.clone_from(&config.directory);
         spec.environment = self.environment();
+        spec.handover = handover.map(|file| file.0.clone());
+        spec.front_end = self.address.to_string();
+        spec.port = config.port;
         spec.processes = self.processes();
         // Servers that may be on other hosts listen at all addresses; the others stay private.
-        if may_span_hosts(&config.launcher_options) {
+        if launcher.may_span_hosts(&spec) {
             spec.server_args.extend(["--bind".into(), "0.0.0.0".into()]);
         }
-        if config.port != 0 {
+        if config.port != 0 && !launcher.is_by_hand() {
             spec.server_args
                 .extend(["--port".into(), config.port.to_string().into()]);
         }
@@ -378,6 +300,38 @@ impl<'a> Starting<'a> {
         })
     }
 
+    /// The tasks of a server.
+    fn tasks_of(&self, heard: &Announcement) -> IdSet {
+        let config = self.config;
+        if config.by_host.is_empty() {
+            let own = config.tasks.get(heard.server as usize).cloned();
+            return own.unwrap_or_else(|| IdSet::single(TaskId(heard.server)));
+        }
+        let is_it = |name: &str| job::is_host(name, &heard.host, &heard.addresses);
+        let own = config.by_host.iter().filter(|(host, _)| is_it(host));
+        IdSet::union_all(own.map(|(_, tasks)| tasks))
+    }
+
+    /// Whether every task has a server.
+    fn check_hosts(&self) -> Result<(), SessionError> {
+        let is_there = |name: &str| {
+            let mut heard = self.heard.values();
+            heard.any(|heard| job::is_host(name, &heard.host, &heard.addresses))
+        };
+        let lacking = self
+            .config
+            .by_host
+            .iter()
+            .filter(|(host, _)| !is_there(host));
+        let lacking: Vec<_> = lacking
+            .map(|(host, tasks)| format!("no server came up on {host}, where ranks {tasks} are"))
+            .collect();
+        if lacking.is_empty() || self.config.config.partial {
+            return Ok(());
+        }
+        Err(SessionError::Unreachable(lacking.join("; ")))
+    }
+
     fn plan(&self) -> Slice {
         let entry = |server, tasks, host: &str, addresses| PlanEntry {
             server,
@@ -387,8 +341,7 @@ impl<'a> Starting<'a> {
             addresses,
         };
         let servers = self.heard.values().map(|heard| {
-            let own = self.config.tasks.get(heard.server as usize).cloned();
-            let tasks = own.unwrap_or_else(|| IdSet::single(TaskId(heard.server)));
+            let tasks = self.tasks_of(heard);
             let address =
                 |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port)).to_string();
             let addresses = heard.addresses.iter().map(address).collect();
@@ -400,6 +353,7 @@ impl<'a> Starting<'a> {
 
     /// Sends the plan and waits until everybody has answered.
     fn initialise(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
+        self.check_hosts()?;
         let plan = self.plan();
         self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.members = members(&plan);
@@ -419,7 +373,7 @@ impl<'a> Starting<'a> {
         loop {
             let event = self.next(deadline)?;
             match event {
-                Some(DriverEvent::Ready(fd)) if fd == master.end.as_raw_fd() => {
+                Some(DriverEvent::Ready(fd)) if fd == master.end_fd() => {
                     return Err(master.gone());
                 }
                 Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
@@ -492,26 +446,21 @@ fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
     Ok(checked?)
 }
 
-/// Whether a launcher could start servers on other hosts: told by its options or an allocation.
-fn may_span_hosts(options: &[OsString]) -> bool {
-    const HOST_OPTIONS: [&str; 9] = [
-        "host",
-        "hosts",
-        "H",
-        "hostfile",
-        "machinefile",
-        "default-hostfile",
-        "f",
-        "ppn",
-        "rankfile",
-    ];
-    const ALLOCATIONS: [&str; 3] = ["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
-    let names_hosts = options.iter().any(|option| {
-        let option = option.to_string_lossy();
-        HOST_OPTIONS.contains(&option.trim_start_matches('-'))
+/// The address of this machine from which the first of these hosts is reached.
+fn own_address_towards(hosts: &[HostShare]) -> IpAddr {
+    let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let Some(host) = hosts.first() else {
+        return local;
+    };
+    let any = if host.host.contains(':') {
+        "[::]:0"
+    } else {
+        "0.0.0.0:0"
+    };
+    // Nothing is sent: the kernel only chooses the way.
+    let socket = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect((host.host.as_str(), 9))?;
+        socket.local_addr()
     });
-    names_hosts
-        || ALLOCATIONS
-            .iter()
-            .any(|name| std::env::var_os(name).is_some())
+    socket.map_or(local, |address| address.ip())
 }

@@ -1,0 +1,153 @@
+//! Launchers of a site's own: an executable `sdm-launch-NAME` on `PATH`.
+//!
+//! It is told on standard input what to start, one thing a line (docs/launchers.md):
+//!
+//! ```text
+//! sdm-launch 1
+//! count 2
+//! server /opt/sdm/bin/sdm-server
+//! argument --bind
+//! argument 0.0.0.0
+//! environment SDM_KEY=...
+//! host node7 4
+//! option --queue
+//! directory /home/me
+//! start
+//! ```
+//!
+//! and starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment. What the servers
+//! write to standard output it passes on, announcements above all. The end of its standard input
+//! means that the session is over.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::member::Started;
+use crate::spec::command_line;
+use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+
+/// What the programs' names begin with.
+pub(crate) const PREFIX: &str = "sdm-launch-";
+/// The version of the protocol.
+const VERSION: u32 = 1;
+/// The most that is said, in bytes: what a pipe holds.
+const TEXT_BYTES_MAX: usize = 60 << 10;
+
+/// Lets an `sdm-launch-NAME` start the servers.
+#[derive(Clone, Debug)]
+pub struct External {
+    name: String,
+    program: PathBuf,
+}
+
+impl External {
+    /// The launcher `name`, which is `program`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+        }
+    }
+
+    fn told(&self, spec: &LaunchSpec) -> Result<Vec<u8>, LaunchError> {
+        let mut text = format!("sdm-launch {VERSION}\ncount {}\n", spec.count).into_bytes();
+        let mut say = |word: &str, value: &OsStr| {
+            if value.as_bytes().contains(&b'\n') {
+                return Err(LaunchError::Hosts {
+                    launcher: self.name.clone(),
+                    what: format!("{word} {value:?}: has a line end in it"),
+                });
+            }
+            for part in [word.as_bytes(), b" ", value.as_bytes(), b"\n"] {
+                text.extend_from_slice(part);
+            }
+            Ok(())
+        };
+        say("server", spec.server.as_os_str())?;
+        for argument in &spec.server_args {
+            say("argument", argument)?;
+        }
+        for (name, value) in &spec.environment {
+            let mut pair = name.clone();
+            pair.push("=");
+            pair.push(value);
+            say("environment", &pair)?;
+        }
+        for share in &spec.hosts {
+            let slots = share.slots.map(|slots| format!(" {slots}"));
+            let host = format!("{}{}", share.host, slots.unwrap_or_default());
+            say("host", OsStr::new(&host))?;
+        }
+        for option in &spec.launcher_options {
+            say("option", option)?;
+        }
+        if let Some(directory) = &spec.directory {
+            say("directory", directory.as_os_str())?;
+        }
+        text.extend_from_slice(b"start\n");
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(LaunchError::Hosts {
+                launcher: self.name.clone(),
+                what: format!("options and hosts of more than {TEXT_BYTES_MAX} bytes"),
+            });
+        }
+        Ok(text)
+    }
+}
+
+impl Launcher for External {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn describe(&self) -> String {
+        self.program.display().to_string()
+    }
+
+    fn may_span_hosts(&self, _: &LaunchSpec) -> bool {
+        true
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+        spec.check(self.name())?;
+        let mut started = Started::launcher(&self.name, spec.count);
+        started.input = self.told(spec)?;
+        let mut command = std::process::Command::new(&self.program);
+        if let Some(directory) = &spec.directory {
+            command.current_dir(directory);
+        }
+        let mut launch = Launch::new();
+        if spec.verbose {
+            launch.note(command_line(&command));
+        }
+        launch.spawn(command, started)?;
+        launch.all_started()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HostShare;
+
+    #[test]
+    fn what_is_said() {
+        let launcher = External::new("x", "/bin/true");
+        let mut spec = LaunchSpec::new(2, "/opt/sdm-server");
+        spec.server_args = vec!["--bind".into(), "two words".into()];
+        spec.environment = vec![("SDM_KEY".into(), "k=1".into())];
+        spec.hosts = HostShare::list("a,b:4").unwrap();
+        spec.launcher_options = vec!["-q".into()];
+        spec.directory = Some("/tmp".into());
+        let told = String::from_utf8(launcher.told(&spec).unwrap()).unwrap();
+        let expect = "sdm-launch 1\ncount 2\nserver /opt/sdm-server\nargument --bind\nargument two words\n\
+                      environment SDM_KEY=k=1\nhost a\nhost b 4\noption -q\ndirectory /tmp\nstart\n";
+        assert_eq!(told, expect);
+        spec.launcher_options = vec!["a\nb".into()];
+        assert!(launcher.told(&spec).is_err());
+        spec.launcher_options = vec!["x".repeat(TEXT_BYTES_MAX).into()];
+        assert!(launcher.told(&spec).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! Servers that a person starts, or a script that we do not know.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+
+use sdm_core::announce::Announcement;
+
+use crate::hosts::spread;
+use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher};
+
+/// The first port that servers are told to listen at, where the user names none: below the range
+/// from which Linux takes ports for outgoing connections.
+pub const MANUAL_PORT: u16 = 23_000;
+
+/// Says which commands start the master and the servers, and starts nothing.
+///
+/// Nobody passes announcements on: the addresses follow from the hosts (this one where none is
+/// named) and from the ports, which count up from [`LaunchSpec::port`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manual;
+
+impl Launcher for Manual {
+    fn name(&self) -> &str {
+        "manual"
+    }
+
+    fn describe(&self) -> String {
+        "manual: you start the master and the servers".to_owned()
+    }
+
+    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
+        !spec.hosts.is_empty()
+    }
+
+    fn is_by_hand(&self) -> bool {
+        true
+    }
+
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+        spec.check(self.name())?;
+        let refuse = |what: String| LaunchError::Hosts {
+            launcher: self.name().to_owned(),
+            what,
+        };
+        let here = [HostShare {
+            host: "127.0.0.1".to_owned(),
+            slots: None,
+        }];
+        let hosts = if spec.hosts.is_empty() {
+            &here[..]
+        } else {
+            &spec.hosts
+        };
+        let shares = spread(self.name(), hosts, spec.count)?;
+        let handover = spec.handover.as_ref();
+        let handover = handover.ok_or_else(|| refuse("nothing to hand over".to_owned()))?;
+        let base = if spec.port == 0 {
+            MANUAL_PORT
+        } else {
+            spec.port
+        };
+        let mut launch = Launch::new();
+        let beside = spec.server.with_file_name("sdm-master");
+        let mut text = format!(
+            "start these (the key is in {0}; where that file cannot be read, say --handover - and give it \
+             on standard input):\n",
+            handover.display()
+        );
+        let handover = format!("--handover {}", word(&handover.display().to_string()));
+        let _ = writeln!(
+            text,
+            "{} {handover} {}",
+            word(&beside.display().to_string()),
+            spec.front_end
+        );
+        let mut server = 0;
+        for (share, count) in hosts.iter().zip(shares) {
+            let addresses = resolve(&share.host).map_err(refuse)?;
+            for _ in 0..count {
+                let offset = u16::try_from(server).ok();
+                let port = offset.and_then(|offset| base.checked_add(offset));
+                let port =
+                    port.ok_or_else(|| refuse(format!("no {} ports from {base} on", spec.count)))?;
+                let program = word(&spec.server.display().to_string());
+                let mut line = format!("{program} {handover} --id {server} --port {port}");
+                for argument in &spec.server_args {
+                    let _ = write!(line, " {}", word(&argument.to_string_lossy()));
+                }
+                if !spec.hosts.is_empty() {
+                    let _ = write!(line, "    # on {}", share.host);
+                }
+                let _ = writeln!(text, "{line}");
+                launch.announce(Announcement {
+                    server,
+                    host: share.host.clone(),
+                    port,
+                    // Nobody has said it; it is known when it is there.
+                    pid: 1,
+                    addresses: addresses.clone(),
+                });
+                server += 1;
+            }
+        }
+        launch.note(text.trim_end().to_owned());
+        Ok(launch)
+    }
+}
+
+/// A word that a shell reads as one.
+fn word(text: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn resolve(host: &str) -> Result<Vec<IpAddr>, String> {
+    let name = host.rsplit('@').next().unwrap_or(host);
+    if name == "localhost" {
+        return Ok(vec![Ipv4Addr::LOCALHOST.into()]);
+    }
+    let found = (name, 0).to_socket_addrs();
+    let found = found.map_err(|error| format!("host {name}: {error}"))?;
+    let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    addresses.dedup();
+    addresses.truncate(sdm_core::limits::ADDRESSES_MAX);
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LaunchEvent;
+
+    #[test]
+    fn commands_are_said_and_places_known() {
+        let mut spec = LaunchSpec::new(3, "/opt/s d/sdm-server");
+        spec.handover = Some("/run/key".into());
+        spec.front_end = "tcp://10.0.0.1:4000".to_owned();
+        spec.hosts = HostShare::list("10.0.0.1:1,10.0.0.2").unwrap();
+        spec.port = 7000;
+        let mut launch = Manual.launch(&spec).unwrap();
+        let events: Vec<_> = std::iter::from_fn(|| launch.poll_event()).collect();
+        let places: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                LaunchEvent::Announced(it) => Some(format!("{}:{}", it.addresses[0], it.port)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(places, ["10.0.0.1:7000", "10.0.0.2:7001", "10.0.0.2:7002"]);
+        let Some(LaunchEvent::Note(text)) = events.last() else {
+            panic!("{events:?}");
+        };
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines[0],
+            "'/opt/s d/sdm-master' --handover /run/key tcp://10.0.0.1:4000"
+        );
+        assert_eq!(
+            lines[2],
+            "'/opt/s d/sdm-server' --handover /run/key --id 1 --port 7001    # on 10.0.0.2"
+        );
+        assert!(launch.is_over());
+        spec.port = 65_534;
+        assert!(Manual.launch(&spec).is_err());
+    }
+}

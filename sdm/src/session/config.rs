@@ -1,0 +1,79 @@
+//! How a session is started, and how far that is.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use sdm_core::config::Config;
+use sdm_core::topology::Topology;
+use sdm_debug::BackendSettings;
+use sdm_idset::IdSet;
+use sdm_launch::HostShare;
+
+/// How a session is started.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Who starts the servers: any name that [`sdm_launch::find`] knows.
+    pub launcher: String,
+    /// The user's own options for the launcher, passed on unchanged.
+    pub launcher_options: Vec<OsString>,
+    /// How many servers, 1 or more.
+    pub servers: u32,
+    /// The hosts to start on, for launchers that are told.
+    pub hosts: Vec<HostShare>,
+    /// The tasks of each server; server i owns task i where this is empty.
+    pub tasks: Vec<IdSet>,
+    /// The tasks of each host, one server each, where it is not known before which server comes up
+    /// where; it goes before `tasks`.
+    pub by_host: Vec<(String, IdSet)>,
+    /// How the servers are arranged.
+    pub topology: Topology,
+    /// Limits and time-outs.
+    pub config: Config,
+    /// What drives the tasks.
+    pub backend: BackendSettings,
+    /// Where the servers start; this process's directory where absent.
+    pub directory: Option<PathBuf>,
+    /// The first port that servers try; 0 lets the system choose.
+    pub port: u16,
+    /// `sdm-master` and `sdm-server`; beside this program where absent.
+    pub binaries: Option<PathBuf>,
+    /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
+    pub server_path: Option<PathBuf>,
+}
+
+impl SessionConfig {
+    /// `servers` servers on this machine, one task each, with gdb.
+    #[must_use]
+    pub fn local(servers: u32) -> Self {
+        Self {
+            launcher: "local".to_owned(),
+            launcher_options: Vec::new(),
+            servers,
+            hosts: Vec::new(),
+            tasks: Vec::new(),
+            by_host: Vec::new(),
+            topology: Topology::default(),
+            config: Config::default(),
+            backend: BackendSettings::Gdb,
+            directory: None,
+            port: 0,
+            binaries: None,
+            server_path: None,
+        }
+    }
+}
+
+/// How far a start is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartProgress {
+    /// `launched` or `connected`.
+    pub phase: &'static str,
+    /// How many servers have come so far.
+    pub done: u32,
+    /// How many there will be.
+    pub total: u32,
+    /// The first one that has not come yet.
+    pub slowest: Option<String>,
+    /// Something that the launcher has to say.
+    pub note: Option<String>,
+}

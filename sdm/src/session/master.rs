@@ -1,0 +1,113 @@
+//! The master of a session on its way, and what somebody who starts it by hand is handed.
+
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sdm_core::handover;
+use sdm_core::ids::SessionId;
+use sdm_core::secure::SessionKey;
+use sdm_core::transport::ConnectionString;
+
+use super::error::SessionError;
+
+/// The master of a session on its way: ends it if the start fails.
+#[derive(Default)]
+pub(super) struct Master {
+    /// None where somebody else starts it.
+    running: Option<(Child, OwnedFd)>,
+}
+
+impl Master {
+    /// Starts it; its end is told by [`Master::end_fd`].
+    pub(super) fn start(
+        program: &Path,
+        front_end: &ConnectionString,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Self, SessionError> {
+        let mut command = Command::new(program);
+        command
+            .arg(front_end.to_string())
+            .envs(environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let io = |what: String| move |source| SessionError::Io { what, source };
+        let mut child = crate::sys::in_own_session(&mut command)
+            .spawn()
+            .map_err(io(format!("start {}", program.display())))?;
+        match sdm_launch::pidfd_open(child.id()) {
+            Ok(end) => Ok(Self {
+                running: Some((child, end)),
+            }),
+            Err(source) => {
+                // Not watched is not kept.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(io("watch the master".to_owned())(source))
+            }
+        }
+    }
+
+    /// Readable when it ends; no descriptor where somebody else starts it.
+    pub(super) fn end_fd(&self) -> RawFd {
+        self.running.as_ref().map_or(-1, |(_, end)| end.as_raw_fd())
+    }
+
+    /// How it ended.
+    pub(super) fn gone(&mut self) -> SessionError {
+        let status = self.running.as_mut().and_then(|(it, _)| it.wait().ok());
+        let how = status.map(|status| format!(": {status}"));
+        SessionError::MasterGone(how.unwrap_or_default())
+    }
+
+    /// The session stands: it lives on.
+    pub(super) fn release(mut self) -> Option<Child> {
+        self.running.take().map(|(child, _)| child)
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A file with the session's name and key that nobody else may read; gone when it is dropped.
+pub(super) struct HandoverFile(pub(super) PathBuf);
+
+impl HandoverFile {
+    pub(super) fn write(session: SessionId, key: &SessionKey) -> Result<Self, SessionError> {
+        let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let folder = folder.filter(|folder| folder.is_dir());
+        let folder = folder.unwrap_or_else(std::env::temp_dir);
+        let path = folder.join(format!("sdm-{session}.key"));
+        let written = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(handover::to_text(session, key).as_bytes())
+        };
+        written().map_err(|source| SessionError::Io {
+            what: format!("write {}", path.display()),
+            source,
+        })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for HandoverFile {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,80 @@
+//! Sessions under Slurm: four virtual nodes on this machine.
+
+use sdm_tests::parts::Part;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::alone;
+use sdm_tests::sdm::Sdm;
+
+const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+
+fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]) {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", compiler);
+    let sdm = if prefix.is_empty() {
+        Sdm::run(&place, 4)
+    } else {
+        Sdm::behind(prefix, &place, 4)
+    };
+    let options = options
+        .iter()
+        .flat_map(|option| ["--launcher-option", option]);
+    let done = sdm
+        .env("SLURM_CONF", CONFIG)
+        .args(["--launcher", "srun", "--launcher-option", mpi])
+        .args(options)
+        .lines(&[
+            "break add_up",
+            "continue",
+            "print contribution",
+            "next",
+            "stacks",
+            "continue",
+        ])
+        .program(&sum, &[])
+        .finish()
+        .code(0);
+    done.expect_part(
+        "continue",
+        "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+    );
+    done.expect(
+        "print contribution",
+        "rank 0: 1\nrank 1: 2\nrank 2: 3\nrank 3: 4\n",
+    );
+    done.expect_part("stacks", "ranks 0-3 (4): main ()");
+    for rank in 0..4 {
+        let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&said), "no {said:?} in {done}");
+    }
+}
+
+/// No job of ours stays in the queue.
+fn assert_queue_is_empty() {
+    let mut command = std::process::Command::new("squeue");
+    let output = command.arg("-h").env("SLURM_CONF", CONFIG).output();
+    let queue = String::from_utf8(output.expect("squeue runs").stdout).expect("text");
+    let running: Vec<_> = queue
+        .lines()
+        .filter(|line| !line.contains(" CG "))
+        .collect();
+    assert!(running.is_empty(), "{queue}");
+}
+
+#[test]
+fn sessions_in_an_allocation_and_with_one_of_their_own() {
+    let _alone = alone();
+    let Some(_slurm) = Part::slurm() else { return };
+    ranks_add_up(
+        "--mpi=pmi2",
+        Compiler::Mpich,
+        &[],
+        &["-N4", "--ntasks-per-node=1"],
+    );
+    ranks_add_up(
+        "--mpi=pmix",
+        Compiler::OpenMpi,
+        &["salloc", "-N2", "-n4"],
+        &[],
+    );
+    assert_queue_is_empty();
+}
