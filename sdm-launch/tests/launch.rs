@@ -14,7 +14,7 @@ use sdm_launch::{Announcement, Launch, LaunchEvent, LaunchSpec, find};
 /// How long anything may take: far more than it does.
 const BOUND: Duration = Duration::from_secs(60);
 /// How long what is left of a killed session may live.
-const LEFT_BOUND: Duration = Duration::from_secs(10);
+const LEFT_BOUND: Duration = Duration::from_secs(60);
 
 /// Announces itself, tells the key it was given and stays.
 const STAYS: &str = r#"rank=${SDM_SERVER_ID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMI_ID}}}
