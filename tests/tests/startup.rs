@@ -160,7 +160,11 @@ fn a_partial_start_goes_on_with_those_who_came() {
     let session =
         sdm::session::Session::start(&config, &mut |progress| notes.extend(progress.note));
     let mut run = Run::of(session.unwrap_or_else(|error| panic!("{error}")));
-    assert_eq!(notes, ["going on without servers 2,5, which did not come"]);
+    let expect = [
+        "server 2 exited with code 3 before all servers were there",
+        "going on without servers 2,5, which did not come",
+    ];
+    assert_eq!(notes, expect);
     let there: IdSet = "0-1,3,6-7".parse().expect("a set");
     run.start_tasks();
     let all = run.all();
