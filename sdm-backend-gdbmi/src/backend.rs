@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
+use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
@@ -22,6 +22,8 @@ use crate::child::{
 };
 use crate::driver::{CoreFile, Driver, DriverConfig, Kept};
 use crate::host::LocalHost;
+use crate::shared::Shared;
+use crate::slot::Slot;
 use crate::task::{Streams, Task};
 use nix::sys::signal::Signal;
 
@@ -69,7 +71,7 @@ pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
     /// Every gdb that is not quite gone, by a number of its own.
-    slots: BTreeMap<u64, Task>,
+    slots: BTreeMap<u64, Slot>,
     next_slot: u64,
     /// Which one stands for a task now.
     current: BTreeMap<TaskId, u64>,
@@ -125,7 +127,7 @@ impl GdbBackend {
             command => {
                 let slot = self.current.get(&task).copied();
                 if let Some(known) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
-                    known.execute(now, id, command.clone());
+                    known.execute(now, task, id, command.clone());
                     return;
                 }
                 match command {
@@ -197,23 +199,65 @@ impl GdbBackend {
         task: TaskId,
         spec: &AttachSpec,
     ) -> Result<(), Failure> {
-        self.breakpoints_of_ended(task)?;
-        let pid = spec.pids.iter().find(|(known, _)| *known == task.0);
-        let Some((_, pid)) = pid.filter(|(_, pid)| *pid > 0) else {
-            let text = format!("task {task}: no process was named for it");
-            return Err(Failure::new(FailureCode::AttachFailed, text));
-        };
+        let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
         let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
-        driver.attach(now, id, *pid, spec.read_only);
+        driver.attach(now, id, pid, spec.read_only);
         self.add(
             now,
             task,
             Task::new(task, driver, child, Streams::none(), true),
         );
         Ok(())
+    }
+
+    /// Attaches tasks by one gdb for all of them.
+    fn attach_all(&mut self, now: Instant, id: CommandId, tasks: &IdSet, spec: &AttachSpec) {
+        let mut wanted = Vec::new();
+        for task in tasks {
+            match self.pid_of(task, spec) {
+                Ok(pid) => wanted.push((task, pid)),
+                Err(failure) => self.answer(id, task, Err(failure)),
+            }
+        }
+        let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
+            let mut options = self.config.options.clone();
+            options.settings.push("set non-stop on".to_owned());
+            GdbChild::spawn(&gdb, &find_directory(None)?, &options)
+        });
+        let child = match spawned {
+            Ok(child) => child,
+            Err(failure) => {
+                for (task, _) in wanted {
+                    self.answer(id, task, Err(failure.clone()));
+                }
+                return;
+            }
+        };
+        let mut shared = Shared::new(child);
+        for (at, (task, pid)) in wanted.into_iter().enumerate() {
+            let host = Box::<LocalHost>::default();
+            let mut driver = Driver::new(now, self.driver_config.clone(), host);
+            driver.attach_among(now, id, (pid, spec.read_only), at == 0);
+            shared.add(task, driver);
+            self.current.insert(task, self.next_slot);
+        }
+        shared.settle(now);
+        self.slots.insert(self.next_slot, Slot::Shared(shared));
+        self.next_slot += 1;
+    }
+
+    /// The process that a task is to be.
+    fn pid_of(&self, task: TaskId, spec: &AttachSpec) -> Result<i32, Failure> {
+        self.breakpoints_of_ended(task)?;
+        let pid = spec.pids.iter().find(|(known, _)| *known == task.0);
+        let found = pid.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
+        found.ok_or_else(|| {
+            let text = format!("task {task}: no process was named for it");
+            Failure::new(FailureCode::AttachFailed, text)
+        })
     }
 
     fn load_core(
@@ -252,10 +296,13 @@ impl GdbBackend {
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
             return Ok(Vec::new());
         };
-        if known.driver.why_not_live().is_none() {
+        let Some(driver) = known.driver(task) else {
+            return Ok(Vec::new());
+        };
+        if driver.why_not_live().is_none() {
             return Err(Failure::new(FailureCode::AlreadyRunning, "already running"));
         }
-        Ok(known.driver.kept_breakpoints())
+        Ok(driver.kept_breakpoints())
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
@@ -271,7 +318,7 @@ impl GdbBackend {
         task.set_paused(now, self.paused);
         // Its first commands are to be written.
         task.handle_timeout(now);
-        self.slots.insert(self.next_slot, task);
+        self.slots.insert(self.next_slot, Slot::Own(task));
         self.current.insert(id, self.next_slot);
         self.next_slot += 1;
     }
@@ -281,7 +328,7 @@ impl GdbBackend {
         self.now = Some(now);
         let mut wanted = BTreeMap::new();
         for (slot, task) in &mut self.slots {
-            self.outputs.extend(task.outputs.drain(..));
+            self.outputs.extend(task.take_outputs());
             for (fd, readable, writable) in task.interests() {
                 wanted.insert(fd, (*slot, readable, writable));
             }
@@ -306,19 +353,22 @@ impl GdbBackend {
         let current = &self.current;
         self.slots.retain(|slot, task| {
             let stands = current.values().any(|known| known == slot);
-            stands
-                || !task.is_down()
-                || task.is_left_running()
-                || !task.is_silent()
-                || !task.closing.is_empty()
+            stands || !task.is_over()
         });
     }
 }
 
 impl Backend for GdbBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
-        for task in tasks {
-            self.execute_one(now, id, task, &command);
+        match &command {
+            Command::Attach(spec) if shares_gdb(spec, tasks) && self.ending.is_none() => {
+                self.attach_all(now, id, tasks, spec);
+            }
+            _ => {
+                for task in tasks {
+                    self.execute_one(now, id, task, &command);
+                }
+            }
         }
         self.settle(now);
     }
@@ -341,7 +391,7 @@ impl Backend for GdbBackend {
         if change.is_none() {
             // The owner has forgotten them: now they can go.
             for task in self.slots.values_mut() {
-                task.closing.clear();
+                task.close_forgotten();
             }
         }
         change
@@ -391,7 +441,7 @@ impl Backend for GdbBackend {
     }
 
     fn is_leaving(&self) -> bool {
-        self.slots.values().any(Task::is_left_running)
+        self.slots.values().any(Slot::is_left_running)
     }
 
     fn signal_left(&mut self, signal: i32) {
@@ -403,11 +453,20 @@ impl Backend for GdbBackend {
     }
 
     fn left_code(&self) -> Option<i32> {
-        self.slots.values().filter_map(Task::left_end).max()
+        self.slots.values().filter_map(Slot::left_end).max()
     }
 
     fn is_down(&self) -> bool {
-        self.ending.is_some() && self.slots.values().all(Task::is_down)
+        self.ending.is_some() && self.slots.values().all(Slot::is_down)
+    }
+}
+
+/// True where these tasks are attached to by one gdb.
+fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
+    match spec.arrangement {
+        Arrangement::Auto => tasks.len() > 1,
+        Arrangement::PerTask => false,
+        Arrangement::Shared => true,
     }
 }
 

@@ -24,6 +24,8 @@ mod host;
 pub mod mi;
 mod process;
 mod restore;
+mod shared;
+mod slot;
 mod stdio;
 mod sys;
 mod task;

@@ -17,7 +17,7 @@ use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
 use crate::process::{Identity, identity};
 use crate::stdio::{InputStream, OutputStream};
-use gdb::{GdbIo, Pipe};
+pub(crate) use gdb::{GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 pub(crate) use streams::Streams;
 
@@ -285,26 +285,6 @@ impl Task {
         }
     }
 
-    /// gdb has not left the process by itself: what it had inserted would kill it.
-    fn restore_code(&mut self) {
-        let Some(pid) = self.driver.pid() else { return };
-        let text = match crate::restore::remove_breakpoints(pid) {
-            Ok(0) => return,
-            Ok(1) => format!("process {pid}: took out a breakpoint that gdb had left in it"),
-            Ok(count) => {
-                format!("process {pid}: took out {count} breakpoints that gdb had left in it")
-            }
-            Err(error) if crate::process::identity(pid).is_none() => {
-                tracing::debug!("process {pid} is gone: {error}");
-                return;
-            }
-            Err(error) => {
-                format!("process {pid}: breakpoints of gdb can be left in it: {error}")
-            }
-        };
-        self.tell(Event::Notice { text });
-    }
-
     fn look_at_left(&mut self, now: Instant) {
         let gdb_gone = self.gdb.is_gone();
         let end = self.left.as_mut().and_then(|left| left.look(now, gdb_gone));
@@ -344,13 +324,35 @@ impl Task {
         let Some(text) = self.gdb.reap(now, &mut self.closing) else {
             return;
         };
-        if self.attached && !self.is_detached() {
-            self.restore_code();
+        let held = self
+            .driver
+            .pid()
+            .filter(|_| self.attached && !self.is_detached());
+        if let Some(text) = held.and_then(restore_code) {
+            self.tell(Event::Notice { text });
         }
         self.driver.handle_gdb_end(now, &text);
         // A program under a gdb that was killed dies with it; one that does not is not left.
         if let Some(program) = self.started.as_ref().filter(|_| !self.is_detached()) {
             program.kill();
         }
+    }
+}
+
+/// gdb has not left the process by itself: what it had inserted would kill it. Gives what is to be
+/// told of it.
+pub(crate) fn restore_code(pid: i32) -> Option<String> {
+    match crate::restore::remove_breakpoints(pid) {
+        Ok(0) => None,
+        Ok(1) => Some(format!(
+            "process {pid}: took out a breakpoint that gdb had left in it"
+        )),
+        Ok(count) => Some(format!(
+            "process {pid}: took out {count} breakpoints that gdb had left in it"
+        )),
+        Err(_) if identity(pid).is_none() => None,
+        Err(error) => Some(format!(
+            "process {pid}: breakpoints of gdb can be left in it: {error}"
+        )),
     }
 }

@@ -21,14 +21,40 @@ pub(super) async fn attach(gdb: Gdb, id: CommandId, pid: i32, read_only: bool) {
         state.attached = true;
         state.read_only = read_only;
     }
-    let result = attach_to(&gdb, pid).await;
+    let result = attach_to(&gdb, pid, true).await;
     if result.is_err() {
         not_begun(&gdb);
     }
     gdb.answer(id, result);
 }
 
-async fn attach_to(gdb: &Gdb, pid: i32) -> Result<Reply, Failure> {
+/// The same in a gdb that holds other tasks too.
+pub(super) async fn attach_among(gdb: Gdb, id: CommandId, pid: i32, read_only: bool, first: bool) {
+    {
+        let mut state = gdb.edit();
+        state.attached = true;
+        state.read_only = read_only;
+    }
+    let result = match add_inferior(&gdb).await {
+        Ok(()) => attach_to(&gdb, pid, first).await,
+        Err(failure) => Err(failure),
+    };
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
+    let results = gdb.mi("-add-inferior").await?;
+    let group = results.text("inferior").unwrap_or_default();
+    if let Some(scope) = &mut gdb.edit().scope {
+        scope.set_group(group);
+    }
+    Ok(())
+}
+
+async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure> {
     let failed = |text: String| Failure::new(FailureCode::AttachFailed, text);
     let program = std::path::PathBuf::from(format!("/proc/{pid}/exe"));
     if gdb.host().process_state(pid).is_none() {
@@ -37,8 +63,10 @@ async fn attach_to(gdb: &Gdb, pid: i32) -> Result<Reply, Failure> {
     if let Ok(target) = std::fs::read_link(program) {
         gdb.edit().program_name = base_name(&target.to_string_lossy()).to_owned();
     }
-    for answer in super::start::prepare(gdb) {
-        answer.await?;
+    if prepare {
+        for answer in super::start::prepare(gdb) {
+            answer.await?;
+        }
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;

@@ -17,6 +17,7 @@ use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
 use super::breakpoints::{Breakpoints, Owner};
 use super::run::{Interrupts, OpenRun};
+use super::scope::Scope;
 use super::{Action, DriverConfig};
 use crate::host::Host;
 use crate::mi::Results;
@@ -50,6 +51,8 @@ pub(super) struct State {
     pub(super) executing: bool,
     /// True where the process was attached to and not started.
     pub(super) attached: bool,
+    /// Where the task is, in a gdb that holds others too.
+    pub(super) scope: Option<Scope>,
     /// True where it is a core file and no process.
     pub(super) core_file: bool,
     /// True where no breakpoint may be inserted.
@@ -111,6 +114,7 @@ impl Gdb {
             pid: None,
             executing: false,
             attached: false,
+            scope: None,
             core_file: false,
             read_only: false,
             passed: super::records::passed_at_first(),
@@ -198,15 +202,26 @@ impl Gdb {
         let mut state = self.edit();
         let token = state.next_token;
         state.next_token += 1;
-        if state.gone.is_none() {
-            let line = format!("{token}{}\n", line.as_ref());
-            state.actions.push_back(Action::Send(line));
+        let mut result = state.gone.clone().map(Err);
+        if result.is_none() {
+            let line = match &mut state.scope {
+                Some(scope) => scope.line(line.as_ref()),
+                None => Some(line.as_ref().to_owned()),
+            };
+            match line {
+                Some(line) => {
+                    let line = format!("{token}{line}\n");
+                    state.actions.push_back(Action::Send(line));
+                }
+                // gdb need not know it.
+                None => result = Some(Ok(Results::default())),
+            }
         }
         let pending = Pending {
             deadline: state.now + wait,
             interrupted: false,
             abandoned: false,
-            result: state.gone.clone().map(Err),
+            result,
             printed: None,
         };
         state.pending.insert(token, pending);

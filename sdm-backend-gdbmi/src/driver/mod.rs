@@ -17,6 +17,7 @@ mod memory;
 mod objects;
 mod records;
 mod run;
+mod scope;
 mod signals;
 mod source;
 mod stack;
@@ -141,6 +142,24 @@ impl Driver {
     pub(crate) fn attach(&mut self, now: Instant, id: CommandId, pid: i32, read_only: bool) {
         let gdb = self.begin_task(now, id);
         self.push(Some(id), true, attach::attach(gdb, id, pid, read_only));
+        self.run();
+    }
+
+    /// The same in a gdb that holds other tasks too; `first` where this is the first of them.
+    pub(crate) fn attach_among(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        (pid, read_only): (i32, bool),
+        first: bool,
+    ) {
+        let gdb = self.begin_task(now, id);
+        gdb.edit().scope = Some(scope::Scope::default());
+        self.push(
+            Some(id),
+            true,
+            attach::attach_among(gdb, id, pid, read_only, first),
+        );
         self.run();
     }
 

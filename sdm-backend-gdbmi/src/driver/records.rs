@@ -9,6 +9,7 @@ use super::console::PRINTED_BYTES_MAX;
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
 use super::run::OpenRun;
+use super::scope::Stopped;
 use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
 /// Signals that go through to the program; said in one line and otherwise left alone.
@@ -98,10 +99,28 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
         "running" => {
             let mut state = gdb.edit();
             state.executing = true;
+            if let Some(scope) = &mut state.scope {
+                scope.thread_running(results.number("thread-id"));
+            }
             state.breakpoints.forget_met();
         }
+        "stopped" if results.text("thread-id").is_some() => handle_thread_stopped(gdb, results),
         "stopped" => handle_stopped(gdb, results),
         _ => {}
+    }
+}
+
+/// A stop, which in non-stop mode is that of one thread.
+fn handle_thread_stopped(gdb: &Gdb, results: Results) {
+    let stopped = match &mut gdb.edit().scope {
+        Some(scope) => scope.thread_stopped(results),
+        None => Stopped::Whole(results),
+    };
+    match stopped {
+        Stopped::Whole(results) => handle_stopped(gdb, results),
+        // Its answer says nothing; the stops of the threads do.
+        Stopped::StopOthers => drop(gdb.send("-exec-interrupt")),
+        Stopped::Wait => {}
     }
 }
 
@@ -152,6 +171,20 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
         "thread-group-started" if gdb.get().core_file => {}
         "thread-group-started" => {
             gdb.edit().pid = results.number("pid");
+        }
+        "thread-created" => {
+            if let (Some(scope), Some(id)) = (&mut gdb.edit().scope, results.number("id")) {
+                scope.thread_created(id);
+            }
+        }
+        "thread-exited" => {
+            let stop = match (&mut gdb.edit().scope, results.number("id")) {
+                (Some(scope), Some(id)) => scope.thread_exited(id),
+                _ => None,
+            };
+            if let Some(stop) = stop {
+                handle_stopped(gdb, stop);
+            }
         }
         "breakpoint-created" => {
             if let Some(breakpoint) = results.tuple("bkpt") {

@@ -161,6 +161,15 @@ pub(super) async fn begin(
     if let Some(failure) = gone {
         return Err(failure);
     }
+    let alone = !line.starts_with("-exec-continue");
+    let others = match &mut gdb.edit().scope {
+        Some(scope) if alone => scope.let_others_run(),
+        _ => Vec::new(),
+    };
+    for other in others {
+        // Their stops say how they are, not these answers.
+        drop(gdb.send(other));
+    }
     // A step deep into a recursion or a big library's start can take gdb itself long.
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(line, wait);
@@ -185,7 +194,14 @@ pub(super) async fn begin(
     }
     let result = answer.await;
     if let Err(failure) = result {
-        let begun = gdb.get().executing && !gdb.is_held();
+        let stop_others = match &mut gdb.edit().scope {
+            Some(scope) if alone => Some(scope.did_not_step()),
+            _ => None,
+        };
+        if stop_others == Some(true) {
+            drop(gdb.send("-exec-interrupt"));
+        }
+        let begun = stop_others.is_none() && gdb.get().executing && !gdb.is_held();
         let mut state = gdb.edit();
         let open = state.run.as_ref().is_some_and(|run| run.token == token);
         if open && !begun {

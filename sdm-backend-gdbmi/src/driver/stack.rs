@@ -101,7 +101,7 @@ pub(super) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
         let frames = list_frames(gdb, Some(id)).await?;
         threads.push(RawThread {
             // gdb numbers threads as they come; the first one runs `main`.
-            main: id == 1,
+            main: number_of(gdb, id) == 1,
             name,
             frames: frames.iter().map(GdbFrame::raw).collect(),
         });
@@ -118,15 +118,15 @@ pub(super) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
     let mut threads: Vec<ThreadView> = info
         .tuples("threads")
         .filter_map(|thread| {
-            let number = thread.number("id")?;
+            let id = thread.number("id")?;
             let frame = thread
                 .tuple("frame")
                 .map(|frame| GdbFrame::read(gdb, frame));
             Some(ThreadView {
-                number,
+                number: number_of(gdb, id),
                 name: thread.text("name").unwrap_or_default().to_owned(),
                 frame: frame.map(|frame| frame.frame(gdb, false)),
-                current: current == Some(number),
+                current: current == Some(id) || is_selected(gdb, id),
             })
         })
         .collect();
@@ -134,16 +134,41 @@ pub(super) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
     Ok(Reply::Threads(threads))
 }
 
-pub(super) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+/// The number in the task of a thread of gdb's.
+fn number_of(gdb: &Gdb, id: u32) -> u32 {
+    let state = gdb.get();
+    let scope = state.scope.as_ref();
+    scope.and_then(|scope| scope.number_of(id)).unwrap_or(id)
+}
+
+fn is_selected(gdb: &Gdb, id: u32) -> bool {
+    let state = gdb.get();
+    state
+        .scope
+        .as_ref()
+        .is_some_and(|scope| scope.is_selected(id))
+}
+
+/// True where the task has a thread of this number.
+pub(super) async fn has_thread(gdb: &Gdb, number: u32) -> Result<bool, Failure> {
     let info = gdb.mi("-thread-info").await?;
-    let known = info
-        .tuples("threads")
-        .any(|thread| thread.number("id") == Some(number));
-    if !known {
+    let mut ids = info.tuples("threads").filter_map(|t| t.number("id"));
+    Ok(ids.any(|id| number_of(gdb, id) == number))
+}
+
+pub(super) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+    if !has_thread(gdb, number).await? {
         let text = format!("no thread {number}");
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     }
-    let results = gdb.mi(format!("-thread-select {number}")).await?;
+    let id = {
+        let state = gdb.get();
+        let scope = state.scope.as_ref();
+        scope
+            .and_then(|scope| scope.id_of(number))
+            .unwrap_or(number)
+    };
+    let results = gdb.mi(format!("-thread-select {id}")).await?;
     view(gdb, &results).await
 }
 

@@ -18,7 +18,7 @@ const END_STEP: Duration = Duration::from_secs(4);
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A gdb, from its start until it was reaped.
-pub(super) struct GdbIo {
+pub(crate) struct GdbIo {
     child: GdbChild,
     end: GdbEnd,
     /// Look whether it can be reaped at this time.
@@ -45,14 +45,14 @@ enum GdbEnd {
 
 /// Which of gdb's descriptors one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pipe {
+pub(crate) enum Pipe {
     Commands,
     Records,
     Words,
 }
 
 impl GdbIo {
-    pub(super) fn new(child: GdbChild) -> Self {
+    pub(crate) fn new(child: GdbChild) -> Self {
         Self {
             child,
             end: GdbEnd::Alive,
@@ -64,7 +64,7 @@ impl GdbIo {
     }
 
     /// The descriptors to watch now, each for reading and for writing.
-    pub(super) fn interests(&self) -> impl Iterator<Item = (RawFd, bool, bool)> {
+    pub(crate) fn interests(&self) -> impl Iterator<Item = (RawFd, bool, bool)> {
         let read = [&self.child.stdout, &self.child.stderr];
         let read = read
             .into_iter()
@@ -79,7 +79,7 @@ impl GdbIo {
     }
 
     /// Which of its descriptors this is, if any.
-    pub(super) fn pipe(&self, fd: RawFd) -> Option<Pipe> {
+    pub(crate) fn pipe(&self, fd: RawFd) -> Option<Pipe> {
         let is = |known: &Option<OwnedFd>| known.as_ref().is_some_and(|k| k.as_raw_fd() == fd);
         if is(&self.child.stdout) {
             Some(Pipe::Records)
@@ -91,7 +91,7 @@ impl GdbIo {
     }
 
     /// When [`GdbIo::press`] and [`GdbIo::reap`] are to be called.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let end = match self.end {
             GdbEnd::Closed(at) | GdbEnd::Terminated(at) => Some(at),
             GdbEnd::Alive | GdbEnd::Killed | GdbEnd::Gone => None,
@@ -100,26 +100,26 @@ impl GdbIo {
     }
 
     /// True where the time of [`GdbIo::reap`] has come.
-    pub(super) fn is_reap_due(&self, now: Instant) -> bool {
+    pub(crate) fn is_reap_due(&self, now: Instant) -> bool {
         self.reap_at.is_some_and(|at| at <= now)
     }
 
-    pub(super) fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.end == GdbEnd::Gone
     }
 
     /// Sends gdb SIGINT: what it is at ends with an error.
-    pub(super) fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         self.child.signal(Signal::SIGINT);
     }
 
     /// A line for gdb; see [`GdbIo::write`].
-    pub(super) fn push(&mut self, line: &str) {
+    pub(crate) fn push(&mut self, line: &str) {
         self.to_gdb.extend(line.as_bytes());
     }
 
     /// Writes what fits.
-    pub(super) fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
         let Some(fd) = &self.child.stdin else {
             self.to_gdb.clear();
             return;
@@ -137,7 +137,7 @@ impl GdbIo {
 
     /// Reads a piece of what gdb says. Gives true where there may be more, false where there is
     /// none now; nothing where it has closed its output.
-    pub(super) fn fill(&mut self) -> Option<bool> {
+    pub(crate) fn fill(&mut self) -> Option<bool> {
         let mut buffer = vec![0; 64 << 10];
         loop {
             let Some(fd) = &self.child.stdout else {
@@ -157,12 +157,12 @@ impl GdbIo {
     }
 
     /// The next whole record of what was read.
-    pub(super) fn next_record(&mut self) -> Option<Record> {
+    pub(crate) fn next_record(&mut self) -> Option<Record> {
         self.reader.next_record()
     }
 
     /// Keeps what gdb says outside of MI, for the moment it dies.
-    pub(super) fn read_words(&mut self, closing: &mut Vec<OwnedFd>) {
+    pub(crate) fn read_words(&mut self, closing: &mut Vec<OwnedFd>) {
         let mut buffer = [0; 4096];
         while let Some(fd) = &self.child.stderr {
             match read(fd, &mut buffer) {
@@ -175,7 +175,7 @@ impl GdbIo {
     }
 
     /// It is no longer needed: its input ends.
-    pub(super) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
+    pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
         self.write();
         closing.extend(self.child.stdin.take());
         if self.end == GdbEnd::Alive {
@@ -184,7 +184,7 @@ impl GdbIo {
     }
 
     /// Ends one that does not end by itself; `before_kill` comes before the last resort.
-    pub(super) fn press(&mut self, now: Instant, before_kill: impl FnOnce()) {
+    pub(crate) fn press(&mut self, now: Instant, before_kill: impl FnOnce()) {
         match self.end {
             GdbEnd::Closed(at) if at <= now => {
                 self.child.signal(Signal::SIGTERM);
@@ -201,7 +201,7 @@ impl GdbIo {
     }
 
     /// It has closed its output or was killed: looks whether it is gone. Gives how it ended, once.
-    pub(super) fn reap(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) -> Option<String> {
+    pub(crate) fn reap(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) -> Option<String> {
         self.reap_at = None;
         if self.end == GdbEnd::Gone {
             return None;

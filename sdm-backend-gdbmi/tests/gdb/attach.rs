@@ -9,12 +9,16 @@ use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskStat
 
 use crate::harness::{Harness, place, stopped};
 
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Running {
-    fn new(harness: &Harness, args: &[&str]) -> Self {
+    pub(crate) fn new(harness: &Harness, args: &[&str]) -> Self {
         use std::io::BufRead;
-        let program = harness.compile("spin", &[]);
+        let mut program = harness.directory.join("spin");
+        if !program.exists() {
+            // Once: a process whose program was replaced has no symbols.
+            program = harness.compile("spin", &[]);
+        }
         let mut child = Process::new(program)
             .args(args)
             .stdout(Stdio::piped())
@@ -26,6 +30,30 @@ impl Running {
             .unwrap();
         assert_eq!(line, "spinning\n");
         Self(child)
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+
+    /// The gdb that holds it.
+    pub(crate) fn tracer(&self) -> i32 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let tracer = status
+            .lines()
+            .find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.unwrap().trim().parse().unwrap()
+    }
+
+    /// Kills the gdb that holds it.
+    pub(crate) fn kill_tracer(&self) {
+        let gdb = nix::unistd::Pid::from_raw(self.tracer());
+        nix::sys::signal::kill(gdb, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+
+    /// True where it runs and nobody holds it.
+    pub(crate) fn runs(&self) -> bool {
+        ["R", "S"].contains(&self.state().as_str())
     }
 
     fn is_running(&mut self) -> bool {
@@ -150,16 +178,6 @@ fn a_pending_signal_of_ours_does_not_stay_behind() {
     drop(running);
 }
 
-/// Kills the gdb that holds the process.
-fn kill_gdb(running: &Running) {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", running.0.id())).unwrap();
-    let tracer = status
-        .lines()
-        .find_map(|line| line.strip_prefix("TracerPid:"));
-    let pid = nix::unistd::Pid::from_raw(tracer.unwrap().trim().parse().unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-}
-
 #[test]
 fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
     let mut harness = Harness::new();
@@ -168,7 +186,7 @@ fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
     stopped(harness.ask(attach(&running, false)));
     harness.break_at(1, "work").unwrap();
     stopped(harness.run_on());
-    kill_gdb(&running);
+    running.kill_tracer();
     harness.wait_event(|event| matches!(event, Event::GdbDied { .. }));
     harness.wait("it to run", |_| {
         ["R", "S"].contains(&running.state().as_str()).then_some(())
@@ -184,7 +202,7 @@ fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
             enabled: true,
         })
         .unwrap();
-    kill_gdb(&running);
+    running.kill_tracer();
     assert_eq!(harness.answer(run).unwrap_err().code, FailureCode::GdbDead);
     let took = |event: &Event| matches!(event, Event::Notice { text } if text.contains("took out"));
     harness.wait_event(took);

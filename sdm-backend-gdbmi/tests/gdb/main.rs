@@ -11,5 +11,6 @@ mod interrupt;
 mod points;
 mod raw;
 mod run;
+mod shared;
 mod stacks;
 mod streams;

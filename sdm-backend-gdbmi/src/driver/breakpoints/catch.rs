@@ -18,7 +18,11 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Repl
     let command = if spec.temporary { "tcatch" } else { "catch" };
     let line = format!("{command} {}", words(&spec.event)?);
     let made = made_by(gdb, &line).await?;
-    if let Some(condition) = &spec.condition {
+    let condition = match &gdb.get().scope {
+        Some(scope) => Some(scope.restrict(spec.condition.as_deref())),
+        None => spec.condition.clone(),
+    };
+    if let Some(condition) = condition {
         let (number, condition) = (made[0], quote(condition.as_bytes()));
         let line = format!("-break-condition {number} {condition}");
         if let Err(failure) = gdb.mi(line).await {

@@ -48,6 +48,10 @@ pub(in crate::driver) async fn condition(
     condition: Option<String>,
 ) -> Result<Reply, Failure> {
     for known in numbers(gdb, number)? {
+        let condition = match &gdb.get().scope {
+            Some(scope) => Some(scope.restrict(condition.as_deref())),
+            None => condition.clone(),
+        };
         // gdb takes the rest of the line as the condition, and none for no condition.
         let text = condition.as_deref().unwrap_or_default();
         let quoted = if text.is_empty() {

@@ -18,8 +18,7 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Repl
     }
     if let Some(thread) = spec.thread {
         // gdb takes any number.
-        let results = gdb.mi(format!("-thread-info {thread}")).await?;
-        if results.tuples("threads").next().is_none() {
+        if !super::super::stack::has_thread(gdb, thread).await? {
             let text = format!("no thread {thread}");
             return Err(Failure::new(FailureCode::NoSuchThing, text));
         }
@@ -43,10 +42,20 @@ async fn insert_one(
     spec: &BreakSpec,
     location: &str,
 ) -> Result<(BreakpointPlace, Vec<u32>), Failure> {
-    let results = gdb.mi(insert_line(spec, location)).await?;
+    let mut spec = spec.clone();
+    restrict(gdb, &mut spec);
+    let results = gdb.mi(insert_line(&spec, location)).await?;
     let breakpoint = results.tuple("bkpt").unwrap_or(&results);
     let place = place_of(spec.number, breakpoint);
     Ok((place, breakpoint.number("number").into_iter().collect()))
+}
+
+/// A gdb that holds other tasks too has its breakpoints in all of them.
+fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
+    let state = gdb.get();
+    let Some(scope) = &state.scope else { return };
+    spec.condition = Some(scope.restrict(spec.condition.as_deref()));
+    spec.thread = spec.thread.and_then(|number| scope.id_of(number));
 }
 
 /// One breakpoint in each function with debug information whose name matches.

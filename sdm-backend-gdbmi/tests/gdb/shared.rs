@@ -1,0 +1,196 @@
+//! One gdb for several attached tasks.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::{AttachSpec, BreakSpec, StepKind};
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::attach::Running;
+use crate::harness::{Answer, Harness, place, stopped};
+
+fn one(task: u32) -> IdSet {
+    IdSet::single(TaskId(task))
+}
+
+fn attach(running: &[Running]) -> Command {
+    let pids = running.iter().map(Running::pid);
+    Command::Attach(AttachSpec {
+        pids: (0..).zip(pids).collect(),
+        ..AttachSpec::default()
+    })
+}
+
+impl Harness {
+    /// Asks several tasks; their answers by task.
+    fn ask_all(&mut self, tasks: &IdSet, command: Command) -> BTreeMap<u32, Answer> {
+        let id = self.send_to(tasks, command);
+        let mut answers = BTreeMap::new();
+        while (answers.len() as u64) < tasks.len() {
+            let (task, answer) = self.wait("answers", |harness| {
+                let at = harness
+                    .answers
+                    .iter()
+                    .position(|(known, ..)| *known == id)?;
+                let (_, task, answer) = harness.answers.remove(at);
+                Some((task.0, answer))
+            });
+            answers.insert(task, answer);
+        }
+        answers
+    }
+
+    fn ask_one(&mut self, task: u32, command: Command) -> Answer {
+        let mut answers = self.ask_all(&one(task), command);
+        answers.remove(&task).expect("it was waited for")
+    }
+
+    fn state_of(&mut self, task: u32) -> TaskState {
+        match self.ask_one(task, Command::Status) {
+            Ok(Reply::Status(state)) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn value_of(&mut self, task: u32, expression: &str) -> String {
+        let expression = expression.to_owned();
+        match self.ask_one(task, Command::Evaluate { expression }) {
+            Ok(Reply::Value(value)) => value.text,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn breakpoint(number: u32, condition: Option<&str>) -> Command {
+    Command::BreakInsert(BreakSpec {
+        number,
+        location: "work".to_owned(),
+        condition: condition.map(ToOwned::to_owned),
+        ..BreakSpec::default()
+    })
+}
+
+#[test]
+fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
+    let mut harness = Harness::new();
+    let mut running: Vec<Running> = (0..3)
+        .map(|_| Running::new(&harness, &["threads"]))
+        .collect();
+    let all = IdSet::all_below(3);
+    for (_, answer) in harness.ask_all(&all, attach(&running)) {
+        assert_eq!(stopped(answer).reason, StopReason::Attached);
+    }
+    let gdbs: Vec<i32> = running.iter().map(Running::tracer).collect();
+    assert!(gdbs.iter().all(|gdb| *gdb == gdbs[0]), "{gdbs:?}");
+    for (_, answer) in harness.ask_all(&all, Command::Stacks { full: false }) {
+        let Ok(Reply::Stacks(stacks)) = answer else {
+            panic!("{answer:?}");
+        };
+        let counts: Vec<(u32, bool)> = stacks.threads.iter().map(|t| (t.count, t.main)).collect();
+        assert_eq!(counts, [(1, true), (2, false)], "{stacks:?}");
+    }
+    // A breakpoint in one task stops that one only.
+    harness.ask_one(1, breakpoint(1, Some("n == 1"))).unwrap();
+    let stop = stopped(harness.ask_one(1, Command::Continue));
+    assert_eq!(
+        (stop.reason.clone(), place(&stop).0),
+        (StopReason::Breakpoint { number: 1 }, "work")
+    );
+    assert_eq!(harness.state_of(0), TaskState::Stopped);
+    let runs = harness.send_to(&"0,2".parse().unwrap(), Command::Continue);
+    harness
+        .ask_one(1, Command::BreakDelete { number: 1 })
+        .unwrap();
+    let step = |kind| Command::Step { kind, count: 1 };
+    let stop = stopped(harness.ask_one(1, step(StepKind::Over)));
+    assert_eq!(stop.reason, StopReason::StepEnd);
+    let stop = stopped(harness.ask_one(1, Command::Finish));
+    assert_eq!(place(&stop).0, "main");
+    assert_eq!(harness.value_of(1, "leave"), "0");
+    assert_eq!(harness.state_of(0), TaskState::Running);
+    let failure = harness.ask_one(0, Command::Backtrace(Default::default()));
+    assert_eq!(failure.unwrap_err().code, FailureCode::Running);
+    assert_eq!(harness.ask_one(2, Command::Interrupt), Ok(Reply::Done));
+    assert_eq!(
+        stopped(harness.answer(runs)).reason,
+        StopReason::Interrupted
+    );
+    // Threads are numbered in each task by themselves.
+    let select = |number| Command::SelectThread { number };
+    let Ok(Reply::Frame(view)) = harness.ask_one(2, select(2)) else {
+        panic!("no frame");
+    };
+    assert_eq!(view.frame.function, "pause");
+    assert_eq!(
+        harness.ask_one(2, select(9)).unwrap_err().code,
+        FailureCode::NoSuchThing
+    );
+    let Ok(Reply::Threads(threads)) = harness.ask_one(2, Command::Threads) else {
+        panic!("no threads");
+    };
+    let listed: Vec<(u32, bool)> = threads.iter().map(|t| (t.number, t.current)).collect();
+    assert_eq!(listed, [(1, false), (2, true), (3, false)]);
+    // One leaves, the others go on.
+    let expression = "leave = 1".to_owned();
+    harness
+        .ask_one(1, Command::SetVariable { expression })
+        .unwrap();
+    let end = harness.ask_one(1, Command::Continue);
+    assert!(matches!(end, Ok(Reply::Exited { code: 3, .. })), "{end:?}");
+    assert_eq!(harness.ask_one(0, Command::Detach), Ok(Reply::Done));
+    assert_eq!(harness.answer(runs), Ok(Reply::Detached));
+    assert_eq!(harness.ask_one(2, Command::Detach), Ok(Reply::Done));
+    for task in [0, 2] {
+        let process = &mut running[task];
+        harness.wait("it to run", |_| process.runs().then_some(()));
+    }
+}
+
+#[test]
+fn who_cannot_be_attached_to_costs_only_itself() {
+    let mut harness = Harness::new();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let running = [Running::new(&harness, &[]), Running::new(&harness, &[])];
+    let spec = AttachSpec {
+        pids: vec![
+            (0, running[0].pid()),
+            (1, gone.id().cast_signed()),
+            (3, running[1].pid()),
+        ],
+        ..AttachSpec::default()
+    };
+    let mut answers = harness.ask_all(&IdSet::all_below(4), Command::Attach(spec));
+    for task in [1, 2] {
+        let failure = answers.remove(&task).unwrap().unwrap_err();
+        assert_eq!(failure.code, FailureCode::AttachFailed);
+    }
+    for (_, answer) in answers {
+        stopped(answer);
+    }
+    assert_eq!(harness.state_of(1), TaskState::Absent);
+    // A gdb that is killed under them leaves no breakpoint in any.
+    let both: IdSet = "0,3".parse().unwrap();
+    for answer in harness
+        .ask_all(&both, breakpoint(1, Some("leave")))
+        .into_values()
+    {
+        answer.unwrap();
+    }
+    let runs = harness.send_to(&both, Command::Continue);
+    for task in [0, 3] {
+        harness.wait("it to run", |harness| {
+            (harness.state_of(task) == TaskState::Running).then_some(())
+        });
+    }
+    running[0].kill_tracer();
+    for _ in 0..2 {
+        let failure = harness.answer(runs).unwrap_err();
+        assert_eq!(failure.code, FailureCode::GdbDead);
+    }
+    let died = |event: &Event| matches!(event, Event::GdbDied { .. });
+    for _ in 0..2 {
+        harness.wait_event(died);
+    }
+}
