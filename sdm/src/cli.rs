@@ -30,6 +30,10 @@ pub enum Verb {
     Emulate(EmulateArgs),
     /// Debug processes that run already; at the end they run on as before.
     Attach(AttachArgs),
+    /// Say why a job is stuck, as far as a few looks at its stacks show, and leave it as it is.
+    ///
+    /// Exit code: 0 nothing seems stuck, 1 something is, 2 something went wrong.
+    Diagnose(DiagnoseArgs),
     /// Print the merged stacks of running processes, and leave them as they are.
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
@@ -307,6 +311,19 @@ pub struct KeeperArgs {
     /// The command line that is kept, without its program.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
+}
+
+/// `sdm diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// How often they are looked at; they run in between.
+    #[arg(long, value_name = "N", default_value = "3",
+          value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub samples: u32,
 }
 
 /// `sdm stacks`.

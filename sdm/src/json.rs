@@ -83,6 +83,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Nodes(_)
         | Item::Tree(_)
         | Item::Links(_)
+        | Item::Diagnosis(_)
         | Item::Listing(_)
         | Item::Values { .. }
         | Item::Stats { .. }

@@ -5,6 +5,7 @@ pub mod app;
 pub mod cli;
 pub mod commands;
 pub mod compare;
+pub mod diagnose;
 pub mod json;
 pub mod render;
 pub mod session;

@@ -13,6 +13,7 @@ use sdm_debug::{Failure, Reply, TaskState, wire};
 use sdm_idset::IdSet;
 
 use crate::compare::Comparison;
+use crate::diagnose::Diagnosis;
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +75,8 @@ pub enum Item {
     },
     /// Lines of source, and who stands at each.
     Listing(Listing),
+    /// Why it is stuck, as far as was seen.
+    Diagnosis(Diagnosis),
     /// Numbers over all tasks.
     Stats {
         /// What was asked.

@@ -1,6 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod diagnose;
 mod emulate;
 mod job;
 mod keep;
@@ -134,6 +135,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
     }
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
+        Verb::Diagnose(args) => diagnose::diagnose(&args, opener),
         Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),

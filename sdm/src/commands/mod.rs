@@ -130,6 +130,8 @@ pub enum UserCommand {
         /// Unfolded, and every thread.
         full: bool,
     },
+    /// `diagnose [SAMPLES]`.
+    Diagnose(u32),
     /// `list [WHAT]`: what stands behind it, in gdb's words.
     List(String),
     /// `outliers EXPR`.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::set;
 use crate::compare::Comparison;
+use crate::diagnose::Diagnosis;
 use crate::view::{Item, LinkRow, Listing, NodeRow, SetRow, TreeRow};
 
 /// The kind of such a record and its fields.
@@ -18,6 +19,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         Item::Values { expression, values } => ("values", self::values(expression, values)),
         Item::Stats { expression, stats } => ("stats", self::stats(expression, stats)),
         Item::Listing(listing) => ("listing", self::listing(listing)),
+        Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),
         Item::Comparison(found) => ("comparison", comparison(found)),
         _ => ("notice", json!({})),
     }
@@ -86,6 +88,27 @@ fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     json!({
         "expression": expression,
         "values": values.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// `diagnose`.
+pub(crate) fn diagnosis(found: &Diagnosis) -> Value {
+    let findings = found.findings.iter().map(|finding| {
+        json!({
+            "tasks": set(&finding.tasks),
+            "count": finding.tasks.len(),
+            "kind": finding.kind.name(),
+            "what": finding.what,
+            "evidence": finding.evidence,
+        })
+    });
+    json!({
+        "stuck": found.stuck,
+        "conclusion": found.conclusion,
+        "suspects": set(&found.suspects),
+        "samples": found.samples,
+        "span_ms": u64::try_from(found.span.as_millis()).unwrap_or(u64::MAX),
+        "findings": findings.collect::<Vec<_>>(),
     })
 }
 

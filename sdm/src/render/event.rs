@@ -66,7 +66,7 @@ pub(super) fn sentence(what: &Happening) -> Sentence {
 }
 
 /// `stopped at breakpoint 1, in MPI_Recv, called from exchange () at halo.c:44`.
-pub(super) fn stopped(stop: &Stop) -> String {
+pub(crate) fn stopped(stop: &Stop) -> String {
     let place = stop.frame.as_ref().map(|frame| {
         let at = place::frame(frame);
         match &stop.inside {

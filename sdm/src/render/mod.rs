@@ -2,6 +2,7 @@
 
 mod answer;
 mod data;
+mod diagnosis;
 mod escape;
 mod event;
 mod label;
@@ -14,6 +15,7 @@ mod text;
 mod topics;
 mod values;
 
+pub(crate) use event::stopped;
 pub use label::{Names, set_text};
 pub(crate) use place::value as value_text;
 pub use style::Style;

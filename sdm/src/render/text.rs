@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 use super::escape::printable;
 use super::label::Names;
 use super::style::Style;
-use super::{answer, event, numbers, table, topics};
+use super::{answer, diagnosis, event, numbers, table, topics};
 use crate::view::{Happening, Item, Problem, View};
 
 /// Where text goes: a terminal, a file, a test.
@@ -65,6 +65,7 @@ impl<S: Screen> TextView<S> {
             Item::Tree(rows) => topics::tree(&page, rows),
             Item::Links(rows) => topics::links(&page, rows),
             Item::Values { expression, values } => numbers::values(&page, expression, values),
+            Item::Diagnosis(found) => diagnosis::lines(&page, found),
             Item::Listing(listing) => table::listing(&page, listing),
             Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
             Item::Comparison(found) => numbers::comparison(&page, found),

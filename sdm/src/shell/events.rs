@@ -126,7 +126,7 @@ impl<D: Debug> Shell<D> {
         if let Some(open) = self.open.find(id) {
             open.left.subtract(tasks);
             open.stopped.union_with(tasks);
-            quiet = !open.run;
+            quiet = !open.run || open.quiet;
         }
         self.happened(tasks, what, quiet);
     }
@@ -155,6 +155,7 @@ impl<D: Debug> Shell<D> {
         open.complete = true;
         if open.unattended
             && let Some(open) = self.open.remove(id)
+            && !(open.quiet && open.gathered.failed.is_empty())
         {
             self.notices.conclude(self.now(), open.gathered);
         }

@@ -202,7 +202,7 @@ impl<D: Debug> Shell<D> {
     }
 
     /// Attaches; says who could not be attached to, and gives those who could.
-    fn attach_quietly(&mut self, spec: AttachSpec) -> (Verdict, IdSet) {
+    pub(super) fn attach_quietly(&mut self, spec: AttachSpec) -> (Verdict, IdSet) {
         let all = self.debug.tasks().clone();
         let item = Item::Start {
             session: self.debug.id().to_string(),

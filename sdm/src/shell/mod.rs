@@ -5,7 +5,9 @@
 //! the one it is given; lines and signals reach it as [`Control`]s.
 
 mod breaks;
+mod closer;
 mod complete;
+mod diagnose;
 mod display;
 mod events;
 mod feed;
@@ -110,6 +112,8 @@ pub struct Shell<D> {
     displays: Displays,
     /// The command before was a `list`: the next one goes on.
     lists_on: bool,
+    /// Tasks are let run and stopped without a word.
+    quiet_runs: bool,
     over: Option<Over>,
 }
 
@@ -190,6 +194,7 @@ impl<D: Debug> Shell<D> {
             collecting: None,
             displays: Displays::default(),
             lists_on: false,
+            quiet_runs: false,
             over: None,
         }
     }
@@ -280,6 +285,7 @@ impl<D: Debug> Shell<D> {
         };
         let mut open = Open::new(said, to);
         open.run = run;
+        open.quiet = self.quiet_runs;
         if run {
             let starts = matches!(command, Command::Start(_));
             let still = |state: &TaskState| starts || *state == TaskState::Stopped;

@@ -29,6 +29,8 @@ pub(super) struct Open {
     pub(super) before: Vec<Row>,
     /// True where nobody waits for it: what came of it is shown when it is over.
     pub(super) unattended: bool,
+    /// True where the stops that end it are not to be shown.
+    pub(super) quiet: bool,
     /// True once nobody is open any more.
     pub(super) complete: bool,
 }
@@ -144,6 +146,13 @@ impl OpenCommands {
         let name = (id, open.gathered.command.clone());
         self.recent.push_back(name);
         Some(open)
+    }
+
+    /// The stops that end runs under way are not to be shown, or are again.
+    pub(super) fn hush_runs(&mut self, quiet: bool) {
+        for open in self.open.values_mut().filter(|open| open.run) {
+            open.quiet = quiet;
+        }
     }
 
     /// How a command was written that is over.

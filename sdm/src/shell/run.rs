@@ -114,6 +114,7 @@ impl<D: Debug> Shell<D> {
             C::Outliers(expression) => self.outliers(said, expression),
             C::Stats(expression) => self.stats(said, expression),
             C::Compare(expression) => self.compare(said, expression),
+            C::Diagnose(samples) => self.diagnose(said, samples),
             C::Display(expression) => self.display(said, expression),
             C::Undisplay(numbers) => self.undisplay(&numbers),
             C::Save(file) => self.save(&file),

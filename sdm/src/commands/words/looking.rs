@@ -20,6 +20,21 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "diagnose",
+        usage: "diagnose [SAMPLES]",
+        what: "why it is stuck, as far as a few looks show",
+        more: "Those that run, and those that were interrupted, are looked at three times and run\n\
+               in between; those at a breakpoint are not let run.",
+        parse: |name, rest| {
+            let here = *rest;
+            match args::count(rest, name, 3)? {
+                samples @ 2..=100 => Ok(C::Diagnose(samples)),
+                _ => Err(here.error("diagnose: expected 2 to 100 samples")),
+            }
+        },
+        ..PLAIN
+    },
+    Spec {
         name: "disassemble",
         short: &["disas"],
         usage: "disassemble [ARGS]",

@@ -1,0 +1,94 @@
+//! `sdm diagnose`.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use sdm_debug::EndPolicy;
+use sdm_idset::{IdSet, TaskId};
+
+use super::attach::look_up;
+use super::signals::Signals;
+use super::{Opener, give_up};
+use crate::cli::DiagnoseArgs;
+use crate::shell::{Ending, Options, Shell};
+
+/// The exit code where something went wrong.
+const ERROR: u8 = 2;
+
+/// Attaches, looks a few times, says what is stuck, leaves everything as it was.
+pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
+    match try_diagnose(args, opener) {
+        Ok(code) => code,
+        Err(message) => give_up(args.target.json, ERROR, message),
+    }
+}
+
+fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, String> {
+    let attachment = look_up(&args.target, true)?;
+    // Seen before gdb comes: to it everything is a process that it has stopped.
+    let states = states(&attachment.spec.pids);
+    let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
+        .map_err(|error| format!("listen to signals: {error}"))?;
+    let (session, wake) = super::open(opener, attachment.plan)?;
+    let (controls, heard) = channel();
+    signals.send_to(controls, wake);
+    let options = Options {
+        query_timeout: Duration::from_secs(args.target.timeout.into()),
+        attached: true,
+        ..Options::default()
+    };
+    let view = super::view(args.target.json, attachment.names, None);
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    for text in &attachment.left_out {
+        shell.say(text);
+    }
+    let stuck = shell.diagnose_target(attachment.spec, args.samples, states);
+    let ending = Ending {
+        code: stuck.map_or(ERROR, u8::from),
+        policy: EndPolicy::Detach,
+        reason: None,
+    };
+    Ok(super::job::end(shell, opener, ending))
+}
+
+/// Processes in a state in which they cannot go on, each with what it is in words.
+fn states(pids: &[(u32, i32)]) -> Vec<(IdSet, String)> {
+    let mut states: Vec<(IdSet, String)> = Vec::new();
+    for (task, pid) in pids {
+        let Some(what) = state_of(*pid) else {
+            continue;
+        };
+        match states.iter_mut().find(|(_, known)| *known == what) {
+            Some((tasks, _)) => {
+                tasks.insert(TaskId(*task));
+            }
+            None => states.push((IdSet::single(TaskId(*task)), what)),
+        }
+    }
+    states
+}
+
+fn state_of(pid: i32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in brackets and can hold any character.
+    let (_, after) = stat.rsplit_once(')')?;
+    match after.split_whitespace().next()? {
+        "T" => Some("stopped by a signal before anybody looked (state T)".to_owned()),
+        "Z" => Some("ended; nobody has asked for the exit code (zombie)".to_owned()),
+        "D" => {
+            let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+            let wchan = wchan.trim_matches(|c: char| c == '0' || c.is_whitespace());
+            let place = match wchan {
+                "" => String::new(),
+                wchan => format!(", in {wchan}"),
+            };
+            Some(format!(
+                "in the kernel, not to be interrupted (state D{place})"
+            ))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! Why is it stuck: programs that hang each in its own way, and some that do not, under MPICH.
+
+use std::process::{Command, Stdio};
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+use serde_json::Value;
+
+/// What `diagnose` says of four ranks of the fixture after a while.
+fn diagnose(place: &Place, way: &str) -> Value {
+    let program = place.path().join("stuck");
+    let done = Sdm::run(place, 4)
+        .args(["--launcher", "mpiexec", "--json"])
+        .lines(&["continue &", "wait 3", "diagnose"])
+        .program(&program, &[way, "lock"])
+        .finish()
+        .code(0);
+    let records = done.records();
+    let found = records.iter().find(|record| record["kind"] == "diagnosis");
+    let found = found.unwrap_or_else(|| panic!("{way}: {done}")).clone();
+    println!("{way}: {found:#}");
+    found
+}
+
+fn text(found: &Value) -> String {
+    found.to_string()
+}
+
+#[test]
+fn hangs_are_told_by_what_was_seen() {
+    let place = Place::new();
+    let _program = place.compile("stuck", Compiler::Mpich);
+    for (way, suspects, parts) in [
+        (
+            "receive",
+            "3",
+            ["MPI_Recv, called from receive", "from 0 (neighbour)"],
+        ),
+        ("collective", "3", ["different collective", "MPI_Barrier"]),
+        ("loop", "3", ["spin ()", "an endless loop, or just long"]),
+        (
+            "dead",
+            "3",
+            ["tasks that are gone", "_exit before MPI_Finalize"],
+        ),
+        (
+            "locks",
+            "0-3",
+            ["each other's locks", "for &second, which thread"],
+        ),
+        ("ring", "", ["in a circle", "no single one is to blame"]),
+    ] {
+        let found = diagnose(&place, way);
+        assert_eq!(found["stuck"], true, "{way}: {found:#}");
+        assert_eq!(found["suspects"], suspects, "{way}: {found:#}");
+        for part in parts {
+            assert!(text(&found).contains(part), "{way}: {part}: {found:#}");
+        }
+    }
+    // A lock of ours on the file that all of them want.
+    let lock = std::fs::File::create(place.path().join("lock")).expect("a file for the test");
+    lock.lock().expect("nobody else has it");
+    let found = diagnose(&place, "file");
+    assert_eq!(found["suspects"], "", "{found:#}");
+    assert!(
+        text(&found).contains("all wait for a file, in flock"),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn who_goes_on_is_not_accused() {
+    let place = Place::new();
+    let _program = place.compile("stuck", Compiler::Mpich);
+    for way in ["balanced", "slow", "farm"] {
+        let found = diagnose(&place, way);
+        assert_eq!(found["stuck"], false, "{way}: {found:#}");
+        assert_eq!(found["suspects"], "", "{way}: {found:#}");
+    }
+}
+
+/// The same of a job that runs already, and runs on afterwards.
+#[test]
+fn a_job_that_runs_is_left_as_it_was() {
+    let place = Place::new();
+    // Not in the place of the session, whose processes are all to be gone.
+    let other = Place::new();
+    let program = other.compile("loop", Compiler::C);
+    let start = || Command::new(&program).stdout(Stdio::null()).spawn();
+    let mut children: Vec<_> = (0..2).map(|_| start().expect("it starts")).collect();
+    let pids: Vec<_> = children
+        .iter()
+        .map(|child| child.id().to_string())
+        .collect();
+    let done = Sdm::new(&place, "diagnose").args([pids.join(",")]).finish();
+    let mut running = Vec::new();
+    for child in &mut children {
+        running.push(child.try_wait().expect("it is ours").is_none());
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    assert_eq!(running, [true, true], "{done}");
+    assert!(done.out.contains("running within one function"), "{done}");
+    let _done = done.code(0);
+}
