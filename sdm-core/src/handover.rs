@@ -70,6 +70,7 @@ pub enum HandoverError {
 pub fn take(source: Option<&Path>) -> Result<LinkConfig, HandoverError> {
     let lookup = |name: &str| std::env::var_os(name).map(OsString::into_string);
     let [session, key] = [SESSION_VARIABLE, KEY_VARIABLE].map(lookup);
+    sys::wipe(KEY_VARIABLE);
     sys::remove_variables(&OURS);
     let Some(source) = source else {
         return config(session, key);
@@ -145,6 +146,33 @@ fn read(source: &Path) -> Result<String, HandoverError> {
 
 #[allow(unsafe_code)]
 mod sys {
+    use std::ffi::{CStr, CString, c_char};
+
+    use zeroize::Zeroize;
+
+    unsafe extern "C" {
+        fn getenv(name: *const c_char) -> *mut c_char;
+    }
+
+    /// Overwrites a variable's value where the process was started with it, so that it cannot be
+    /// read in `/proc` any more; the variable is no use after that.
+    pub(super) fn wipe(name: &str) {
+        let name = CString::new(name).expect("no name of ours holds a zero");
+        // SAFETY: `name` ends with a zero and lives across the call; called at the start of `main`,
+        // before any other thread exists that could change the environment.
+        let value = unsafe { getenv(name.as_ptr()) };
+        if value.is_null() {
+            return;
+        }
+        // SAFETY: getenv gives a string that ends with a zero, in memory of this process that it may
+        // write; nobody else refers to it, as there is no other thread.
+        let bytes = unsafe {
+            let len = CStr::from_ptr(value).count_bytes();
+            std::slice::from_raw_parts_mut(value.cast::<u8>(), len)
+        };
+        bytes.zeroize();
+    }
+
     /// Removes variables.
     pub(super) fn remove_variables(names: &[&str]) {
         for name in names {

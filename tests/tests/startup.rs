@@ -1,60 +1,12 @@
 //! Starts that do not go well: servers that fail, stay away, lie, or listen where nobody is.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use sdm::session::{SessionConfig, SessionError};
+use sdm::session::SessionError;
 use sdm_idset::IdSet;
+use sdm_tests::disturbed::Disturbed;
+use sdm_tests::leftovers;
 use sdm_tests::run::{Run, alone, evaluate, fake};
-use sdm_tests::{binaries, leftovers};
-
-/// A folder whose `sdm-server` does something else for some servers.
-struct Disturbed {
-    folder: PathBuf,
-}
-
-impl Disturbed {
-    /// `lines` are shell: `$id` is the server's number; what falls through is the real server.
-    fn new(lines: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sdm-startup-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).expect("a folder of the test's own");
-        let real = binaries::folder();
-        symlink(real.join("sdm-master"), folder.join("sdm-master")).expect("a link");
-        let script = format!(
-            "#!/bin/sh\nid=$SDM_SERVER_ID\n{lines}\nexec {}/sdm-server \"$@\"\n",
-            real.display()
-        );
-        let mut options = fs::OpenOptions::new();
-        let mut file = options
-            .create_new(true)
-            .write(true)
-            .mode(0o755)
-            .open(folder.join("sdm-server"))
-            .expect("a script of the test's own");
-        file.write_all(script.as_bytes()).expect("written");
-        Self { folder }
-    }
-
-    fn config(&self, servers: u32, wait: Duration) -> SessionConfig {
-        let mut config = fake(servers, "");
-        config.binaries = Some(self.folder.clone());
-        config.config.start_wait = wait;
-        config
-    }
-}
-
-impl Drop for Disturbed {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
 
 /// Longer than a server takes to come, where it comes.
 const LONG: Duration = Duration::from_secs(60);

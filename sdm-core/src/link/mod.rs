@@ -167,6 +167,13 @@ impl Link {
         matches!(self.stage, Stage::Up(_))
     }
 
+    /// True where whoever is there has sent a handshake that only a holder of the key can make,
+    /// be it a repeated one.
+    #[must_use]
+    pub fn has_shown_key(&self) -> bool {
+        matches!(self.stage, Stage::Unconfirmed(_) | Stage::Up(_))
+    }
+
     /// Who is at the other end, once that is proved.
     #[must_use]
     pub fn peer(&self) -> Option<&Hello> {

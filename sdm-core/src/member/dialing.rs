@@ -54,7 +54,8 @@ impl Member {
         dialing.dialer.handle_failure(now, failure);
         if dialing.dialer.is_refused() {
             let request = self.dialing.remove(at).request;
-            let why = format!("{server} on {} is gone: {error}", request.host);
+            let (host, places) = (&request.host, request.addresses.join(", "));
+            let why = format!("{server} on {host} is gone: {error} at {places}");
             self.node.handle_unreachable(now, server, &why);
         } else {
             self.dial(now, server);

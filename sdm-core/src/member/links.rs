@@ -5,22 +5,15 @@ use std::time::Instant;
 use super::{LAST_BYTES_MAX, Member, Output, Peer};
 use crate::dialer::DialFailure;
 use crate::ids::{Epoch, ServerId};
-use crate::limits;
 use crate::link::{Link, LinkError, LinkEvent};
 use crate::message::Message;
 use crate::node::{LinkId, ProtocolError};
 use crate::secure::{Hello, Role};
 
 impl Member {
-    /// A connection has come in; absent where too many strangers are waiting already: close it.
+    /// A connection has come in; absent where it is not wanted: close it.
     pub fn accept(&mut self, now: Instant) -> Option<LinkId> {
-        let strangers = self
-            .peers
-            .values()
-            .filter(|peer| !peer.known && peer.dialed.is_none());
-        if strangers.count() >= limits::STRANGERS_MAX {
-            return None;
-        }
+        self.make_room_for_stranger(now);
         let hello = self.hello(Role::Child, None, self.node.epoch());
         let hello = if self.node.id() == ServerId::FRONT_END {
             Hello {
@@ -161,8 +154,7 @@ impl Member {
             return;
         };
         if !peer.known && peer.dialed.is_none() {
-            let why = error.to_string();
-            self.outputs.push_back(Output::Refused { why });
+            self.say_refused(now, error.to_string());
         }
         self.push_close(id);
         let failure = DialFailure::Link(error.clone());
@@ -171,9 +163,7 @@ impl Member {
 
     /// Ends a link whose other end is at fault.
     pub(super) fn refuse(&mut self, now: Instant, id: LinkId, why: &str) {
-        self.outputs.push_back(Output::Refused {
-            why: why.to_owned(),
-        });
+        self.say_refused(now, why.to_owned());
         self.push_close(id);
         self.forget_link(now, id, why, DialFailure::Closed);
     }

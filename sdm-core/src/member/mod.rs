@@ -7,6 +7,7 @@
 mod dialing;
 mod flow;
 mod links;
+mod strangers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::link::{Link, LinkConfig};
 use crate::message::{EndPolicy, Lane, Slice, Status};
 use crate::node::{Action, ConnectRequest, Delivery, LinkId, Node, ProtocolError, Submission};
 use crate::transport::ConnectionString;
+use strangers::Refusals;
 
 /// What the owner is to do.
 #[derive(Debug)]
@@ -106,6 +108,7 @@ pub struct Member {
     /// The owner's user takes no more (at the root).
     delivery_paused: bool,
     output_paused: bool,
+    refusals: Refusals,
     outputs: VecDeque<Output>,
 }
 
@@ -122,6 +125,7 @@ impl Member {
             bulk_window: limits::BULK_WINDOW_BYTES as usize,
             delivery_paused: false,
             output_paused: false,
+            refusals: Refusals::default(),
             outputs: VecDeque::new(),
         }
     }

@@ -1,0 +1,138 @@
+//! Whoever connects without having proved yet who it is.
+
+use std::time::{Duration, Instant};
+
+use super::{Member, Output};
+use crate::limits;
+use crate::node::LinkId;
+
+/// How often the same cause is said at most.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+/// How many causes are told apart.
+const CAUSES_MAX: usize = 16;
+/// How many of the strangers have not shown that they hold the key.
+const UNKNOWN_MAX: usize = limits::STRANGERS_MAX / 4 * 3;
+
+/// Why connections were not wanted: a log that strangers cannot fill.
+#[derive(Default)]
+pub(super) struct Refusals {
+    causes: Vec<Cause>,
+}
+
+struct Cause {
+    why: String,
+    said: Instant,
+    /// How often it came since it was said.
+    unsaid: u64,
+}
+
+impl Refusals {
+    /// What to say of a refusal now, if anything.
+    fn line(&mut self, now: Instant, why: String) -> Option<String> {
+        if let Some(cause) = self.causes.iter_mut().find(|cause| cause.why == why) {
+            cause.unsaid += 1;
+            if now < cause.said + SAY_EVERY {
+                return None;
+            }
+            cause.said = now;
+            let times = std::mem::take(&mut cause.unsaid);
+            return Some(format!("{why} ({times} times since it was last said)"));
+        }
+        if self.causes.len() == CAUSES_MAX {
+            self.causes.remove(0);
+        }
+        self.causes.push(Cause {
+            why: why.clone(),
+            said: now,
+            unsaid: 0,
+        });
+        Some(why)
+    }
+}
+
+impl Member {
+    /// Says in the log why a connection was not wanted, once per cause and while.
+    pub(super) fn say_refused(&mut self, now: Instant, why: String) {
+        if let Some(why) = self.refusals.line(now, why) {
+            self.outputs.push_back(Output::Refused { why });
+        }
+    }
+
+    /// Makes room for one stranger more. The new one may be the parent, so that somebody else has to
+    /// go: who has been here longest. Those who have shown the key are counted apart, so that
+    /// neither a crowd without it nor repeated handshakes leave no room for the other kind.
+    pub(super) fn make_room_for_stranger(&mut self, now: Instant) {
+        let mut oldest = Vec::new();
+        for (has_key, max) in [
+            (false, UNKNOWN_MAX),
+            (true, limits::STRANGERS_MAX - UNKNOWN_MAX),
+        ] {
+            let strangers = self.peers.iter();
+            let strangers = strangers.filter(|(_, peer)| !peer.known && peer.dialed.is_none());
+            let strangers = strangers.filter(|(_, peer)| peer.link.has_shown_key() == has_key);
+            let strangers: Vec<LinkId> = strangers.map(|(id, _)| *id).collect();
+            // One more of those without a key is about to come.
+            let allowed = if has_key { max } else { max - 1 };
+            let too_many = strangers.len().saturating_sub(allowed);
+            oldest.extend(strangers.into_iter().take(too_many));
+        }
+        if oldest.is_empty() {
+            return;
+        }
+        oldest.into_iter().for_each(|link| self.close(link));
+        self.say_refused(now, "too many connections without a handshake".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::ServerId;
+    use crate::link::LinkConfig;
+    use crate::node::Node;
+    use crate::secure::{SessionKey, draw_session_id};
+
+    #[test]
+    fn a_cause_is_said_once_in_a_while() {
+        let start = Instant::now();
+        let mut refusals = Refusals::default();
+        let mut at = |seconds, why: &str| {
+            refusals.line(start + Duration::from_secs(seconds), why.to_owned())
+        };
+        assert_eq!(at(0, "a").as_deref(), Some("a"));
+        assert_eq!(at(1, "a"), None);
+        assert_eq!(at(2, "b").as_deref(), Some("b"));
+        assert_eq!(at(59, "a"), None);
+        let expect = "a (3 times since it was last said)";
+        assert_eq!(at(60, "a").as_deref(), Some(expect));
+        for n in 0..1000 {
+            at(61, &n.to_string());
+        }
+        assert_eq!(refusals.causes.len(), CAUSES_MAX);
+    }
+
+    #[test]
+    fn the_newest_stranger_gets_in_and_the_oldest_goes() {
+        let now = Instant::now();
+        let key = SessionKey::draw().unwrap();
+        let config = LinkConfig::new(key, draw_session_id().unwrap());
+        let node = Node::new(ServerId(3), |_, _| None, now + SAY_EVERY);
+        let mut member = Member::new(node, Arc::new(config));
+        let max = UNKNOWN_MAX;
+        let links: Vec<LinkId> = (0..max + 10).filter_map(|_| member.accept(now)).collect();
+        assert_eq!(links.len(), max + 10, "nobody is sent away unheard");
+        let mut closed = Vec::new();
+        let mut said = 0;
+        while let Some(output) = member.poll_output() {
+            match output {
+                Output::Close { link, .. } => closed.push(link),
+                Output::Refused { .. } => said += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(closed, links[..10]);
+        assert_eq!(said, 1);
+    }
+}

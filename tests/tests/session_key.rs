@@ -1,0 +1,107 @@
+//! The session's key is nowhere where somebody else could read it.
+
+use std::fs;
+
+use sdm::session::SessionConfig;
+use sdm_debug::command::StartSpec;
+use sdm_debug::{BackendSettings, Command};
+use sdm_tests::disturbed::Disturbed;
+use sdm_tests::leftovers;
+use sdm_tests::run::{BOUND, Run, alone};
+
+/// Servers that log everything, and have their key told to the test.
+fn town() -> Disturbed {
+    Disturbed::new("umask 077; echo $SDM_KEY > $0.key; export SDM_LOG=trace; exec 2>$0.$$.log")
+}
+
+fn key(town: &Disturbed) -> String {
+    let text = fs::read_to_string(town.folder().join("sdm-server.key")).expect("a key");
+    let key = text.trim().to_owned();
+    assert_eq!(key.len(), 64, "32 bytes in hexadecimal");
+    key
+}
+
+fn holds(bytes: &[u8], key: &str) -> bool {
+    bytes
+        .windows(key.len())
+        .any(|window| window == key.as_bytes())
+}
+
+/// The names of the processes of this machine that have the key in a file of their `/proc`.
+fn who_shows(key: &str, file: &str) -> Vec<String> {
+    leftovers::all_pids()
+        .filter(|pid| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            holds(&bytes, key)
+        })
+        .map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().to_owned()
+        })
+        .collect()
+}
+
+fn check_logs(town: &Disturbed, key: &str) {
+    let entries = fs::read_dir(town.folder()).expect("the folder");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let logs: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|it| it == "log"))
+        .collect();
+    assert!(!logs.is_empty());
+    for log in logs {
+        let bytes = fs::read(&log).expect("a log");
+        assert!(!holds(&bytes, key), "{}", log.display());
+    }
+}
+
+fn start(run: &mut Run) {
+    let spec = StartSpec {
+        program: b"/bin/sleep".to_vec(),
+        args: vec![b"1000".to_vec()],
+        ..StartSpec::default()
+    };
+    let all = run.all();
+    let ledger = run.ask(&all, &Command::Start(spec));
+    assert_eq!(ledger.answered, all, "{:?}", ledger.classes);
+}
+
+#[test]
+fn no_process_shows_the_key() {
+    let _alone = alone();
+    let town = town();
+    let config = SessionConfig {
+        backend: BackendSettings::Gdb,
+        ..town.config(2, BOUND)
+    };
+    let mut run = Run::start(&config);
+    start(&mut run);
+    let key = key(&town);
+    assert_eq!(who_shows(&key, "cmdline"), [""; 0]);
+    // Not even who was started with it: not the servers, nor the master, nor gdb, nor the program.
+    assert_eq!(who_shows(&key, "environ"), [""; 0]);
+    assert!(
+        !who_shows("SDM_SERVER_ID", "environ").is_empty(),
+        "it is looked for rightly"
+    );
+    run.close();
+    check_logs(&town, &key);
+}
+
+#[test]
+fn under_a_launcher_only_the_launcher_has_it() {
+    let _alone = alone();
+    let town = town();
+    let config = SessionConfig {
+        launcher: "mpirun".to_owned(),
+        ..town.config(2, BOUND)
+    };
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let key = key(&town);
+    assert_eq!(who_shows(&key, "cmdline"), [""; 0]);
+    for name in who_shows(&key, "environ") {
+        assert!(name.starts_with("mpirun"), "{name}");
+    }
+    run.close();
+    check_logs(&town, &key);
+}
