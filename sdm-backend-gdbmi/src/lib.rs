@@ -31,6 +31,6 @@ mod sys;
 mod task;
 
 pub use backend::{GdbBackend, GdbConfig};
-pub use child::{COMMAND_LINE_BYTES_MAX, SignalState};
+pub use child::{COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};
 pub use driver::VALUE_BYTES_MAX;
 pub use stdio::STDIN_BUFFER_BYTES_MAX;

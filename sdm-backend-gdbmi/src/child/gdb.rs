@@ -45,6 +45,19 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
     settings
 }
 
+/// The command line of a gdb that is started with `options`; benches start theirs with the same.
+#[must_use]
+pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
+    let mut arguments = vec!["-q", "-i=mi3"];
+    if !options.init_files {
+        arguments.push("-nx");
+    }
+    for setting in settings(options) {
+        arguments.extend(["-iex", setting]);
+    }
+    arguments
+}
+
 /// A running gdb.
 pub(crate) struct GdbChild {
     child: Child,
@@ -65,14 +78,8 @@ impl GdbChild {
         options: &GdbOptions,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
-        command.args(["-q", "-i=mi3"]);
-        if !options.init_files {
-            command.arg("-nx");
-        }
-        for setting in settings(options) {
-            command.args(["-iex", setting]);
-        }
         command
+            .args(gdb_arguments(options))
             .current_dir(directory)
             .env("LC_ALL", "C")
             .env("SHELL", "/bin/sh")

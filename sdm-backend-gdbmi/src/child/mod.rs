@@ -5,6 +5,7 @@ mod launch;
 mod program;
 mod signals;
 
+pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
 pub use signals::SignalState;
 
