@@ -34,6 +34,19 @@ const LISTENER: usize = 1;
 const CONNECTION: usize = 2;
 const FOREIGN: usize = 3;
 
+/// What a transport has asked of the kernel so far: what benches gate on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Waits for events.
+    pub polls: u64,
+    /// Writes to a connection.
+    pub sends: u64,
+    /// Reads from a connection.
+    pub recvs: u64,
+    /// Bytes written.
+    pub sent_bytes: u64,
+}
+
 /// Sockets, foreign descriptors and wakers in one event loop.
 pub struct TcpTransport {
     poll: Poll,
@@ -46,12 +59,19 @@ pub struct TcpTransport {
     queued: Vec<TransportEvent>,
     /// When to accept again: after a pause, or because some were left over.
     accept_at: Option<Instant>,
+    calls: Calls,
 }
 
 struct Connection {
     stream: Stream,
     /// True until a connection of ours stands.
     connecting: bool,
+    /// A receive took less than there was room for: nothing is there until the kernel says so.
+    drained: bool,
+    /// The other end has closed or failed: what is left is read up to the end.
+    ending: bool,
+    /// A send was refused for want of room.
+    full: bool,
 }
 
 impl TcpTransport {
@@ -71,7 +91,14 @@ impl TcpTransport {
             next_conn: 0,
             queued: Vec::new(),
             accept_at: None,
+            calls: Calls::default(),
         })
+    }
+
+    /// What was asked of the kernel so far.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.calls
     }
 
     /// Watches a descriptor of someone else, or changes what is watched of it: reports
@@ -113,7 +140,13 @@ impl TcpTransport {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
         registry.register(&mut stream, token(index(conn), CONNECTION), interest)?;
-        let connection = Connection { stream, connecting };
+        let connection = Connection {
+            stream,
+            connecting,
+            drained: false,
+            ending: false,
+            full: false,
+        };
         self.connections.insert(conn, connection);
         Ok(())
     }
@@ -188,18 +221,19 @@ impl TcpTransport {
                     return;
                 }
             }
-        } else if event.is_writable() {
+        } else if event.is_writable() && std::mem::take(&mut connection.full) {
             events.push(TransportEvent::Writable(conn));
         }
-        if event.is_readable() || event.is_read_closed() || event.is_error() {
+        connection.ending |= event.is_read_closed() || event.is_error();
+        if event.is_readable() || connection.ending {
+            connection.drained = false;
             events.push(TransportEvent::Readable(conn));
         }
     }
 
-    fn connection(&mut self, conn: ConnId) -> io::Result<&mut Stream> {
-        let connection = self.connections.get_mut(&conn);
-        connection
-            .map(|connection| &mut connection.stream)
+    fn connection(&mut self, conn: ConnId) -> io::Result<&mut Connection> {
+        self.connections
+            .get_mut(&conn)
             .ok_or_else(no_such_connection)
     }
 }
@@ -234,13 +268,26 @@ impl Transport for TcpTransport {
     }
 
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize> {
-        let stream = self.connection(conn)?;
-        retry(|| stream.send(bytes))
+        self.calls.sends += 1;
+        let connection = self.connection(conn)?;
+        let sent = retry(|| connection.stream.send(bytes));
+        connection.full |= would_block(&sent);
+        self.calls.sent_bytes += sent.as_ref().map_or(0, |count| *count as u64);
+        sent
     }
 
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize> {
-        let stream = self.connection(conn)?;
-        retry(|| stream.recv(buf))
+        let connection = self.connections.get_mut(&conn);
+        let connection = connection.ok_or_else(no_such_connection)?;
+        if connection.drained {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.calls.recvs += 1;
+        let received = retry(|| connection.stream.recv(buf));
+        // What comes from now on is an event of its own, so there is no need to ask in vain.
+        let less = received.as_ref().is_ok_and(|count| *count < buf.len());
+        connection.drained = (less || would_block(&received)) && !connection.ending;
+        received
     }
 
     fn close(&mut self, conn: ConnId) {
@@ -269,6 +316,7 @@ impl Transport for TcpTransport {
             Some(Duration::ZERO)
         };
         events.append(&mut self.queued);
+        self.calls.polls += 1;
         match self.poll.poll(&mut self.kernel_events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
@@ -360,6 +408,10 @@ fn is_of_the_caller(error: &io::Error) -> bool {
             | io::ErrorKind::NetworkDown
             | io::ErrorKind::TimedOut
     )
+}
+
+fn would_block<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
