@@ -119,6 +119,8 @@ impl Drop for Floor {
 /// # Errors
 /// A connection failed before the tree was closed.
 pub fn serve(position: u32, total: u32, down_bytes: usize, up_bytes: usize) -> Result<()> {
+    // As the members of the real tree: the kernel shares its time by sessions.
+    nix::unistd::setsid().context("a session of its own")?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
     println!("{}", listener.local_addr()?.port());
     let mut line = String::new();
@@ -186,13 +188,20 @@ fn parent(position: u32) -> Option<u32> {
 }
 
 /// The children of a position in such a tree of `total` members.
-fn children(position: u32, total: u32) -> Vec<u32> {
+#[must_use]
+pub fn children(position: u32, total: u32) -> Vec<u32> {
     let powers = (0..u32::BITS).map(|k| 1u32 << k);
     powers
         .take_while(|&power| position == 0 || power < position & position.wrapping_neg())
         .map(|power| position.saturating_add(power))
         .take_while(|&child| child < total)
         .collect()
+}
+
+/// How many links lie between the root of such a tree and its lowest member.
+#[must_use]
+pub fn depth(total: u32) -> u32 {
+    (0..total).map(u32::count_ones).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -5,7 +5,12 @@
 //! machine on one day: what counts are ratios within a run.
 
 pub mod floor;
+pub mod model;
+pub mod plain;
 pub mod processes;
+pub mod program;
 pub mod spread;
 pub mod table;
+pub mod threads;
 pub mod tree;
+pub mod turns;

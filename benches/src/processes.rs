@@ -69,6 +69,53 @@ pub fn cpu(pids: &[u32]) -> Duration {
     pids.iter().map(of).sum()
 }
 
+/// A variable of a process's environment, as it was when it started.
+#[must_use]
+pub fn variable(pid: u32, name: &str) -> Option<String> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let text = String::from_utf8_lossy(&environment).into_owned();
+    let mut pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
+    pairs.find_map(|(key, value)| (key == name).then(|| value.to_owned()))
+}
+
+/// All processes below this one.
+#[must_use]
+pub fn descendants() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids
+        .filter_map(|pid| Some((pid, stat_fields(pid)?.get(1)?.parse().ok()?)))
+        .collect();
+    let mut found = vec![std::process::id()];
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        found.extend(children.map(|(pid, _)| pid));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// Processor time of all threads of these processes, and of their children that are gone.
+#[must_use]
+pub fn cpu_with_threads(pids: &[u32]) -> Duration {
+    let ticks = |pid: &u32| {
+        let fields = stat_fields(*pid).unwrap_or_default();
+        let times = fields.get(11..15).unwrap_or_default();
+        let times = times.iter().filter_map(|text| text.parse::<u64>().ok());
+        times.sum::<u64>()
+    };
+    // USER_HZ is 100 on every Linux.
+    Duration::from_millis(10 * pids.iter().map(ticks).sum::<u64>())
+}
+
+/// What `/proc/PID/stat` says behind the name: state, parent, ...
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let rest = &stat[stat.rfind(')')? + 1..];
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
 fn field(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())

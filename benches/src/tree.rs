@@ -1,4 +1,4 @@
-//! The real tree under a bench: a session of processes whose tasks follow a script.
+//! The real tree under a bench: a session of processes of processes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,10 +10,14 @@ use sdm::session::{
 };
 use sdm_core::frame;
 use sdm_core::ids::{Attempt, CommandId};
-use sdm_core::message::{self, Answer, Block, EndPolicy, Lane, Message, Status, SyncPolicy};
+use sdm_core::message::{
+    self, Answer, Block, EndPolicy, Health, Lane, Message, Status, SyncPolicy,
+};
+use sdm_debug::command::StartSpec;
+use sdm_debug::event::Stream;
 use sdm_debug::reply::Value;
-use sdm_debug::{BackendSettings, Command, Reply, wire};
-use sdm_idset::IdSet;
+use sdm_debug::{BackendSettings, Command, Event, Reply, wire};
+use sdm_idset::{IdSet, TaskId};
 
 /// Longer than anything here takes.
 const WAIT: Duration = Duration::from_secs(120);
@@ -29,68 +33,146 @@ pub fn binaries() -> Result<PathBuf> {
     Ok(own.parent().context("its folder")?.to_owned())
 }
 
-/// A session with scripted tasks, one per server, all started.
+/// A session with one task per server, all started.
 pub struct Tree {
     session: Session,
     all: IdSet,
-    query: Command,
+}
+
+/// A query whose one distinct answer is as long as itself.
+pub struct Echo {
+    /// To be sent to all.
+    pub command: Command,
     answer_bytes: usize,
 }
 
 impl Tree {
-    /// Starts `servers` servers. [`Tree::round`] sends a command of `payload_bytes` bytes, and
-    /// its one distinct answer is as long.
+    /// Starts `servers` servers whose tasks answer by a script; the echo is `payload_bytes` long.
     ///
     /// # Errors
     /// The session cannot be started.
-    pub fn start(servers: u32, payload_bytes: usize) -> Result<Self> {
+    pub fn scripted(servers: u32, payload_bytes: usize) -> Result<(Self, Echo)> {
         let name = "x".repeat(payload_bytes.saturating_sub(3).max(1));
         let text = "1".repeat(payload_bytes.saturating_sub(4).max(1));
+        let scenario = format!("[all]\nvalue {name} = {text}\n");
+        let mut tree = Self::start(servers, BackendSettings::Fake { scenario })?;
+        tree.run(&Command::Start(StartSpec::default()))?;
+        let value = Value { text, cut: None };
+        let echo = Echo {
+            command: Command::Evaluate { expression: name },
+            answer_bytes: wire::encode(&Reply::Value(value)).len(),
+        };
+        Ok((tree, echo))
+    }
+
+    /// Starts `servers` servers with a gdb each; their tasks are absent.
+    ///
+    /// # Errors
+    /// The session cannot be started.
+    pub fn with_gdb(servers: u32) -> Result<Self> {
+        Self::start(servers, BackendSettings::Gdb)
+    }
+
+    fn start(servers: u32, backend: BackendSettings) -> Result<Self> {
         let config = SessionConfig {
-            backend: BackendSettings::Fake {
-                scenario: format!("[all]\nvalue {name} = {text}\n"),
-            },
+            backend,
             binaries: Some(binaries()?),
             ..SessionConfig::local(servers)
         };
         let session = Session::start(&config, &mut |_| {})
             .with_context(|| format!("start {servers} servers"))?;
-        let value = Value { text, cut: None };
-        let mut tree = Self {
-            session,
-            all: IdSet::all_below(servers),
-            query: Command::Evaluate { expression: name },
-            answer_bytes: wire::encode(&Reply::Value(value)).len(),
-        };
-        let begin = Command::Start(sdm_debug::command::StartSpec::default());
-        let id = tree
-            .session
-            .send(&tree.all, &begin, &SendOptions::default());
-        tree.finish(id)?;
-        Ok(tree)
+        let all = IdSet::all_below(servers);
+        Ok(Self { session, all })
     }
 
-    /// Sends the command to all.
-    pub fn send(&mut self) -> CommandId {
+    /// Sends a command to all.
+    pub fn send(&mut self, command: &Command) -> CommandId {
         let options = SendOptions {
             timeout: Some(WAIT),
             ..SendOptions::default()
         };
-        self.session.send(&self.all, &self.query, &options)
+        self.session.send(&self.all, command, &options)
     }
 
-    /// One command to all and its merged answer.
+    /// One command to all and its merged answer, the same from everybody.
     ///
     /// # Errors
-    /// Not everybody gave the same answer.
-    pub fn round(&mut self) -> Result<()> {
-        let id = self.send();
-        let classes = self.finish(id)?;
+    /// Not everybody gave the same answer, or it failed.
+    pub fn run(&mut self, command: &Command) -> Result<()> {
+        self.run_watching(command, |_| {})
+    }
+
+    /// The same; `watch` sees what comes unasked meanwhile.
+    ///
+    /// # Errors
+    /// Not everybody gave the same answer, or it failed.
+    pub fn run_watching(
+        &mut self,
+        command: &Command,
+        mut watch: impl FnMut(&[(IdSet, Event)]),
+    ) -> Result<()> {
+        let wanted = self.send(command);
+        let mut answers: Vec<Class> = Vec::new();
+        loop {
+            match self.next()? {
+                SessionEvent::Answer { id, classes, .. } if id == wanted => answers.extend(classes),
+                SessionEvent::Complete { id } if id == wanted => break,
+                SessionEvent::Events(events) => watch(&events),
+                _ => {}
+            }
+        }
+        // Answers to run control come as they are there.
+        let first = answers.first().map(|class| &class.answer);
+        let same = answers.iter().all(|class| Some(&class.answer) == first);
         ensure!(
-            classes.len() == 1 && matches!(classes[0].answer, ClassAnswer::Reply(Reply::Value(_))),
-            "not one value from all: {classes:?}"
+            same && matches!(first, Some(ClassAnswer::Reply(_))),
+            "not one answer from all: {answers:?}"
         );
         Ok(())
+    }
+
+    /// Waits until the tree says that the server of one task is gone; that task is asked nothing
+    /// from then on.
+    ///
+    /// # Errors
+    /// It was not said in time.
+    pub fn wait_for_loss(&mut self, task: TaskId) -> Result<()> {
+        while self.all.contains(task) {
+            if let SessionEvent::Health {
+                tasks,
+                health: Health::Lost,
+                ..
+            } = self.next()?
+            {
+                self.all.subtract(&tasks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all tasks run to their end; gives how many bytes they printed on the way.
+    ///
+    /// # Errors
+    /// They did not end.
+    pub fn read_output(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        let mut ended = 0;
+        self.send(&Command::Continue);
+        while ended < self.all.len() {
+            let SessionEvent::Events(events) = self.next()? else {
+                continue;
+            };
+            for (tasks, event) in events {
+                match event {
+                    Event::Output { bytes: part, .. } => bytes += part.len() as u64 * tasks.len(),
+                    Event::OutputEnd {
+                        stream: Stream::Stdout,
+                    } => ended += tasks.len(),
+                    _ => {}
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     /// Waits for the end of whatever command ends next.
@@ -99,36 +181,26 @@ impl Tree {
     /// Nothing came in time, or the session is over.
     pub fn receive(&mut self) -> Result<CommandId> {
         loop {
-            match self.session.next_event(Some(WAIT)) {
-                Some(SessionEvent::Complete { id }) => return Ok(id),
-                Some(SessionEvent::Ended(why)) => bail!("the session is over: {why}"),
-                Some(_) => {}
-                None => bail!("no answer within {WAIT:?}"),
+            if let SessionEvent::Complete { id } = self.next()? {
+                return Ok(id);
             }
         }
     }
 
-    fn finish(&mut self, wanted: CommandId) -> Result<Vec<Class>> {
-        let mut answers = Vec::new();
-        loop {
-            match self.session.next_event(Some(WAIT)) {
-                Some(SessionEvent::Answer { id, classes, .. }) if id == wanted => {
-                    answers.extend(classes);
-                }
-                Some(SessionEvent::Complete { id }) if id == wanted => return Ok(answers),
-                Some(SessionEvent::Ended(why)) => bail!("the session is over: {why}"),
-                Some(_) => {}
-                None => bail!("no answer within {WAIT:?}"),
-            }
+    fn next(&mut self) -> Result<SessionEvent> {
+        match self.session.next_event(Some(WAIT)) {
+            Some(SessionEvent::Ended(why)) => bail!("the session is over: {why}"),
+            Some(event) => Ok(event),
+            None => bail!("nothing came within {WAIT:?}"),
         }
     }
 
-    /// How many bytes the command and its merged answer take on a link to all, encryption included.
+    /// How many bytes a command and its merged answer take on a link to all, encryption included.
     ///
     /// # Errors
     /// The command is longer than any may be.
-    pub fn wire_bytes(&self) -> Result<(usize, usize)> {
-        let payload = wire::encode(&self.query).into();
+    pub fn wire_bytes(&self, echo: &Echo) -> Result<(usize, usize)> {
+        let payload = wire::encode(&echo.command).into();
         let command = message::Command {
             id: CommandId(1000),
             attempt: Attempt(0),
@@ -144,7 +216,7 @@ impl Tree {
         let block = Block {
             status: Status::Ok,
             sources: self.all.clone(),
-            payload: vec![0; self.answer_bytes].into(),
+            payload: vec![0; echo.answer_bytes].into(),
         };
         let answer = Answer {
             id: CommandId(1000),

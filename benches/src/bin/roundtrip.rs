@@ -11,7 +11,7 @@ use sdm_benches::floor::Floor;
 use sdm_benches::processes::{self, Memory};
 use sdm_benches::spread::{Spread, micros, millis};
 use sdm_benches::table::Table;
-use sdm_benches::tree::{Tree, binaries};
+use sdm_benches::tree::{Echo, Tree, binaries};
 
 /// Rounds before anything counts.
 const WARM_UP: usize = 20;
@@ -114,14 +114,14 @@ fn one_size(
     life: &mut Table,
 ) -> Result<()> {
     let began = Instant::now();
-    let mut tree = Tree::start(servers, arguments.bytes)?;
+    let (mut tree, echo) = Tree::scripted(servers, arguments.bytes)?;
     let start = began.elapsed();
-    let (down, up) = tree.wire_bytes()?;
+    let (down, up) = tree.wire_bytes(&echo)?;
     let mut floor = Floor::start(&binaries()?.join("floor"), servers, down, up)?;
-    let measured = take_turns(arguments, &mut tree, &mut floor)?;
+    let measured = take_turns(arguments, &mut tree, &echo, &mut floor)?;
     trips.row(trip_row(servers, &measured));
     if !arguments.only {
-        throughput.row(flights(arguments, servers, &mut tree, &mut floor)?);
+        throughput.row(flights(arguments, servers, &mut tree, &echo, &mut floor)?);
     }
     drop(floor);
     let memory = processes::memory(&processes::children_named("sdm-server"));
@@ -137,9 +137,14 @@ fn one_size(
 }
 
 /// Round trips of both, a few at a time.
-fn take_turns(arguments: &Arguments, tree: &mut Tree, floor: &mut Floor) -> Result<Measured> {
+fn take_turns(
+    arguments: &Arguments,
+    tree: &mut Tree,
+    echo: &Echo,
+    floor: &mut Floor,
+) -> Result<Measured> {
     for _ in 0..WARM_UP {
-        tree.round()?;
+        tree.run(&echo.command)?;
         floor.send()?;
         floor.receive()?;
     }
@@ -150,7 +155,7 @@ fn take_turns(arguments: &Arguments, tree: &mut Tree, floor: &mut Floor) -> Resu
     while ours.len() < arguments.rounds && Instant::now() < until {
         for _ in 0..arguments.turn {
             let began = Instant::now();
-            tree.round()?;
+            tree.run(&echo.command)?;
             ours.push(began.elapsed());
         }
         for _ in 0..arguments.turn {
@@ -200,6 +205,7 @@ fn flights(
     arguments: &Arguments,
     servers: u32,
     tree: &mut Tree,
+    echo: &Echo,
     floor: &mut Floor,
 ) -> Result<Vec<String>> {
     const TURNS: u32 = 5;
@@ -207,13 +213,15 @@ fn flights(
     let mut took = [Duration::ZERO; 2];
     for _ in 0..TURNS {
         let began = Instant::now();
-        let mut open: HashMap<_, _> = (0..arguments.flight).map(|_| (tree.send(), ())).collect();
+        let mut open: HashMap<_, _> = (0..arguments.flight)
+            .map(|_| (tree.send(&echo.command), ()))
+            .collect();
         for _ in arguments.flight..count {
             ensure!(
                 open.remove(&tree.receive()?).is_some(),
                 "an answer to nothing"
             );
-            open.insert(tree.send(), ());
+            open.insert(tree.send(&echo.command), ());
         }
         while !open.is_empty() {
             open.remove(&tree.receive()?);

@@ -1,0 +1,153 @@
+//! What one command to all costs in counts: messages, bytes, hops, system calls. No times: the same
+//! on every machine, so that a change that costs more is seen by a test.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use sdm_benches::floor;
+use sdm_benches::table::Table;
+use sdm_benches::threads::Threads;
+use sdm_core::transport::tcp::Calls;
+
+/// Counts per command to all and its merged answer, held against a baseline.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// The file that the counts are held against
+    #[arg(long)]
+    baseline: Option<PathBuf>,
+    /// Write the file instead
+    #[arg(long, requires = "baseline")]
+    write: bool,
+}
+
+/// Commands that are counted at every size.
+const ROUNDS: u32 = 200;
+/// Commands before those.
+const WARM_UP: u32 = 10;
+/// The length of a command's payload and of its answer's.
+const PAYLOAD_BYTES: usize = 200;
+
+/// One count and how much more it may become.
+struct Count {
+    name: String,
+    value: f64,
+    tolerance_percent: f64,
+}
+
+fn main() -> Result<()> {
+    let arguments: Arguments = clap::Parser::parse();
+    let mut counts = Vec::new();
+    for servers in [4, 16, 64] {
+        count(servers, &mut counts).with_context(|| format!("{servers} servers"))?;
+    }
+    match &arguments.baseline {
+        Some(path) if arguments.write => write(path, &counts),
+        Some(path) => hold_against(path, &counts),
+        None => show(&counts, &[]),
+    }
+}
+
+fn count(servers: u32, counts: &mut Vec<Count>) -> Result<()> {
+    // What starting and ending cost is the same in both and falls out.
+    let before = life(servers, WARM_UP)?;
+    let after = life(servers, WARM_UP + ROUNDS)?;
+    let per_round =
+        |before: u64, after: u64| after.saturating_sub(before) as f64 / f64::from(ROUNDS);
+    // How a machine schedules its threads decides how much one wait or read brings.
+    let found = [
+        ("hops", f64::from(floor::depth(servers + 1) + 1), 0.0),
+        ("messages", per_round(before.sends, after.sends), 3.0),
+        ("bytes", per_round(before.sent_bytes, after.sent_bytes), 3.0),
+        ("reads", per_round(before.recvs, after.recvs), 15.0),
+        ("waits", per_round(before.polls, after.polls), 25.0),
+    ];
+    counts.extend(found.map(|(name, value, tolerance_percent)| Count {
+        name: format!("{name} at {servers} servers"),
+        value,
+        tolerance_percent,
+    }));
+    Ok(())
+}
+
+/// What a tree asks of the kernel in its whole life.
+fn life(servers: u32, rounds: u32) -> Result<Calls> {
+    let mut threads = Threads::start(servers)?;
+    let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
+    for _ in 0..rounds {
+        threads.round(&payload)?;
+    }
+    threads.close()
+}
+
+fn write(path: &PathBuf, counts: &[Count]) -> Result<()> {
+    let mut text = String::from("count per command to all,value,tolerance %\n");
+    for count in counts {
+        let _ = writeln!(
+            text,
+            "{},{:.2},{}",
+            count.name, count.value, count.tolerance_percent
+        );
+    }
+    fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+    println!("counts: wrote {}", path.display());
+    Ok(())
+}
+
+fn hold_against(path: &PathBuf, counts: &[Count]) -> Result<()> {
+    let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let mut baseline = Vec::new();
+    for line in text.lines().skip(1) {
+        let mut cells = line.split(',');
+        let (name, value) = (cells.next().unwrap_or_default(), cells.next());
+        let value = value.and_then(|value| value.parse::<f64>().ok());
+        let value = value.with_context(|| format!("{}: {line:?} is no count", path.display()))?;
+        baseline.push((name.to_owned(), value));
+    }
+    show(counts, &baseline)?;
+    let mut worse = Vec::new();
+    for count in counts {
+        let Some((_, before)) = baseline.iter().find(|(name, _)| *name == count.name) else {
+            bail!(
+                "{}: {} is not in it; write it anew",
+                path.display(),
+                count.name
+            );
+        };
+        if count.value > before * (1.0 + count.tolerance_percent / 100.0) {
+            worse.push(format!(
+                "{}: {:.2}, was {before:.2}",
+                count.name, count.value
+            ));
+        }
+    }
+    if worse.is_empty() {
+        return Ok(());
+    }
+    let flags = "--baseline benches/baseline.csv --write";
+    bail!(
+        "more than before:\n  {}\nIf that is worth it: cargo run -p sdm-benches --bin counts -- {flags}",
+        worse.join("\n  ")
+    )
+}
+
+fn show(counts: &[Count], baseline: &[(String, f64)]) -> Result<()> {
+    let title = format!("Counts per {PAYLOAD_BYTES}-byte command to all and its merged answer");
+    let mut table = Table::new(
+        "counts",
+        title,
+        &["count", "now", "baseline", "may rise by"],
+    );
+    for count in counts {
+        let before = baseline.iter().find(|(name, _)| *name == count.name);
+        table.row(vec![
+            count.name.clone(),
+            format!("{:.2}", count.value),
+            before.map_or_else(|| "-".to_owned(), |(_, value)| format!("{value:.2}")),
+            format!("{} %", count.tolerance_percent),
+        ]);
+    }
+    table.finish()
+}

@@ -1,0 +1,229 @@
+//! The debugger's main job with real gdb, beside plain gdb processes in turns.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use sdm_benches::plain::PlainGdbs;
+use sdm_benches::processes::{cpu_with_threads, descendants};
+use sdm_benches::program;
+use sdm_benches::spread::{Spread, millis};
+use sdm_benches::table::Table;
+use sdm_benches::tree::Tree;
+use sdm_debug::command::{StartSpec, StepKind};
+use sdm_debug::event::Phase;
+use sdm_debug::{Command, Event};
+
+/// Start to `main`, evaluate, and `next` with real gdb, and the same with plain gdb processes.
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Numbers of tasks
+    #[arg(long, value_delimiter = ',', default_value = "4,16,32")]
+    sizes: Vec<u32>,
+    /// How often each is started
+    #[arg(long, default_value_t = 3)]
+    starts: usize,
+    /// How often each evaluates and steps
+    #[arg(long, default_value_t = 60)]
+    rounds: usize,
+    /// Only the program without MPI
+    #[arg(long)]
+    no_mpi: bool,
+}
+
+/// Rounds of one before the other has its turn.
+const TURN: usize = 5;
+
+fn main() -> Result<()> {
+    let arguments: Arguments = clap::Parser::parse();
+    let mut programs = vec![("C", program::build("rounds", "rounds.c", "cc", &[])?)];
+    if !arguments.no_mpi {
+        let built = program::build("rounds-mpi", "rounds.c", "mpicc.openmpi", &["-DWITH_MPI"]);
+        match built {
+            Ok(path) => programs.push(("C with Open MPI", path)),
+            Err(error) => println!("without the MPI program: {error:#}\n"),
+        }
+    }
+    let title = "Real gdb, one per task, ms, beside plain gdb processes in turns";
+    let head = [
+        "program",
+        "tasks",
+        "what",
+        "count",
+        "min",
+        "median",
+        "floor min",
+        "floor median",
+        "ratio of medians",
+        "cpu/task",
+        "floor cpu/task",
+    ];
+    let mut table = Table::new("gdb", title, &head);
+    let title = "Where the start goes: ms until the last task was there";
+    let head = [
+        "program", "tasks", "servers", "gdb", "symbols", "running", "at main",
+    ];
+    let mut phases = Table::new("gdb-start", title, &head);
+    for (name, path) in &programs {
+        for &tasks in &arguments.sizes {
+            let mut bench = Bench {
+                arguments: &arguments,
+                name,
+                path,
+                tasks,
+            };
+            bench
+                .run(&mut table, &mut phases)
+                .with_context(|| format!("{tasks} tasks of {name}"))?;
+        }
+    }
+    table.finish()?;
+    phases.finish()
+}
+
+/// One program at one size.
+struct Bench<'a> {
+    arguments: &'a Arguments,
+    name: &'a str,
+    path: &'a Path,
+    tasks: u32,
+}
+
+/// How long each part of one start took, from its beginning.
+#[derive(Clone, Default)]
+struct Start {
+    servers: Duration,
+    phases: BTreeMap<&'static str, Duration>,
+    main: Duration,
+}
+
+impl Bench<'_> {
+    fn run(&mut self, table: &mut Table, phases: &mut Table) -> Result<()> {
+        let mut starts: Vec<Start> = Vec::new();
+        let mut plain = Vec::new();
+        let mut cpu = [Duration::ZERO; 2];
+        for _ in 0..self.arguments.starts {
+            let (start, tree) = self.start()?;
+            starts.push(start);
+            cpu[0] += cpu_with_threads(&descendants());
+            tree.close()?;
+            let began = Instant::now();
+            let gdbs = PlainGdbs::start(self.tasks, self.path)?;
+            plain.push(began.elapsed());
+            cpu[1] += cpu_with_threads(&descendants());
+            drop(gdbs);
+        }
+        let ours = starts.iter().map(|start| start.main).collect();
+        let each = f64::from(self.tasks) * self.arguments.starts as f64;
+        let cpu = cpu.map(|sum| millis(sum.div_f64(each)));
+        self.row(table, "start to main", ours, plain, cpu);
+        starts.sort_by_key(|start| start.main);
+        phases.row(self.phase_row(&starts[starts.len() / 2]));
+        self.rounds(table)
+    }
+
+    fn start(&self) -> Result<(Start, Tree)> {
+        let began = Instant::now();
+        let mut tree = Tree::with_gdb(self.tasks)?;
+        let mut start = Start {
+            servers: began.elapsed(),
+            ..Start::default()
+        };
+        let spec = StartSpec {
+            program: self.path.as_os_str().as_bytes().to_vec(),
+            ..StartSpec::default()
+        };
+        tree.run_watching(&Command::Start(spec), |events| {
+            for (_, event) in events {
+                if let Event::Progress(phase) = event {
+                    let name = match phase {
+                        Phase::Gdb => "gdb",
+                        Phase::Symbols => "symbols",
+                        Phase::Running => "running",
+                    };
+                    start.phases.insert(name, began.elapsed());
+                }
+            }
+        })?;
+        start.main = began.elapsed();
+        Ok((start, tree))
+    }
+
+    /// Evaluates and steps, both in turns.
+    fn rounds(&self, table: &mut Table) -> Result<()> {
+        let (_, mut tree) = self.start()?;
+        let mut gdbs = PlainGdbs::start(self.tasks, self.path)?;
+        let evaluate = Command::Evaluate {
+            expression: "sum".to_owned(),
+        };
+        let next = Command::Step {
+            kind: StepKind::Over,
+            count: 1,
+        };
+        let mut took: [[Vec<Duration>; 2]; 2] = Default::default();
+        while took[0][0].len() < self.arguments.rounds {
+            for _ in 0..TURN {
+                for (which, command) in [&evaluate, &next].into_iter().enumerate() {
+                    let began = Instant::now();
+                    tree.run(command)?;
+                    took[which][0].push(began.elapsed());
+                }
+            }
+            for _ in 0..TURN {
+                let began = Instant::now();
+                gdbs.query("-data-evaluate-expression sum")?;
+                took[0][1].push(began.elapsed());
+                let began = Instant::now();
+                gdbs.run("-exec-next")?;
+                took[1][1].push(began.elapsed());
+            }
+        }
+        for (what, [ours, plain]) in ["evaluate on all", "next on all"].into_iter().zip(took) {
+            self.row(table, what, ours, plain, Default::default());
+        }
+        drop(gdbs);
+        tree.close()
+    }
+
+    fn row(
+        &self,
+        table: &mut Table,
+        what: &str,
+        ours: Vec<Duration>,
+        plain: Vec<Duration>,
+        cpu: [String; 2],
+    ) {
+        let count = ours.len();
+        let (ours, plain) = (Spread::of(ours), Spread::of(plain));
+        let mut row = vec![
+            self.name.to_owned(),
+            self.tasks.to_string(),
+            what.to_owned(),
+        ];
+        row.push(count.to_string());
+        row.extend([ours.min, ours.median, plain.min, plain.median].map(millis));
+        row.push(format!("{:.2}", ours.ratio(&plain)));
+        row.extend(cpu);
+        table.row(row);
+    }
+
+    fn phase_row(&self, start: &Start) -> Vec<String> {
+        let mut row = vec![
+            self.name.to_owned(),
+            self.tasks.to_string(),
+            millis(start.servers),
+        ];
+        let phase = |name| {
+            start
+                .phases
+                .get(name)
+                .copied()
+                .map_or_else(|| "-".to_owned(), millis)
+        };
+        row.extend(["gdb", "symbols", "running"].map(phase));
+        row.push(millis(start.main));
+        row
+    }
+}

@@ -1,0 +1,149 @@
+//! What a round trip takes in a tree of any size, from what one member spends.
+//!
+//! A member that is reached at time 0 serves its children one after the other, largest subtree
+//! first, does its own part, then takes its children's answers as they come, one at a time, and
+//! answers. Members with a core of their own do this at the same time.
+
+use std::collections::HashMap;
+
+/// What one member spends on a command to all and its answer, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// On itself: taking the command, executing it, answering.
+    pub own_us: f64,
+    /// For each child: passing the command on and taking the answer.
+    pub child_us: f64,
+    /// On each way over a link.
+    pub hop_us: f64,
+}
+
+/// How the members are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The child number k of a member has 2^k members.
+    Binomial,
+    /// So many children each, with subtrees as equal as can be.
+    Kary(u64),
+    /// Everybody is a child of the root.
+    Flat,
+}
+
+/// A model with its answers so far.
+pub struct Model {
+    cost: Cost,
+    shape: Shape,
+    known: HashMap<u64, f64>,
+}
+
+impl Model {
+    /// A model of trees of one shape.
+    #[must_use]
+    pub fn new(cost: Cost, shape: Shape) -> Self {
+        let known = HashMap::new();
+        Self { cost, shape, known }
+    }
+
+    /// From the time that a subtree of so many members is reached until its answer goes up, in
+    /// microseconds.
+    pub fn round_trip_us(&mut self, members: u64) -> f64 {
+        if let Some(known) = self.known.get(&members) {
+            return *known;
+        }
+        let Cost {
+            own_us,
+            child_us,
+            hop_us,
+        } = self.cost;
+        let half = child_us / 2.0;
+        let mut now = 0.0;
+        let mut arrivals = Vec::new();
+        for (subtree, count) in self.children(members) {
+            let below = self.round_trip_us(subtree);
+            for _ in 0..count {
+                now += half;
+                arrivals.push(now + hop_us + below + hop_us);
+            }
+        }
+        now += own_us;
+        arrivals.sort_by(f64::total_cmp);
+        for arrival in arrivals {
+            now = arrival.max(now) + half;
+        }
+        self.known.insert(members, now);
+        now
+    }
+
+    /// Sizes of the subtrees below the root of one of so many members, largest first, each with
+    /// how many there are of it.
+    fn children(&self, members: u64) -> Vec<(u64, u64)> {
+        let below = members - 1;
+        match self.shape {
+            Shape::Flat => vec![(1, below)],
+            Shape::Binomial => {
+                let powers = (0..u64::BITS).map(|k| 1u64 << k);
+                let sizes = powers.take_while(|power| *power < members);
+                let sizes = sizes.map(|power| (power.min(members - power), 1));
+                let mut sizes: Vec<_> = sizes.collect();
+                sizes.reverse();
+                sizes
+            }
+            Shape::Kary(arity) => {
+                let larger = below % arity;
+                vec![(below / arity + 1, larger), (below / arity, arity - larger)]
+            }
+        }
+        .into_iter()
+        .filter(|(subtree, count)| *subtree > 0 && *count > 0)
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(shape: Shape, members: u64, cost: Cost, expect: f64) {
+        let got = Model::new(cost, shape).round_trip_us(members);
+        assert!((got - expect).abs() < 1e-6, "{shape:?} {members}: {got}");
+    }
+
+    #[test]
+    fn trees_that_can_be_reckoned_by_hand() {
+        let only_hops = Cost {
+            own_us: 0.0,
+            child_us: 0.0,
+            hop_us: 1.0,
+        };
+        check(Shape::Flat, 1000, only_hops, 2.0);
+        check(Shape::Binomial, 1024, only_hops, 20.0);
+        check(Shape::Kary(2), 1023, only_hops, 18.0);
+        let only_work = Cost {
+            own_us: 1.0,
+            child_us: 2.0,
+            hop_us: 0.0,
+        };
+        // Three sends, its own part, three answers that are there by then.
+        check(Shape::Flat, 4, only_work, 7.0);
+        check(Shape::Kary(1), 1, only_work, 1.0);
+    }
+
+    #[test]
+    fn every_member_is_somewhere() {
+        let cost = Cost {
+            own_us: 1.0,
+            child_us: 1.0,
+            hop_us: 1.0,
+        };
+        for shape in [Shape::Binomial, Shape::Flat, Shape::Kary(2), Shape::Kary(7)] {
+            let model = Model::new(cost, shape);
+            for members in 1..300 {
+                let below = model
+                    .children(members)
+                    .iter()
+                    .map(|(size, count)| size * count)
+                    .sum::<u64>();
+                assert_eq!(below, members - 1, "{shape:?}");
+            }
+        }
+    }
+}

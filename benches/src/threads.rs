@@ -1,0 +1,171 @@
+//! The tree as threads of one process over real sockets: for counting what each member asks of the
+//! kernel, the same on every machine.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use sdm_core::aggregate::{Merge, Rules};
+use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::link::LinkConfig;
+use sdm_core::member::{Member, Output};
+use sdm_core::message::{EndPolicy, Lane, PlanEntry, Slice, Status, SyncPolicy};
+use sdm_core::node::{Delivery, Node, Submission};
+use sdm_core::secure::{SessionKey, draw_session_id};
+use sdm_core::topology::Topology;
+use sdm_core::transport::Transport;
+use sdm_core::transport::tcp::{Calls, TcpTransport};
+use sdm_core::{CommandId, Config, ServerId};
+use sdm_idset::{IdSet, TaskId};
+
+/// Longer than anything here takes.
+const WAIT: Duration = Duration::from_secs(120);
+
+/// Master and servers as threads, the front-end in the calling thread.
+pub struct Threads {
+    driver: Driver<TcpTransport>,
+    members: Vec<JoinHandle<std::io::Result<Calls>>>,
+    all: IdSet,
+}
+
+fn no_rules(_number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
+    None
+}
+
+impl Threads {
+    /// Starts `servers` servers with one task each, which answer with what they are asked.
+    ///
+    /// # Errors
+    /// A socket or a thread could not be had, or the tree did not come to stand.
+    pub fn start(servers: u32) -> Result<Self> {
+        let link = Arc::new(LinkConfig::new(SessionKey::draw()?, draw_session_id()?));
+        let rules: Rules = no_rules;
+        let mut entries = Vec::new();
+        let mut drivers = Vec::new();
+        for server in std::iter::once(ServerId::MASTER).chain((0..servers).map(ServerId)) {
+            let mut transport = TcpTransport::new()?;
+            let address = transport.listen(&"tcp://127.0.0.1:0".parse()?, 1)?;
+            let tasks = match server {
+                ServerId::MASTER => IdSet::new(),
+                server => IdSet::single(TaskId(server.0)),
+            };
+            entries.push(PlanEntry {
+                server,
+                subtree_count: 0,
+                tasks,
+                host: "here".to_owned(),
+                addresses: vec![address.to_string()],
+            });
+            let node = Node::new(server, rules, Instant::now() + WAIT);
+            drivers.push(Driver::new(Member::new(node, Arc::clone(&link)), transport));
+        }
+        let mut transport = TcpTransport::new()?;
+        let front_end = transport.listen(&"tcp://127.0.0.1:0".parse()?, 1)?;
+        drivers[0].connect_front_end(&front_end);
+        let members = drivers
+            .into_iter()
+            .map(|driver| std::thread::spawn(move || serve(driver)))
+            .collect();
+        let root = Member::new(Node::root(Instant::now(), rules), link);
+        let mut threads = Self {
+            driver: Driver::new(root, transport),
+            members,
+            all: IdSet::all_below(servers),
+        };
+        let plan = Slice::new(Topology::Binomial.plan(entries.remove(0), entries));
+        // Nobody is quiet for so long that a ping would disturb the count.
+        let config = Config {
+            ping_after: WAIT,
+            ..Config::default()
+        };
+        let started = threads
+            .driver
+            .with_member(|m, now| m.start(now, config, plan));
+        started.context("the plan")?;
+        threads.wait_for(CommandId::INIT)?;
+        Ok(threads)
+    }
+
+    /// One command of so many bytes to all, and its merged answer of as many.
+    ///
+    /// # Errors
+    /// Somebody did not answer.
+    pub fn round(&mut self, payload: &Bytes) -> Result<()> {
+        let submission = Submission {
+            destination: self.all.clone(),
+            lane: Lane::Control,
+            sync: SyncPolicy::WaitForAll,
+            rule: 0,
+            rule_params: Bytes::new(),
+            payload: payload.clone(),
+        };
+        let id = self.driver.with_member(|m, now| m.submit(now, submission));
+        self.wait_for(id)
+    }
+
+    fn wait_for(&mut self, wanted: CommandId) -> Result<()> {
+        let until = Instant::now() + WAIT;
+        while let Some(event) = self.driver.next(Some(until))? {
+            match event {
+                DriverEvent::Output(Output::Deliver(Delivery::Complete(id))) if id == wanted => {
+                    return Ok(());
+                }
+                DriverEvent::Output(Output::Ended) => bail!("the tree has ended"),
+                _ => {}
+            }
+        }
+        bail!("no answer within {WAIT:?}")
+    }
+
+    /// Ends the tree; gives what all its members together have asked of the kernel, the front-end
+    /// included.
+    ///
+    /// # Errors
+    /// A member could not wait for events.
+    ///
+    /// # Panics
+    /// Where a member has panicked.
+    pub fn close(mut self) -> Result<Calls> {
+        self.driver
+            .with_member(|m, now| m.finish(now, EndPolicy::KillStarted));
+        let until = Instant::now() + WAIT;
+        while let Some(event) = self.driver.next(Some(until))? {
+            match event {
+                DriverEvent::Output(Output::End(_)) => {
+                    self.driver.with_member(|m, now| m.handle_local_down(now));
+                }
+                DriverEvent::Output(Output::Ended) => break,
+                _ => {}
+            }
+        }
+        let mut sum = self.driver.transport().calls();
+        for member in self.members {
+            let calls = member.join().expect("no member panics")?;
+            sum.polls += calls.polls;
+            sum.sends += calls.sends;
+            sum.recvs += calls.recvs;
+            sum.sent_bytes += calls.sent_bytes;
+        }
+        Ok(sum)
+    }
+}
+
+/// The life of one member.
+fn serve(mut driver: Driver<TcpTransport>) -> std::io::Result<Calls> {
+    while let Some(event) = driver.next(None)? {
+        match event {
+            DriverEvent::Output(Output::Execute { id, tasks, payload }) => {
+                driver.with_member(|m, now| m.handle_local(now, id, &tasks, Status::Ok, payload));
+            }
+            DriverEvent::Output(Output::End(_)) => {
+                driver.with_member(|m, now| m.handle_local_down(now));
+            }
+            DriverEvent::Output(Output::Ended) => break,
+            _ => {}
+        }
+    }
+    driver.flush();
+    Ok(driver.transport().calls())
+}
