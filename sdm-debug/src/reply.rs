@@ -152,7 +152,7 @@ pub struct ThreadView {
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// Where it is; absent while it runs.
+    /// Where it is, its level always 0; absent while it runs.
     pub frame: Option<Frame>,
     /// True for the selected one.
     pub current: bool,

@@ -121,6 +121,15 @@ impl GdbFrame {
         }
     }
 
+    /// As a place to be compared between tasks: how deep they are inside a runtime differs, so
+    /// the level is left out.
+    pub(super) fn place(&self, gdb: &Gdb) -> Frame {
+        Frame {
+            level: 0,
+            ..self.frame(gdb, false)
+        }
+    }
+
     /// The line of source there, where known.
     pub(super) fn source(&self, gdb: &Gdb) -> Option<String> {
         if self.path.is_empty() || self.line == 0 {

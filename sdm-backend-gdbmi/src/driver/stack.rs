@@ -125,7 +125,7 @@ pub(super) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
             Some(ThreadView {
                 number: number_of(gdb, id),
                 name: thread.text("name").unwrap_or_default().to_owned(),
-                frame: frame.map(|frame| frame.frame(gdb, false)),
+                frame: frame.map(|frame| frame.place(gdb)),
                 current: current == Some(id) || is_selected(gdb, id),
             })
         })

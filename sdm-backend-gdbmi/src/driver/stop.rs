@@ -345,10 +345,7 @@ pub(super) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
             None => (Some(frame), None),
         },
     };
-    let mut place = frame.as_ref().map(|frame| frame.frame(gdb, false));
-    if let (Some(place), Some(_)) = (&mut place, &inside) {
-        place.level = 0;
-    }
+    let place = frame.as_ref().map(|frame| frame.place(gdb));
     Stop {
         reason,
         inside,
