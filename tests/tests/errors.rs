@@ -143,7 +143,7 @@ fn a_program_without_main_is_held_at_its_entry_point() {
 const REFUSED: &[(&str, &str)] = &[
     (
         "frobnicate",
-        "Undefined command: \"frobnicate\".  Try \"help\".\n  frobnicate\n  ^\n",
+        "Undefined command: \"frobnicate\".  Try \"help\", or \"gdb frobnicate\" if gdb has it.\n  frobnicate\n  ^\n",
     ),
     (
         "[7] bt",

@@ -21,7 +21,9 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
         [one] => Ok(one),
         [] => Err(CommandError::at(
             at,
-            format!("Undefined command: \"{word}\".  Try \"help\"."),
+            format!(
+                "Undefined command: \"{word}\".  Try \"help\", or \"gdb {word}\" if gdb has it."
+            ),
         )),
         _ => {
             let mut names: Vec<_> = found.iter().map(|spec| spec.name).collect();
@@ -64,7 +66,7 @@ mod tests {
         assert_eq!(find("fo", 3).unwrap().name, "focus",);
         assert_eq!(
             find("una", 3).unwrap_err().message,
-            "Undefined command: \"una\".  Try \"help\"."
+            "Undefined command: \"una\".  Try \"help\", or \"gdb una\" if gdb has it."
         );
         let error = find("def", 3).map(|spec| spec.name);
         assert_eq!(error, Ok("defset"));
