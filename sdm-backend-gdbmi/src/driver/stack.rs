@@ -141,6 +141,14 @@ fn number_of(gdb: &Gdb, id: u32) -> u32 {
     scope.and_then(|scope| scope.number_of(id)).unwrap_or(id)
 }
 
+/// The command that selects the task's thread of this number.
+pub(super) fn thread_select(gdb: &Gdb, number: u32) -> String {
+    let state = gdb.get();
+    let scope = state.scope.as_ref();
+    let id = scope.and_then(|scope| scope.id_of(number));
+    format!("-thread-select {}", id.unwrap_or(number))
+}
+
 fn is_selected(gdb: &Gdb, id: u32) -> bool {
     let state = gdb.get();
     state
@@ -161,14 +169,7 @@ pub(super) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failu
         let text = format!("no thread {number}");
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     }
-    let id = {
-        let state = gdb.get();
-        let scope = state.scope.as_ref();
-        scope
-            .and_then(|scope| scope.id_of(number))
-            .unwrap_or(number)
-    };
-    let results = gdb.mi(format!("-thread-select {id}")).await?;
+    let results = gdb.mi(thread_select(gdb, number)).await?;
     view(gdb, &results).await
 }
 

@@ -16,6 +16,7 @@ use super::frames::{FRAMES_MAX, GdbFrame};
 use super::internal::{Internal, insert_internal};
 use super::records::last_text;
 use super::run::{RunKind, begin};
+use super::stack::thread_select;
 use super::values::{console_line, value};
 use crate::mi::Results;
 
@@ -367,7 +368,7 @@ fn is_anywhere(reason: &StopReason) -> bool {
 /// Selects the first thread in place of a runtime's helper that was caught at `helper`.
 async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
     // It may have ended before the others.
-    let Ok(results) = gdb.mi("-thread-select 1").await else {
+    let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {
         return (Some(helper), None);
     };
     let Some(frame) = results.tuple("frame") else {
