@@ -2,6 +2,7 @@
 
 pub mod binaries;
 pub mod disturbed;
+pub mod hammer;
 pub mod job;
 pub mod ledger;
 pub mod leftovers;

@@ -12,6 +12,7 @@
 
 mod credit;
 mod error;
+mod fuzz;
 mod heartbeat;
 mod records;
 
@@ -32,6 +33,7 @@ use heartbeat::{Heartbeat, Pulse};
 use records::Records;
 
 pub use error::LinkError;
+pub use fuzz::fuzz_handshake;
 
 /// A buffer above this size is given back when it has nothing to hold.
 const IDLE_BYTES_MAX: usize = 4 << 10;

@@ -1,0 +1,45 @@
+//! Entry point for fuzzers: strangers' bytes at both ends of a handshake.
+
+use std::time::Instant;
+
+use super::{Link, LinkConfig};
+use crate::ids::{Epoch, ServerId, SessionId};
+use crate::secure::{Hello, Role, SessionKey};
+
+/// The most memory that bytes of a stranger may make a link hold, in bytes.
+const HELD_BYTES_MAX: usize = 128 << 10;
+
+/// Feeds arbitrary bytes to a link that waits for a handshake, and to one that began it: whoever
+/// does not hold the key never gets a link up, whatever the cuts.
+///
+/// # Panics
+/// Where that law is broken.
+pub fn fuzz_handshake(bytes: &[u8]) {
+    let config = LinkConfig::new(SessionKey::from_bytes([7; 32]), SessionId([1; 8]));
+    let hello = Hello {
+        role: Role::Child,
+        id: ServerId(3),
+        expect: None,
+        epoch: Epoch(1),
+        incarnation: 0,
+        build: String::new(),
+        features: 0,
+    };
+    let now = Instant::now();
+    for step in [1, 5, bytes.len().max(1)] {
+        let ends = [
+            Link::respond(now, &config, hello.clone()),
+            Link::initiate(now, &config, hello.clone()),
+        ];
+        for mut link in ends {
+            // After an error the owner closes the connection.
+            let _ = bytes
+                .chunks(step)
+                .try_for_each(|part| link.handle_bytes(now, part));
+            assert!(!link.is_up(), "a stranger is never let in");
+            let mut out = Vec::new();
+            link.poll_transmit(&mut out);
+            assert!(out.len() <= HELD_BYTES_MAX, "nor makes a link talk");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Every decoder under bytes that are almost right; `scripts/fuzz` does the same for longer.
+
+use sdm_tests::hammer::{hammer, targets};
+
+#[test]
+fn no_decoder_breaks_its_laws() {
+    for target in targets() {
+        let began = std::time::Instant::now();
+        if let Err(input) = hammer(&target, target.quick, 1) {
+            panic!("{}: {input:?}", target.name);
+        }
+        println!("{}: {:?}", target.name, began.elapsed());
+    }
+}
