@@ -176,6 +176,9 @@ impl Node {
         let over = open.open.is_empty() && open.missing.is_empty() && open.lost.is_empty();
         if over && !open.has_something_to_tell() {
             self.open.remove(at);
+            if self.open.is_empty() {
+                self.open = Vec::new();
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use super::{Action, LinkId, Node, ProtocolError};
+use super::{Action, LinkId, Node, ProtocolError, reserve_first};
 use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId, ServerId};
 use crate::limits;
@@ -199,6 +199,7 @@ impl Node {
             self.next_attempt()
         };
         let deadline = self.deadline_of(now, command.sync);
+        reserve_first(&mut self.open);
         self.open.insert(
             at,
             Open {

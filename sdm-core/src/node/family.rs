@@ -331,6 +331,7 @@ impl Node {
             self.actions
                 .push_back(Action::Configure(init.config.clone()));
             self.config = Some(init.config);
+            self.children.reserve_exact(runs.len());
             // The largest subtree first: it takes longest.
             for run in runs.into_iter().rev() {
                 let below = init.slice.run(run);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use super::{Action, Node};
+use super::{Action, Node, reserve_first};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Block, Status};
@@ -45,6 +45,7 @@ impl Node {
         }
         let known = self.executed.iter().position(|executed| executed.id == id);
         let at = known.unwrap_or_else(|| {
+            reserve_first(&mut self.executed);
             self.executed.push(Executed {
                 id,
                 tasks: IdSet::new(),
@@ -87,9 +88,9 @@ impl Node {
         let Some(at) = self.executed.iter().position(|executed| executed.id == id) else {
             return;
         };
-        self.executed[at]
-            .answers
-            .push((block.sources.clone(), Some(block.clone())));
+        let answers = &mut self.executed[at].answers;
+        reserve_first(answers);
+        answers.push((block.sources.clone(), Some(block.clone())));
         let mut bytes: usize = self.executed.iter().map(Executed::bytes).sum();
         // The oldest payloads go first; that the command was done is never forgotten.
         for executed in &mut self.executed {

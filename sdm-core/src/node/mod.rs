@@ -224,7 +224,12 @@ impl Node {
 
     /// What is to be done next.
     pub fn poll_action(&mut self) -> Option<Action> {
-        self.actions.pop_front()
+        let action = self.actions.pop_front();
+        if action.is_none() && self.actions.capacity() > 0 {
+            // A node is idle most of the time, and there may be a million.
+            self.actions = VecDeque::new();
+        }
+        action
     }
 
     /// When [`Node::handle_timeout`] wants to be called.
@@ -301,6 +306,13 @@ impl Node {
         if let Some(link) = self.parent_link() {
             self.actions.push_back(Action::Send { link, message });
         }
+    }
+}
+
+/// Room for one where there is none: most of these lists never hold a second one.
+fn reserve_first<T>(list: &mut Vec<T>) {
+    if list.capacity() == 0 {
+        list.reserve_exact(1);
     }
 }
 
