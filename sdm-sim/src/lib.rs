@@ -12,6 +12,7 @@ mod exec;
 mod faults;
 mod ledger;
 mod log;
+mod million;
 mod net;
 mod rng;
 mod run;
@@ -22,4 +23,5 @@ mod wire;
 mod world;
 
 pub use ledger::Violation;
+pub use million::{Cost, Meters, Sized, measure};
 pub use run::{Broken, Options, Report, run};

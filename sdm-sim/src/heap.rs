@@ -1,0 +1,51 @@
+//! How many bytes are allocated: the system's allocator, counted thread by thread.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counted;
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
+
+thread_local! {
+    static BYTES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes that this thread has allocated and not given back.
+pub(crate) fn bytes() -> u64 {
+    BYTES.get()
+}
+
+fn count(more: usize, less: usize) {
+    // What another thread allocated may be given back here: the count may go below zero and back.
+    BYTES.set(
+        BYTES
+            .get()
+            .wrapping_add(more as u64)
+            .wrapping_sub(less as u64),
+    );
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came, and counting allocates
+// nothing: the cell is made without an initialiser and has nothing to drop.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: the caller's promises are the ones that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes, layout.size());
+        // SAFETY: as above.
+        unsafe { System.realloc(at, layout, bytes) }
+    }
+}

@@ -1,0 +1,467 @@
+//! A session of as many nodes as are wanted, one task each: what it costs at a million.
+//!
+//! The nodes are the real ones, alone: no links, no keys, no network. What one sends the other has at
+//! once. Messages are encoded to count their bytes, and handed over as they are.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_core::config::Config;
+use sdm_core::frame;
+use sdm_core::message::{Lane, Message, PlanEntry, Slice, Status, SyncPolicy};
+use sdm_core::node::{Action, Delivery, LinkId, Node, Submission};
+use sdm_core::topology::{self, Topology};
+use sdm_core::{CommandId, Epoch, ServerId};
+use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack, Value};
+use sdm_debug::rules::{self, RULE_HASH, RULE_STACK_TREE, RULE_STATS};
+use sdm_debug::{Reply, wire};
+use sdm_idset::{IdSet, TaskId};
+
+/// What one thing cost.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// What was done.
+    pub what: &'static str,
+    /// Messages between two members.
+    pub messages: u64,
+    /// Their bytes, framed but not encrypted.
+    pub bytes: u64,
+    /// Bytes that went over the link between the front-end and the master, in both directions.
+    pub root_bytes: u64,
+    /// The most messages under way at once.
+    pub queue_peak: usize,
+    /// Tasks that answered.
+    pub answered: u64,
+    /// Bytes on the heap per node afterwards: what the node itself keeps, and its part of the plan.
+    pub heap_per_node: u64,
+    /// How long it took on one core, the encoding of all messages included.
+    pub cpu: Duration,
+}
+
+/// A session that was measured.
+#[derive(Clone, Debug)]
+pub struct Sized {
+    /// How many tasks, and servers.
+    pub tasks: u32,
+    /// Links between the front-end and the farthest server.
+    pub depth: u32,
+    /// The size of a node that keeps nothing, in bytes.
+    pub node_bytes: usize,
+    /// What each thing cost, in the order in which they were done.
+    pub costs: Vec<Cost>,
+}
+
+/// What the caller measures by.
+#[derive(Clone, Copy, Debug)]
+pub struct Meters {
+    /// Bytes that are allocated now.
+    pub heap: fn() -> u64,
+    /// How long this thread has run.
+    pub clock: fn() -> Duration,
+}
+
+/// Something that reaches a member.
+enum Item {
+    Message(LinkId, Message),
+    Down(LinkId),
+    Connect(ServerId, Epoch),
+}
+
+/// One in so many servers with children dies.
+const DEATHS_ONE_IN: usize = 1000;
+/// The command that all are given, as long as one of a user is.
+const COMMAND_BYTES: usize = 200;
+
+struct Crowd {
+    tasks: u32,
+    /// The servers, then the master, then the front-end.
+    nodes: Vec<Option<Node>>,
+    /// Who is at the upper and the lower end of each link, by its number.
+    links: Vec<[u32; 2]>,
+    queue: VecDeque<(u32, Item)>,
+    timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
+    armed: Vec<Option<Instant>>,
+    now: Instant,
+    answer: fn(TaskId) -> Bytes,
+    meters: Meters,
+    heap_before: u64,
+    scratch: Vec<u8>,
+    answered: IdSet,
+    cost: Cost,
+}
+
+fn cost(what: &'static str) -> Cost {
+    Cost {
+        what,
+        messages: 0,
+        bytes: 0,
+        root_bytes: 0,
+        queue_peak: 0,
+        answered: 0,
+        heap_per_node: 0,
+        cpu: Duration::ZERO,
+    }
+}
+
+/// Runs a session of `tasks` servers with one task each.
+#[must_use]
+pub fn measure(tasks: u32, meters: Meters) -> Sized {
+    let (mut crowd, depth) = Crowd::new(tasks, meters);
+    let all = IdSet::all_below(tasks);
+    let half: IdSet = format!("0-{}/2", tasks - 1).parse().expect("a set");
+    let one = IdSet::single(TaskId(tasks / 2));
+    let mut costs = vec![crowd.start()];
+    let mut run = |what, set: &IdSet, rule, answer: fn(TaskId) -> Bytes| {
+        costs.push(crowd.command(what, set, rule, answer));
+    };
+    run("all, one answer", &all, RULE_HASH, uniform);
+    run("every other one, one answer", &half, RULE_HASH, uniform);
+    run("one task", &one, RULE_HASH, uniform);
+    run("all, 1000 answers", &all, RULE_HASH, thousand);
+    run("all, stacks", &all, RULE_STACK_TREE, stacks);
+    run("all, statistics", &all, RULE_STATS, number);
+    costs.push(crowd.deaths());
+    let left = crowd.living();
+    costs.push(crowd.command("all, after that", &left, RULE_HASH, uniform));
+    Sized {
+        tasks,
+        depth,
+        node_bytes: std::mem::size_of::<Node>(),
+        costs,
+    }
+}
+
+fn text(text: String) -> Bytes {
+    let cut = None;
+    Bytes::from(wire::encode(&Reply::Value(Value { text, cut })))
+}
+
+fn uniform(_: TaskId) -> Bytes {
+    text("x".repeat(COMMAND_BYTES))
+}
+
+fn thousand(task: TaskId) -> Bytes {
+    text(format!("answer {}", task.0 % 1000))
+}
+
+fn number(task: TaskId) -> Bytes {
+    text(task.0.to_string())
+}
+
+/// Most wait in a collective, some are late, one is elsewhere.
+fn stacks(task: TaskId) -> Bytes {
+    let names: &[&str] = match task.0 {
+        63 => &["main", "solve", "halo", "MPI_Recv"],
+        id if id % 10 == 0 => &["main", "solve", "compute"],
+        _ => &["main", "solve", "MPI_Allreduce"],
+    };
+    let frames = names.iter().zip(1..).map(|(name, line)| StackFrame {
+        module: String::new(),
+        function: (*name).to_owned(),
+        file: "solver.c".to_owned(),
+        line,
+        repeat: 1,
+    });
+    let thread = ThreadStack {
+        count: 1,
+        main: true,
+        frames: frames.collect(),
+    };
+    Bytes::from(wire::encode(&Reply::Stacks(TaskStacks {
+        threads: vec![thread],
+        helpers: 2,
+    })))
+}
+
+impl Crowd {
+    fn new(tasks: u32, meters: Meters) -> (Self, u32) {
+        let now = Instant::now();
+        let count = tasks as usize + 2;
+        let mut crowd = Self {
+            tasks,
+            nodes: Vec::with_capacity(count),
+            links: Vec::with_capacity(2 * count),
+            queue: VecDeque::new(),
+            timers: BinaryHeap::with_capacity(count),
+            armed: vec![None; count],
+            now,
+            answer: uniform,
+            meters,
+            heap_before: 0,
+            scratch: Vec::new(),
+            answered: IdSet::new(),
+            cost: cost("start"),
+        };
+        crowd.heap_before = (meters.heap)();
+        let deadline = now + Duration::from_secs(3600);
+        let node = |id| Some(Node::new(id, rules::rule, deadline));
+        crowd.nodes.extend((0..tasks).map(|id| node(ServerId(id))));
+        crowd.nodes.push(node(ServerId::MASTER));
+        crowd.nodes.push(Some(Node::root(now, rules::rule)));
+        let depth = (tasks + 1).ilog2() + 1;
+        (crowd, depth)
+    }
+
+    fn plan(&self) -> Slice {
+        let entry = |server: ServerId, tasks| PlanEntry {
+            server,
+            subtree_count: 0,
+            tasks,
+            host: format!("node{:05}", server.0 / 64),
+            addresses: vec![format!(
+                "tcp://10.{}.{}.1:7000",
+                server.0 >> 14,
+                server.0 >> 6 & 0xFF
+            )],
+        };
+        let servers = (0..self.tasks).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
+        let master = entry(ServerId::MASTER, IdSet::new());
+        Slice::new(Topology::Binomial.plan(master, servers.collect()))
+    }
+
+    fn top(&self) -> u32 {
+        self.tasks + 1
+    }
+
+    fn index(&self, server: ServerId) -> u32 {
+        match server {
+            ServerId::MASTER => self.tasks,
+            ServerId::FRONT_END => self.tasks + 1,
+            ServerId(id) => id,
+        }
+    }
+
+    fn living(&self) -> IdSet {
+        let nodes = self.nodes.iter().take(self.tasks as usize).zip(0..);
+        let living = nodes.filter(|(node, _)| node.is_some());
+        living.map(|(_, id)| TaskId(id)).collect()
+    }
+
+    fn start(&mut self) -> Cost {
+        let begin = (self.meters.clock)();
+        let plan = self.plan();
+        debug_assert!(topology::child_runs(&plan).is_some());
+        let (top, now) = (self.top(), self.now);
+        let link = self.link(top, self.tasks);
+        let node = |crowd: &mut Self, at: u32| crowd.nodes[at as usize].take();
+        let mut root = node(self, top).expect("it was just made");
+        let started = root.start(now, Config::default(), plan);
+        started.expect("a plan of the topology is a tree");
+        root.handle_child_up(now, link, ServerId::MASTER, Epoch(0));
+        self.nodes[top as usize] = Some(root);
+        let master = self.nodes[self.tasks as usize].as_mut();
+        master
+            .expect("it was just made")
+            .handle_front_end_up(link, Epoch(1));
+        self.drain(top);
+        self.drain(self.tasks);
+        self.run();
+        self.conclude(begin)
+    }
+
+    fn command(
+        &mut self,
+        what: &'static str,
+        tasks: &IdSet,
+        rule: u16,
+        answer: fn(TaskId) -> Bytes,
+    ) -> Cost {
+        self.begin(what);
+        self.answer = answer;
+        let begin = (self.meters.clock)();
+        let submission = Submission {
+            destination: tasks.clone(),
+            lane: Lane::Control,
+            sync: SyncPolicy::WaitForAll,
+            rule,
+            rule_params: Bytes::new(),
+            payload: Bytes::from(vec![b'c'; COMMAND_BYTES]),
+        };
+        let (top, now) = (self.top(), self.now);
+        let root = self.nodes[top as usize].as_mut();
+        let id = root.expect("the front-end lives").submit(now, submission);
+        self.drain(top);
+        self.run();
+        let root = self.nodes[top as usize].as_ref();
+        assert!(
+            root.is_some_and(|root| root.waited_for(id).is_none()) && self.answered == *tasks,
+            "{what}: {} of {} tasks answered",
+            self.answered.len(),
+            tasks.len()
+        );
+        self.conclude(begin)
+    }
+
+    /// One in a thousand of those who have children dies, all at once.
+    fn deaths(&mut self) -> Cost {
+        self.begin("one inner node in 1000 dies");
+        let begin = (self.meters.clock)();
+        let inner = self.nodes.iter().take(self.tasks as usize).zip(0..);
+        let inner: Vec<u32> = inner
+            .filter(|(node, _)| {
+                node.as_ref()
+                    .is_some_and(|node| node.children().count() > 0)
+            })
+            .map(|(_, id)| id)
+            .collect();
+        let first = (DEATHS_ONE_IN / 2).min(inner.len() / 2);
+        for dead in inner.into_iter().skip(first).step_by(DEATHS_ONE_IN) {
+            let Some(node) = self.nodes[dead as usize].take() else {
+                continue;
+            };
+            let links = node.children().filter_map(|(_, link)| link);
+            let links: Vec<LinkId> = links.chain(node.parent_link()).collect();
+            for link in links {
+                let other = self.other_end(link, dead);
+                self.queue.push_back((other, Item::Down(link)));
+            }
+        }
+        self.run();
+        self.conclude(begin)
+    }
+
+    fn begin(&mut self, what: &'static str) {
+        self.cost = cost(what);
+        self.answered = IdSet::new();
+    }
+
+    fn conclude(&mut self, begin: Duration) -> Cost {
+        self.cost.cpu = (self.meters.clock)() - begin;
+        self.cost.answered = self.answered.len();
+        let heap = (self.meters.heap)().saturating_sub(self.heap_before);
+        self.cost.heap_per_node = heap / u64::from(self.tasks);
+        self.cost.clone()
+    }
+
+    fn link(&mut self, upper: u32, lower: u32) -> LinkId {
+        self.links.push([upper, lower]);
+        LinkId(self.links.len() as u64 - 1)
+    }
+
+    fn ends(&self, link: LinkId) -> [u32; 2] {
+        self.links[usize::try_from(link.0).expect("the number of a link")]
+    }
+
+    fn other_end(&self, link: LinkId, one: u32) -> u32 {
+        let [upper, lower] = self.ends(link);
+        if upper == one { lower } else { upper }
+    }
+
+    /// Hands over what is under way, and lets time pass when nothing is, until all is quiet.
+    fn run(&mut self) {
+        loop {
+            while let Some((to, item)) = self.queue.pop_front() {
+                self.arrive(to, item);
+            }
+            // What is only waited for for ever, a parent, is not.
+            let horizon = self.now + Duration::from_secs(60);
+            match self.timers.pop() {
+                Some(std::cmp::Reverse((at, _))) if at > horizon => return,
+                Some(std::cmp::Reverse((at, to))) => {
+                    if self.armed[to as usize] == Some(at) {
+                        self.armed[to as usize] = None;
+                        self.now = self.now.max(at);
+                        let now = self.now;
+                        if let Some(node) = &mut self.nodes[to as usize] {
+                            node.handle_timeout(now);
+                        }
+                        self.drain(to);
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: u32, item: Item) {
+        let now = self.now;
+        match item {
+            Item::Connect(server, epoch) => self.connect(to, server, epoch),
+            Item::Message(link, message) => {
+                if let Some(node) = &mut self.nodes[to as usize] {
+                    let result = node.handle_message(now, link, message);
+                    result.expect("nodes understand each other");
+                }
+            }
+            Item::Down(link) => {
+                if let Some(node) = &mut self.nodes[to as usize] {
+                    node.handle_link_down(now, link, "it died");
+                }
+            }
+        }
+        self.drain(to);
+    }
+
+    fn connect(&mut self, parent: u32, server: ServerId, epoch: Epoch) {
+        let (now, child) = (self.now, self.index(server));
+        let before = self.nodes[child as usize].as_ref().map(Node::epoch);
+        let Some(before) = before else {
+            if let Some(node) = &mut self.nodes[parent as usize] {
+                node.handle_unreachable(now, server, "it died");
+            }
+            return;
+        };
+        let link = self.link(parent, child);
+        if let Some(node) = &mut self.nodes[child as usize] {
+            node.handle_parent_up(link, epoch);
+        }
+        if let Some(node) = &mut self.nodes[parent as usize] {
+            node.handle_child_up(now, link, server, before);
+        }
+        self.drain(child);
+    }
+
+    fn drain(&mut self, at: u32) {
+        while let Some(action) = self.nodes[at as usize].as_mut().and_then(Node::poll_action) {
+            match action {
+                Action::Send { link, message } => self.send(at, link, message),
+                Action::Connect(request) => {
+                    let item = Item::Connect(request.server, request.epoch);
+                    self.queue.push_back((at, item));
+                }
+                Action::Close(link) => {
+                    let other = self.other_end(link, at);
+                    self.queue.push_back((other, Item::Down(link)));
+                }
+                Action::Execute { id, tasks, .. } => self.execute(at, id, &tasks),
+                Action::Deliver(Delivery::Answer { blocks, .. }) => {
+                    let sources = blocks.iter().map(|block| &block.sources);
+                    self.answered.union_with(&IdSet::union_all(sources));
+                }
+                _ => {}
+            }
+        }
+        self.cost.queue_peak = self.cost.queue_peak.max(self.queue.len());
+        let next = self.nodes[at as usize]
+            .as_ref()
+            .and_then(Node::poll_timeout);
+        if next != self.armed[at as usize] {
+            self.armed[at as usize] = next;
+            self.timers
+                .extend(next.map(|next| std::cmp::Reverse((next, at))));
+        }
+    }
+
+    fn send(&mut self, from: u32, link: LinkId, message: Message) {
+        self.scratch.clear();
+        frame::encode_message(&message, &mut self.scratch).expect("it is within the bounds");
+        let bytes = self.scratch.len() as u64;
+        self.cost.messages += 1;
+        self.cost.bytes += bytes;
+        if self.ends(link)[0] == self.top() {
+            self.cost.root_bytes += bytes;
+        }
+        let other = self.other_end(link, from);
+        self.queue.push_back((other, Item::Message(link, message)));
+    }
+
+    fn execute(&mut self, at: u32, id: CommandId, tasks: &IdSet) {
+        let (now, answer) = (self.now, self.answer);
+        for task in tasks {
+            if let Some(node) = &mut self.nodes[at as usize] {
+                node.handle_local(now, id, &IdSet::single(task), Status::Ok, answer(task));
+            }
+        }
+    }
+}
