@@ -21,6 +21,8 @@ pub(super) struct Window {
 
 /// What one bulk message gathers at most.
 const BULK_BYTES: usize = limits::BULK_CHUNK_BYTES_MAX;
+/// What a block takes beside its payload, roughly.
+const BLOCK_BYTES: usize = 32;
 
 impl Window {
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -51,21 +53,48 @@ impl Window {
                 break;
             }
         }
-        self.bytes += block.payload.len() + 32;
+        self.bytes += block.payload.len() + BLOCK_BYTES;
         self.blocks.push(block);
     }
 
-    fn take(&mut self, lane: Lane, now: Instant) -> Event {
+    /// Takes out all that waits, in messages that a link can carry: after a time without room it
+    /// may be far more than one of them holds.
+    fn take(&mut self, lane: Lane, bytes_max: usize, now: Instant) -> Vec<Event> {
         let gathered = std::mem::take(self);
         let age = gathered
             .oldest
             .map_or(Duration::ZERO, |o| now.saturating_duration_since(o));
         let age_us = u32::try_from(age.as_micros()).unwrap_or(u32::MAX);
-        Event {
-            lane,
-            age_us,
-            blocks: gathered.blocks,
+        let mut events: Vec<Event> = Vec::new();
+        let mut bytes = 0;
+        for block in gathered.blocks {
+            let own = block.payload.len() + BLOCK_BYTES;
+            match events.last_mut() {
+                Some(event)
+                    if bytes + own <= bytes_max && event.blocks.len() < limits::BLOCKS_MAX =>
+                {
+                    bytes += own;
+                    event.blocks.push(block);
+                }
+                _ => {
+                    bytes = own;
+                    events.push(Event {
+                        lane,
+                        age_us,
+                        blocks: vec![block],
+                    });
+                }
+            }
         }
+        events
+    }
+}
+
+/// What one message of a lane gathers at most, but for one block that is larger.
+fn bytes_max(lane: Lane) -> usize {
+    match lane {
+        Lane::Control => limits::PAYLOAD_BYTES_MAX,
+        Lane::Bulk => BULK_BYTES,
     }
 }
 
@@ -109,12 +138,12 @@ impl Node {
             .config
             .as_ref()
             .map_or(Duration::ZERO, |config| config.event_window);
-        let (waiting, bytes_max) = match lane {
-            Lane::Control => (&mut self.control, limits::PAYLOAD_BYTES_MAX),
-            Lane::Bulk => (&mut self.bulk, BULK_BYTES),
+        let waiting = match lane {
+            Lane::Control => &mut self.control,
+            Lane::Bulk => &mut self.bulk,
         };
         waiting.add(block, born, window);
-        let full = waiting.bytes >= bytes_max;
+        let full = waiting.bytes >= bytes_max(lane);
         if full || self.everyone_said(lane) {
             self.flush_events(lane, now);
         }
@@ -152,8 +181,9 @@ impl Node {
             Lane::Bulk => &mut self.bulk,
         };
         if !waiting.is_empty() {
-            let event = waiting.take(lane, now);
-            self.send_up(Message::Event(event));
+            for event in waiting.take(lane, bytes_max(lane), now) {
+                self.send_up(Message::Event(event));
+            }
         }
     }
 
@@ -194,5 +224,38 @@ impl Node {
     #[must_use]
     pub fn bulk_bytes(&self) -> usize {
         self.bulk.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waited_long_goes_in_messages_that_a_link_can_carry() {
+        let now = Instant::now();
+        let mut window = Window::default();
+        let count = 3 * limits::BLOCKS_MAX;
+        for number in 0..count {
+            let text = format!("{number} {}", "x".repeat(number % 3 * 20_000));
+            let block = EventBlock {
+                sources: IdSet::all_below(1),
+                payload: text.into(),
+            };
+            window.add(block, now, Duration::ZERO);
+        }
+        let events = window.take(Lane::Bulk, BULK_BYTES, now);
+        assert!(window.is_empty() && window.bytes == 0);
+        for event in &events {
+            let bytes: usize = event.blocks.iter().map(|it| it.payload.len()).sum();
+            assert!(bytes <= BULK_BYTES || event.blocks.len() == 1, "{bytes}");
+            assert!(event.blocks.len() <= limits::BLOCKS_MAX);
+        }
+        let blocks = events.iter().flat_map(|event| &event.blocks);
+        for (number, block) in blocks.clone().enumerate() {
+            let begin = format!("{number} ");
+            assert!(block.payload.starts_with(begin.as_bytes()), "in order");
+        }
+        assert_eq!(blocks.count(), count);
     }
 }

@@ -1,0 +1,152 @@
+//! A front-end that stops reading while its tasks print as fast as they can.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sdm::session::{Debug, SendOptions, SessionEvent};
+use sdm_core::limits::{BULK_WINDOW_BYTES, LINK_BULK_BYTES_MAX};
+use sdm_debug::event::Stream;
+use sdm_debug::{Command, Event};
+use sdm_idset::TaskId;
+use sdm_tests::processes;
+use sdm_tests::run::{BOUND, Run, alone, fake};
+
+const TASKS: u32 = 16;
+/// Each prints 100 lines of 64 bytes a millisecond: 100 MB/s together.
+const NOISY: &str = "continue = never\noutput_lines = 100\n\
+    output = 1ms {n} of {rank} .................................................\n";
+/// How long nobody reads.
+const STALL: Duration = Duration::from_secs(3);
+/// What may be under way to the front-end when it reads again: windows of all members, and what the
+/// system's sockets hold. Without credit it would be all that was offered, 300 MB.
+const UNDER_WAY_MAX: usize = 32 << 20;
+/// What a member may grow by, in bytes.
+const GROWTH_MAX: u64 = 16 << 20;
+
+/// The lines that a task printed, put together from pieces, and how far they are in order.
+#[derive(Default)]
+struct Lines {
+    rest: Vec<u8>,
+    count: u64,
+}
+
+impl Lines {
+    fn push(&mut self, task: TaskId, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+        let mut from = 0;
+        while let Some(length) = self.rest[from..].iter().position(|byte| *byte == b'\n') {
+            let line = &self.rest[from..from + length];
+            let expect = format!("{} of {task} ", self.count);
+            assert!(
+                line.starts_with(expect.as_bytes()),
+                "expected `{expect}`, got `{}`",
+                String::from_utf8_lossy(line)
+            );
+            self.count += 1;
+            from += length + 1;
+        }
+        self.rest.drain(..from);
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    lines: BTreeMap<TaskId, Lines>,
+    bytes: usize,
+    complete: Vec<sdm_core::CommandId>,
+}
+
+impl Heard {
+    /// Takes the next event; false where none comes in time.
+    fn turn(&mut self, run: &mut Run, wait: Duration) -> bool {
+        let Some(event) = run.session.next_event(Some(wait)) else {
+            return false;
+        };
+        match event {
+            SessionEvent::Events(events) => {
+                for (tasks, event) in events {
+                    let Event::Output { stream, bytes } = event else {
+                        continue;
+                    };
+                    assert_eq!(stream, Stream::Stdout);
+                    self.bytes += bytes.len();
+                    for task in &tasks {
+                        self.lines.entry(task).or_default().push(task, &bytes);
+                    }
+                }
+            }
+            SessionEvent::Complete { id } => self.complete.push(id),
+            SessionEvent::Answer { missing, lost, .. } => {
+                assert!(missing.is_empty() && lost.is_empty(), "{missing:?} {lost}");
+            }
+            SessionEvent::Health { tasks, why, .. } => panic!("{tasks}: {why}"),
+            _ => {}
+        }
+        true
+    }
+}
+
+fn peaks(run: &Run) -> BTreeMap<String, u64> {
+    let servers = processes::servers(run.mark());
+    let mut peaks: BTreeMap<String, u64> = servers
+        .into_iter()
+        .map(|(number, pid)| (format!("server {number}"), processes::peak_bytes(pid)))
+        .collect();
+    let master = processes::peak_bytes(run.session.master_pid().expect("a master"));
+    peaks.insert("master".to_owned(), master);
+    peaks
+}
+
+#[test]
+fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
+    const { assert!(GROWTH_MAX < LINK_BULK_BYTES_MAX as u64 && BULK_WINDOW_BYTES <= 256 << 10) };
+    let _alone = alone();
+    let mut config = fake(TASKS, NOISY);
+    // Standing still for a while is no silence here.
+    config.config.ping_after = Duration::from_secs(2);
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let before = peaks(&run);
+    let all = run.all();
+    let mut heard = Heard::default();
+    let going = run
+        .session
+        .send(&all, &Command::Continue, &SendOptions::default());
+    while heard.lines.len() < TASKS as usize {
+        assert!(heard.turn(&mut run, BOUND), "output");
+    }
+    // Nobody reads, and nobody looks after the session either.
+    std::thread::sleep(STALL);
+    for (who, peak) in peaks(&run) {
+        let grown = peak - before[&who];
+        println!("{who}: grown by {} KiB", grown >> 10);
+        assert!(grown < GROWTH_MAX, "{who}: {grown} bytes");
+    }
+    let so_far = heard.bytes;
+    let stop = run
+        .session
+        .send(&all, &Command::Interrupt, &SendOptions::default());
+    while !(heard.complete.contains(&stop) && heard.complete.contains(&going)) {
+        assert!(
+            heard.turn(&mut run, BOUND),
+            "the interrupt: {:?}",
+            heard.complete
+        );
+    }
+    let under_way = heard.bytes - so_far;
+    println!("{} KiB came before all had stopped", under_way >> 10);
+    assert!(under_way < UNDER_WAY_MAX, "{under_way} bytes");
+    // What they had printed comes to its end.
+    while heard.turn(&mut run, Duration::from_secs(2)) {}
+    for (task, lines) in &heard.lines {
+        assert!(lines.rest.is_empty(), "task {task}: its last line is whole");
+        assert_eq!(
+            lines.count % 100,
+            0,
+            "task {task}: all of what it wrote at once"
+        );
+    }
+    let total: u64 = heard.lines.values().map(|lines| lines.count).sum();
+    println!("{total} lines in order, {} KiB", heard.bytes >> 10);
+    run.close();
+}
