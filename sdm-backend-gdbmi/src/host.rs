@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 use crate::child::signals_of;
 
@@ -16,6 +17,8 @@ pub(crate) trait Host {
     fn signal_pending(&self, pid: i32, signal: i32) -> bool;
     /// The file that is mapped at an address, and how far from its first mapping that is.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
+    /// True where the process runs this program.
+    fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Where the program itself begins (not its dynamic linker).
     fn entry_address(&self, pid: i32) -> Option<u64>;
     /// One line of a source file.
@@ -75,6 +78,15 @@ impl Host for LocalHost {
         let file = fs::File::open(format!("/proc/{pid}/maps")).ok()?;
         file.take(MAPS_BYTES_MAX).read_to_string(&mut maps).ok()?;
         place_in(&maps, address)
+    }
+
+    fn runs(&self, pid: i32, program: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let running = fs::metadata(format!("/proc/{pid}/exe"));
+        let (Ok(running), Ok(wanted)) = (running, fs::metadata(program)) else {
+            return false;
+        };
+        (running.dev(), running.ino()) == (wanted.dev(), wanted.ino())
     }
 
     fn entry_address(&self, pid: i32) -> Option<u64> {

@@ -24,6 +24,9 @@ use super::SignalState;
 /// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 
+/// What changes the environment on the way to the program.
+const ENV: &str = "/usr/bin/env";
+
 /// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
 const TOUCHED: [&str; 8] = [
     "LC_ALL", "SHELL", "LINES", "COLUMNS", "PWD", "OLDPWD", "SHLVL", "_",
@@ -38,6 +41,8 @@ pub(crate) struct Launch {
     pub(crate) wrapper: Vec<u8>,
     /// For `set args`: the arguments and the redirections.
     pub(crate) args: Vec<u8>,
+    /// The program that `program`, a wrapper, runs in the end.
+    pub(crate) wrapped: Option<PathBuf>,
 }
 
 /// Where the program's standard streams go.
@@ -94,12 +99,32 @@ impl Launch {
             let text = "an argument holds a byte 0, which no program can be given";
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
-        let wrapper = if program.as_os_str().as_bytes().contains(&b'=') {
+        let by_shell = spec.wrapper.is_empty() && program.as_os_str().as_bytes().contains(&b'=');
+        let wrapper = if by_shell {
             shell_wrapper(spec, environment, signals)
         } else {
             env_wrapper(spec, environment, signals)
         };
         let mut args = Vec::new();
+        let (program, wrapper, wrapped) = match spec.wrapper.first() {
+            None => (program, wrapper, None),
+            Some(first) if first.contains(&b'=') || spec.wrapper.concat().contains(&0) => {
+                let text = "no wrapper can be called so";
+                return Err(Failure::new(FailureCode::BadCommand, text));
+            }
+            Some(_) => {
+                // What gdb would take for a wrapper of one `exec` is what it runs.
+                let words = wrapper.strip_prefix(ENV.as_bytes()).unwrap_or(&wrapper);
+                args.extend_from_slice(words);
+                let site = spec.wrapper.iter().map(Vec::as_slice);
+                for word in site.chain([program.as_os_str().as_bytes()]) {
+                    args.push(b' ');
+                    args.extend_from_slice(&shell_quote(word));
+                }
+                args.push(b' ');
+                (PathBuf::from(ENV), Vec::new(), Some(program))
+            }
+        };
         for arg in &spec.args {
             args.extend_from_slice(&shell_quote(arg));
             args.push(b' ');
@@ -120,6 +145,7 @@ impl Launch {
             program,
             wrapper,
             args,
+            wrapped,
         })
     }
 }
@@ -157,7 +183,7 @@ fn is_shell_name(name: &[u8]) -> bool {
 }
 
 fn env_wrapper(spec: &StartSpec, environment: &Environment, signals: &SignalState) -> Vec<u8> {
-    let mut words: Vec<Vec<u8>> = vec![b"/usr/bin/env".to_vec()];
+    let mut words: Vec<Vec<u8>> = vec![ENV.as_bytes().to_vec()];
     for (option, list) in [("ignore", &signals.ignored), ("block", &signals.blocked)] {
         if !list.is_empty() {
             let list: Vec<String> = list.iter().map(ToString::to_string).collect();

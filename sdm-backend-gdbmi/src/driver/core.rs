@@ -18,6 +18,7 @@ use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 use super::breakpoints::{Breakpoints, Owner};
 use super::run::{Interrupts, OpenRun};
 use super::scope::Scope;
+use super::wrapped::Wrapped;
 use super::{Action, DriverConfig};
 use crate::host::Host;
 use crate::mi::Results;
@@ -51,6 +52,8 @@ pub(super) struct State {
     pub(super) executing: bool,
     /// True where the process was attached to and not started.
     pub(super) attached: bool,
+    /// A start by a wrapper that has not come to its program yet.
+    pub(super) wrapped: Option<Wrapped>,
     /// Where the task is, in a gdb that holds others too.
     pub(super) scope: Option<Scope>,
     /// True where it is a core file and no process.
@@ -114,6 +117,7 @@ impl Gdb {
             pid: None,
             executing: false,
             attached: false,
+            wrapped: None,
             scope: None,
             core_file: false,
             read_only: false,

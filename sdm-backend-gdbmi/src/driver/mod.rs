@@ -26,6 +26,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod values;
+mod wrapped;
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -31,6 +31,8 @@ pub(super) enum RunKind {
     StartToFirst,
     /// The same, on its way from there to the entry point.
     StartToEntry,
+    /// A start by a wrapper, on its way to the program.
+    StartToProgram,
     /// A start that is held nowhere.
     StartFreely,
     Continue,
@@ -64,6 +66,7 @@ impl RunKind {
             Self::StartToMain
             | Self::StartToFirst
             | Self::StartToEntry
+            | Self::StartToProgram
             | Self::StartFreely
             | Self::To
             | Self::Continue => return "-exec-continue".to_owned(),

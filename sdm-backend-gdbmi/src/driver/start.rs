@@ -15,6 +15,7 @@ use super::frames::base_name;
 use super::records::PASSED;
 use super::run::{RunKind, begin};
 use super::values::{console_bytes, console_line};
+use super::wrapped::Wrapped;
 use crate::child::Launch;
 
 pub(super) async fn start(
@@ -62,11 +63,31 @@ async fn run_program(
         .map_err(|failure| no_program(&name, failure))?;
     gdb.tell(Event::Progress(Phase::Symbols));
     let set = |what: &[u8], value: &[u8]| console_bytes(&[what, value].concat());
-    answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+    if !launch.wrapper.is_empty() {
+        answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+    }
     answers.push(gdb.send(set(b"set args ", &launch.args)));
     for answer in answers {
         answer.await?;
     }
+    if let Some(wrapped) = &launch.wrapped {
+        let program = wrapped.clone();
+        let wrapped = Wrapped {
+            program,
+            stop,
+            kept: breakpoints,
+            catch: None,
+        };
+        return super::wrapped::launch(gdb, id, wrapped).await;
+    }
+    insert_kept(gdb, breakpoints).await;
+    launch_it(gdb, id, stop)
+        .await
+        .map_err(|failure| no_program(&name, failure))
+}
+
+/// Inserts the breakpoints of an earlier run; one that cannot be costs only itself.
+pub(super) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<Kept>) {
     for kept in breakpoints {
         let number = kept.spec.number();
         if let Err(failure) = insert_again(gdb, kept).await {
@@ -74,9 +95,6 @@ async fn run_program(
             gdb.tell(Event::Notice { text });
         }
     }
-    launch_it(gdb, id, stop)
-        .await
-        .map_err(|failure| no_program(&name, failure))
 }
 
 async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure> {

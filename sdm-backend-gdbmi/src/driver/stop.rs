@@ -62,6 +62,12 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
             let hit = CatchHit::Signal { name };
             StopReason::Catch { number, hit }
         }
+        Verdict::ToEntry if gdb.get().wrapped.is_some() => {
+            match super::wrapped::go_on(&gdb).await {
+                None => return,
+                Some(reason) => reason,
+            }
+        }
         Verdict::ToEntry => match go_to_entry(&gdb, record).await {
             None => return,
             Some(reason) => reason,
@@ -110,6 +116,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
             let value = last_text(record, "return-value").map(value);
             Verdict::Report(StopReason::FunctionFinished { value })
         }
+        Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
         Some(reason) => judge_point(gdb, stop, reason),
         None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
         // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
@@ -284,7 +291,11 @@ async fn go_on(gdb: &Gdb) -> Result<(), String> {
     resume_by(gdb, id, kind, &again).await
 }
 
-async fn resume_silently(gdb: &Gdb, id: Option<CommandId>, kind: RunKind) -> Result<(), String> {
+pub(super) async fn resume_silently(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+) -> Result<(), String> {
     resume_by(gdb, id, kind, &kind.line()).await
 }
 

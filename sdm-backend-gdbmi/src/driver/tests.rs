@@ -32,6 +32,9 @@ impl Host for FakeHost {
     fn place(&self, _: i32, address: u64) -> Option<(String, u64)> {
         Some(("/tmp/program".to_owned(), address & 0xfff))
     }
+    fn runs(&self, _: i32, _: &std::path::Path) -> bool {
+        false
+    }
     fn entry_address(&self, _: i32) -> Option<u64> {
         Some(0x1000)
     }
@@ -96,6 +99,7 @@ impl Scene {
             program: "/tmp/program".into(),
             wrapper: b"env".to_vec(),
             args: Vec::new(),
+            wrapped: None,
         };
         let id = CommandId(id);
         self.driver

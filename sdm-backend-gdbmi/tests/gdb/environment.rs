@@ -8,7 +8,7 @@ use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::{Command, Reply};
 
-use crate::harness::{Harness, spec};
+use crate::harness::{Harness, place, spec, stopped};
 
 /// What the program printed, line by line.
 fn shown(harness: &Harness) -> Vec<String> {
@@ -190,4 +190,46 @@ fn a_program_is_found_on_the_path_that_it_would_see() {
         matches!(answer, Ok(Reply::Exited { code: 2, .. })),
         "{answer:?}"
     );
+}
+
+#[test]
+fn a_wrapper_runs_the_program_in_any_number_of_execs() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    let script = harness.directory.join("bind it.sh");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nexec nice -n 0 env WRAPPED=\"$1\" \"$@\"\n",
+    )
+    .unwrap();
+    let mut mode = std::fs::metadata(&script).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(&script, mode).unwrap();
+    let mut start = spec(&program, &["a b"]);
+    start.wrapper = vec![script.to_str().unwrap().as_bytes().to_vec()];
+    let stop = stopped(harness.ask(Command::Start(start.clone())));
+    assert_eq!(stop.reason, sdm_debug::reply::StopReason::AtMain);
+    assert_eq!(place(&stop).0, "main");
+    let text = harness.evaluate("argv[1]").unwrap().text;
+    assert!(text.ends_with("\"a b\""), "{text}");
+    let number = harness.evaluate("argc").unwrap().text;
+    assert_eq!(number, "2");
+    harness.break_at(1, "twice").unwrap();
+    stopped(harness.run_on());
+    harness.ask(Command::Kill).unwrap();
+    // Held nowhere it comes to the breakpoint of before.
+    start.stop = sdm_debug::command::StopAt::Nowhere;
+    let stop = stopped(harness.ask(Command::Start(start.clone())));
+    assert_eq!(
+        stop.reason,
+        sdm_debug::reply::StopReason::Breakpoint { number: 1 }
+    );
+    harness.ask(Command::Kill).unwrap();
+    // A wrapper that never runs the program says so by its end.
+    start.wrapper = vec![b"false".to_vec()];
+    let end = harness.ask(Command::Start(start.clone()));
+    assert!(matches!(end, Ok(Reply::Exited { code: 1, .. })), "{end:?}");
+    start.wrapper = vec![b"A=1".to_vec()];
+    let failure = harness.ask(Command::Start(start)).unwrap_err();
+    assert_eq!(failure.code, sdm_debug::FailureCode::BadCommand);
 }

@@ -230,7 +230,7 @@ fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
 }
 
 /// Lets gdb's command line make breakpoints; gives their numbers.
-async fn made_by(gdb: &Gdb, line: &str) -> Result<Vec<u32>, Failure> {
+pub(super) async fn made_by(gdb: &Gdb, line: &str) -> Result<Vec<u32>, Failure> {
     gdb.edit().breakpoints.made = Some(Vec::new());
     let result = gdb.mi(console_line(line)).await;
     let made = gdb.edit().breakpoints.made.take().unwrap_or_default();
