@@ -31,6 +31,4 @@ pub struct GdbOptions {
     pub init_files: bool,
     /// Programs that are about to abort, or to leave before `MPI_Finalize`, are not held.
     pub no_holds: bool,
-    /// Many gdbs are started although the host has no memory for them.
-    pub force: bool,
 }

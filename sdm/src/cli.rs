@@ -1,5 +1,7 @@
 //! The command line.
 
+mod gdb;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -8,6 +10,8 @@ use sdm_core::topology::Topology;
 use sdm_idset::IdSet;
 use sdm_launch::HostShare;
 use sdm_launch::job::Target;
+
+pub use gdb::GdbArgs;
 
 /// The most tasks that one session can have.
 pub const TASKS_MAX: u32 = 1 << 20;
@@ -188,6 +192,10 @@ pub struct RunArgs {
     /// The gdb to use; found on PATH unless given.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
+
+    /// How gdb is used.
+    #[command(flatten)]
+    pub gdb_use: Box<GdbArgs>,
 
     /// Where the processes start.
     #[arg(long, value_name = "DIR")]

@@ -45,6 +45,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Refused> {
         port: launch.port,
         server_path: launch.server_path.clone(),
         tree: args.tree.clone(),
+        backend: args.gdb_use.backend(),
         ..Plan::local(args.count)
     })
 }
@@ -73,7 +74,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
             .as_ref()
             .map(|path| path.as_os_str().as_bytes().to_vec()),
         stdin_tasks,
-        wrapper: Vec::new(),
+        wrapper: args.gdb_use.wrapper_words(),
     }
 }
 

@@ -1,0 +1,63 @@
+//! How gdb is used, where not as usual.
+
+use clap::Args;
+use sdm_debug::{BackendSettings, GdbOptions};
+
+/// What is not as usual with gdb.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GdbArgs {
+    /// A command of the site's that runs the program in its own process (`numactl -N 0`, a binding
+    /// script), for the shell.
+    #[arg(long, value_name = "CMD", help_heading = "gdb")]
+    pub wrapper: Option<String>,
+
+    /// Read debug information of the system's libraries too, where it is installed: slower.
+    #[arg(long, help_heading = "gdb")]
+    pub system_debug: bool,
+
+    /// Fetch debug information by debuginfod, as the environment says.
+    #[arg(long, help_heading = "gdb")]
+    pub debuginfod: bool,
+
+    /// Read your own .gdbinit files.
+    #[arg(long, help_heading = "gdb")]
+    pub gdb_init: bool,
+
+    /// A command for every gdb before it reads the program; can be given several times.
+    #[arg(long, value_name = "CMD", help_heading = "gdb")]
+    pub gdb_setting: Vec<String>,
+
+    /// Do not hold programs that are about to abort, or to leave before `MPI_Finalize`.
+    #[arg(long, help_heading = "gdb")]
+    pub no_holds: bool,
+}
+
+impl GdbArgs {
+    /// For the servers.
+    #[must_use]
+    pub fn backend(&self) -> BackendSettings {
+        let options = GdbOptions {
+            settings: self.gdb_setting.clone(),
+            system_debug: self.system_debug,
+            debuginfod: self.debuginfod,
+            init_files: self.gdb_init,
+            no_holds: self.no_holds,
+        };
+        if options == GdbOptions::default() {
+            BackendSettings::Gdb
+        } else {
+            BackendSettings::GdbWith(options)
+        }
+    }
+
+    /// The words of the wrapper; none where there is none.
+    #[must_use]
+    pub fn wrapper_words(&self) -> Vec<Vec<u8>> {
+        let Some(command) = &self.wrapper else {
+            return Vec::new();
+        };
+        let script = format!("exec {command} \"$@\"");
+        let words = ["/bin/sh", "-c", script.as_str(), "sdm"];
+        words.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
+}
