@@ -29,6 +29,7 @@
 //! # Ok::<(), sdm_launch::LaunchError>(())
 //! ```
 
+mod choose;
 mod detect;
 mod error;
 mod external;
@@ -48,6 +49,7 @@ mod ssh;
 mod stream;
 mod sys;
 
+pub use choose::{Choice, choose};
 pub use detect::{Kind, find};
 pub use error::LaunchError;
 pub use external::External;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
 use crate::hosts::spread;
+use crate::job::is_this_host;
 use crate::member::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
@@ -76,9 +77,7 @@ impl Launcher for Ssh {
             if servers.is_empty() {
                 continue;
             }
-            let mut command = Command::new("ssh");
-            command.args(&spec.launcher_options).args(OPTIONS);
-            command.args(["--", &host.host]).arg(remote_command(spec));
+            let command = command(spec, &host.host);
             let input = input(spec, &servers)?;
             if spec.verbose {
                 launch.note(command_line(&command));
@@ -96,6 +95,20 @@ impl Launcher for Ssh {
         }
         launch.all_started()
     }
+}
+
+/// What starts the servers of a host; on this one no `ssh` is needed.
+fn command(spec: &LaunchSpec, host: &str) -> Command {
+    if is_this_host(host) {
+        let mut command = spec.command("/bin/sh");
+        command.args(["-c", SCRIPT, "sdm-launch-ssh"]);
+        command.arg(&spec.server).args(&spec.server_args);
+        return command;
+    }
+    let mut command = Command::new("ssh");
+    command.args(&spec.launcher_options).args(OPTIONS);
+    command.args(["--", host]).arg(remote_command(spec));
+    command
 }
 
 /// The line that the host's login shell reads, whichever it is.

@@ -56,10 +56,10 @@ pub enum Verb {
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
 pub struct LauncherArgs {
-    /// Who starts them: local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
+    /// Who starts them: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
     /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
     /// NAME where sdm-launch-NAME is on PATH.
-    #[arg(long, value_name = "NAME", default_value = "local")]
+    #[arg(long, value_name = "NAME", default_value = "auto")]
     pub launcher: String,
 
     /// An option for the launcher, passed on unchanged; may be repeated.
@@ -250,10 +250,27 @@ pub struct EmulateArgs {
 /// Which processes are attached to, and how.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
-    /// The job: the pid of its mpirun, mpiexec, prterun or srun; or pids, with commas in between;
-    /// or a program's name.
+    /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP; pids,
+    /// with commas in between; or a program's name.
     #[arg(value_name = "TARGET")]
     pub target: Target,
+
+    /// An option for what starts servers on the job's other hosts (ssh, or srun for a job of
+    /// Slurm's), passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// Where sdm-server is on the job's other hosts; where it is here unless given.
+    #[arg(long, value_name = "PATH")]
+    pub server_path: Option<PathBuf>,
+
+    /// Go on with the hosts that can be reached.
+    #[arg(long)]
+    pub partial: bool,
 
     /// These ranks only.
     #[arg(long, value_name = "SET")]

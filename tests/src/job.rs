@@ -247,6 +247,16 @@ pub fn below(root: u32, name: &str) -> Vec<u32> {
     found
 }
 
+/// The processes of a program, by rising pid.
+#[must_use]
+pub fn running(program: &Path) -> Vec<u32> {
+    let runs =
+        |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|it| it == program);
+    let mut found: Vec<u32> = crate::leftovers::all_pids().filter(runs).collect();
+    found.sort_unstable();
+    found
+}
+
 /// All processes below `root`.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<u32> {

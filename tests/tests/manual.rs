@@ -1,4 +1,5 @@
-//! Sessions whose processes somebody else starts: a person by hand, or a site's own launcher.
+//! Sessions whose processes somebody else starts, by hand or by a site's own launcher; and which
+//! launcher is taken where none is named.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -92,4 +93,22 @@ fn a_launcher_of_the_sites_own_starts_a_session() {
         .program(&work, &[]);
     let done = unknown.finish().code(124);
     assert!(done.err.contains("launcher nobodys: unknown"), "{done}");
+}
+
+#[test]
+fn the_launcher_follows_from_what_the_program_is_linked_with() {
+    for (compiler, said) in [
+        (Compiler::OpenMpi, "[launcher] mpirun, since "),
+        (Compiler::Mpich, "[launcher] mpiexec, since "),
+    ] {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", compiler);
+        let done = Sdm::run(&place, 2)
+            .lines(&["break add_up", "continue", "print contribution"])
+            .program(&sum, &[])
+            .finish()
+            .code(0);
+        assert!(done.err.contains(said), "{done}");
+        done.expect("print contribution", "rank 0: 1\nrank 1: 2\n");
+    }
 }

@@ -1,5 +1,8 @@
 //! Sessions under Slurm: four virtual nodes on this machine.
 
+use std::process::Command;
+
+use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::alone;
@@ -50,7 +53,7 @@ fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]
 
 /// No job of ours stays in the queue.
 fn assert_queue_is_empty() {
-    let mut command = std::process::Command::new("squeue");
+    let mut command = Command::new("squeue");
     let output = command.arg("-h").env("SLURM_CONF", CONFIG).output();
     let queue = String::from_utf8(output.expect("squeue runs").stdout).expect("text");
     let running: Vec<_> = queue
@@ -76,5 +79,45 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
         &["salloc", "-N2", "-n4"],
         &[],
     );
+    a_job_is_attached_to_on_its_nodes();
     assert_queue_is_empty();
+}
+
+fn a_job_is_attached_to_on_its_nodes() {
+    let folder = Folder::new("slurm");
+    let program = folder.compile("mpicc.mpich", "mpi_held");
+    let mut srun = Command::new("srun");
+    srun.env("SLURM_CONF", CONFIG)
+        .args(["--mpi=pmi2", "-N4", "-n4", "--ntasks-per-node=1"]);
+    let job = HeldJob::start(srun, &folder, &program, 4);
+    let ranks = running(&program);
+    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    let before = looks();
+    let place = Place::new();
+    let starter = job.starter().to_string();
+    let sdm = |verb| Sdm::new(&place, verb).env("SLURM_CONF", CONFIG);
+    let done = sdm("stacks").args([&starter]).finish().code(1);
+    assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
+    assert!(done.out.contains("rank 1: main ()"), "{done}");
+    assert_eq!(looks(), before);
+    // The job by its number, and no server on the nodes of other ranks.
+    let mut squeue = Command::new("squeue");
+    squeue
+        .args(["-h", "-o", "slurm:%i"])
+        .env("SLURM_CONF", CONFIG);
+    let queue = squeue.output().expect("squeue runs");
+    let id = String::from_utf8(queue.stdout).expect("text");
+    let done = sdm("attach")
+        .args([id.trim(), "--ranks", "2-3"])
+        .lines(&["print size"])
+        .finish()
+        .code(0);
+    done.expect("print size", "ranks 2-3 (2): 4\n");
+    let done = sdm("stacks").args(["slurm:4000000"]).finish().code(2);
+    assert!(
+        done.err.contains("no srun of Slurm's job 4000000 runs"),
+        "{done}"
+    );
+    assert_eq!(looks(), before);
+    job.finish();
 }

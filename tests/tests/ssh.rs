@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use sdm::session::SessionConfig;
 use sdm_core::message::Health;
 use sdm_launch::HostShare;
+use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::{Run, alone, evaluate, fake};
@@ -48,6 +49,55 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     what_ssh_says_is_explained(&place, &work);
     nothing_stays_where_sdm_is_killed(&place, &work);
     a_host_that_is_cut_off_is_silent_and_comes_back();
+    an_open_mpi_job_is_attached_to_on_its_hosts(&place);
+}
+
+fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
+    let folder = Folder::new("hosts");
+    let program = folder.compile("mpicc.openmpi", "mpi_held");
+    let mut mpirun = Command::new("mpirun.openmpi");
+    let net = "10.77.0.0/24";
+    mpirun.args(["--mca", "plm_rsh_agent", &format!("ssh -F {CONFIG}")]);
+    mpirun.args([
+        "--mca",
+        "oob_tcp_if_include",
+        net,
+        "--mca",
+        "btl_tcp_if_include",
+        net,
+    ]);
+    mpirun.args([
+        "--mca",
+        "btl",
+        "self,tcp",
+        "--host",
+        "10.77.0.1:2,10.77.0.2:2",
+        "-n",
+        "4",
+    ]);
+    let job = HeldJob::start(mpirun, &folder, &program, 4);
+    let ranks = running(&program);
+    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    let before = looks();
+    let starter = job.starter().to_string();
+    let options = ["--launcher-option", "-F", "--launcher-option", CONFIG];
+    let done = Sdm::new(place, "stacks")
+        .args([&starter])
+        .args(options)
+        .finish()
+        .code(1);
+    assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
+    assert_eq!(looks(), before);
+    let attached = Sdm::new(place, "attach")
+        .args([&starter])
+        .args(options)
+        .talk()
+        .spawn();
+    attached.out.wait(0, "rank 1: attached");
+    processes::signal(attached.pid(), Signal::SIGKILL);
+    assert_eq!(attached.finish().code, None);
+    assert_eq!(looks(), before);
+    job.finish();
 }
 
 fn five_tasks_on_four_hosts(place: &Place, work: &std::path::Path) {

@@ -44,6 +44,11 @@ pub enum JobError {
         rank: u32,
         pids: (i32, i32),
     },
+    #[error(
+        "no srun of Slurm's job {id} runs on this machine, or none that is yours: run sdm where srun \
+         was started (squeue shows the job's batch host)"
+    )]
+    NoSrun { id: String },
     #[error("{count} processes: at most {max} fit into a session")]
     TooMany { count: usize, max: u32 },
 }

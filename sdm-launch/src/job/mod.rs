@@ -98,6 +98,7 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
             _ => search.of_pids(pids),
         },
         Target::Name(name) => search.of_name(name),
+        Target::Slurm { job, step } => search.of_slurm(*job, *step),
     }?;
     if job.processes.len() > SERVERS_MAX as usize {
         return Err(JobError::TooMany {
@@ -286,6 +287,39 @@ impl Search {
             job.ranked = true;
         }
         Ok(job)
+    }
+
+    /// The `srun` of a job, whose memory names the job.
+    fn of_slurm(&self, job: u32, step: Option<u32>) -> Result<Job, JobError> {
+        let meant = |slurm: &str| match step {
+            Some(step) => slurm == format!("{job}.{step}"),
+            None => slurm.split('.').next() == Some(&*job.to_string()),
+        };
+        let mut found: Vec<(&Process, mpir::Mpir)> = Vec::new();
+        for process in self.processes.all().filter(|it| it.is_called("srun")) {
+            // One that cannot be read is somebody else's, or no parent of the two that srun is.
+            let Ok(Some(mpir)) = mpir::read(process.pid) else {
+                continue;
+            };
+            if !mpir.table.is_empty() && mpir.slurm.as_deref().is_some_and(meant) {
+                found.push((process, mpir));
+            }
+        }
+        // srun forks: its child has a copy of the table.
+        let pids: Vec<i32> = found.iter().map(|(process, _)| process.pid).collect();
+        found.retain(|(process, _)| !pids.contains(&process.parent));
+        let step = step.map_or_else(String::new, |step| format!(".{step}"));
+        let pids = found.iter().map(|(process, _)| process.pid).collect();
+        match (found.pop(), found.is_empty()) {
+            (Some((process, mpir)), true) => Ok(self.of_table(process, mpir)),
+            (Some(_), false) => Err(JobError::Ambiguous {
+                name: format!("srun of job {job}"),
+                pids,
+            }),
+            (None, _) => Err(JobError::NoSrun {
+                id: format!("{job}{step}"),
+            }),
+        }
     }
 
     fn of_starter(&self, name: &str, found: Vec<&Process>) -> Result<Job, JobError> {

@@ -13,6 +13,13 @@ const PIDS_MAX: usize = 1 << 20;
 pub enum Target {
     /// A starter's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
     Pids(Vec<i32>),
+    /// A Slurm job or step whose `srun` runs on this machine.
+    Slurm {
+        /// The job's number.
+        job: u32,
+        /// The step's number; the job's only one where absent.
+        step: Option<u32>,
+    },
     /// The processes of this user with this name, or whose command line holds it.
     Name(String),
 }
@@ -20,12 +27,27 @@ pub enum Target {
 impl FromStr for Target {
     type Err = JobError;
 
-    /// `4711` and `4711,4712` are pids; anything else is a name.
+    /// `4711` and `4711,4712` are pids, `slurm:12` and `slurm:12.0` a job and a step of Slurm;
+    /// anything else is a name.
     fn from_str(text: &str) -> Result<Self, JobError> {
         let refuse = |what| JobError::Target {
             text: text.chars().take(80).collect(),
             what,
         };
+        if let Some(id) = text.strip_prefix("slurm:") {
+            let (job, step) = match id.split_once('.') {
+                Some((job, step)) => (job.parse().ok(), Some(step.parse().ok())),
+                None => (id.parse().ok(), None),
+            };
+            return match (job, step) {
+                (Some(job), None) => Ok(Self::Slurm { job, step: None }),
+                (Some(job), Some(Some(step))) => Ok(Self::Slurm {
+                    job,
+                    step: Some(step),
+                }),
+                _ => Err(refuse("expected slurm:JOB or slurm:JOB.STEP, in numbers")),
+            };
+        }
         let looks_like_pids = text
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b',');
@@ -52,6 +74,11 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
+            Self::Slurm { job, step: None } => write!(f, "slurm:{job}"),
+            Self::Slurm {
+                job,
+                step: Some(step),
+            } => write!(f, "slurm:{job}.{step}"),
             Self::Pids(pids) => {
                 for (index, pid) in pids.iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
@@ -76,8 +103,22 @@ mod tests {
         check("9,7,9", Target::Pids(vec![7, 9]));
         check("halo", Target::Name("halo".to_owned()));
         check("./halo 7", Target::Name("./halo 7".to_owned()));
+        let slurm = |step| Target::Slurm { job: 12, step };
+        check("slurm:12", slurm(None));
+        check("slurm:12.0", slurm(Some(0)));
+        assert_eq!(slurm(Some(3)).to_string(), "slurm:12.3");
         assert_eq!("9,7".parse::<Target>().unwrap().to_string(), "7,9");
-        for wrong in ["", "0", "1,,2", ",", "99999999999", "1,0"] {
+        for wrong in [
+            "",
+            "0",
+            "1,,2",
+            ",",
+            "99999999999",
+            "1,0",
+            "slurm:",
+            "slurm:x",
+            "slurm:1.",
+        ] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong:?}");
         }
     }

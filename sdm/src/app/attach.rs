@@ -1,6 +1,7 @@
 //! `sdm attach`, and what it shares with `sdm stacks`: finding out who is meant.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use std::time::{Duration, Instant};
 use sdm_debug::EndPolicy;
 use sdm_debug::command::AttachSpec;
 use sdm_idset::{IdSet, TaskId};
+use sdm_launch::HostShare;
 use sdm_launch::job::{self, Job, JobProcess, Obstacle};
 
 use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
 use super::signals::Signals;
 use super::{Opener, Plan, give_up};
-use crate::cli::{AttachArgs, Commands, TargetArgs};
+use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::render::{Names, set_text};
 use crate::shell::{Ending, Options, Shell};
 
@@ -44,39 +46,85 @@ pub(super) struct Attachment {
 pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, String> {
     let job = job::find(&args.target).map_err(|error| error.to_string())?;
     let names = names(&job);
+    let slurm = job.slurm.clone();
     let wanted = wanted(job, args.ranks.as_ref())?;
-    let (here, elsewhere): (Vec<_>, Vec<_>) = wanted
-        .into_iter()
-        .partition(|process| job::is_this_host(&process.host));
-    let mut left_out = refuse_elsewhere(&names, &elsewhere);
-    let pids: Vec<i32> = here.iter().map(|process| process.pid).collect();
+    let here = |process: &&JobProcess| job::is_this_host(&process.host);
+    let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
     let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
-    left_out.extend(refuse(&names, &here, &obstacles));
-    let pids: Vec<(u32, i32)> = here
-        .iter()
-        .filter(|process| !obstacles.contains_key(&process.pid))
-        .map(|process| (process.rank, process.pid))
-        .collect();
-    if pids.is_empty() {
+    let is_free = |it: &JobProcess| !here(&it) || !obstacles.contains_key(&it.pid);
+    let (free, obstructed): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
+    let left_out = refuse(&names, &obstructed, &obstacles);
+    if free.is_empty() {
         return Err(left_out.join("; "));
     }
-    let tasks: IdSet = pids.iter().map(|(rank, _)| TaskId(*rank)).collect();
     let gdb = args.gdb.as_ref();
     Ok(Attachment {
         spec: AttachSpec {
-            pids,
+            pids: free.iter().map(|it| (it.rank, it.pid)).collect(),
             read_only,
             gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
             ..AttachSpec::default()
         },
-        // One server drives all that it finds on its host.
-        plan: Plan {
-            tasks: vec![tasks],
-            ..Plan::local(1)
-        },
+        plan: plan(args, &free, slurm.as_deref()),
         names,
         left_out,
     })
+}
+
+/// One server on each host drives all that it finds there: here without any launcher, on a job's
+/// nodes through Slurm where it is Slurm's, otherwise through ssh.
+fn plan(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> Plan {
+    let mut hosts: Vec<(String, IdSet)> = Vec::new();
+    for process in processes {
+        let task = TaskId(process.rank);
+        match hosts.iter_mut().find(|(host, _)| *host == process.host) {
+            Some((_, tasks)) => tasks.extend([task]),
+            None => hosts.push((process.host.clone(), IdSet::single(task))),
+        }
+    }
+    let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+    let mut plan = Plan {
+        tree: TreeArgs {
+            partial: args.partial,
+            ..TreeArgs::default()
+        },
+        server_path: args.server_path.clone(),
+        ..Plan::local(count)
+    };
+    if hosts.iter().all(|(host, _)| job::is_this_host(host)) {
+        plan.servers = 1;
+        plan.tasks = vec![IdSet::union_all(hosts.iter().map(|(_, tasks)| tasks))];
+        return plan;
+    }
+    if let Some(id) = slurm {
+        let names: Vec<&str> = hosts.iter().map(|(host, _)| host.as_str()).collect();
+        let job = id.split('.').next().unwrap_or(id);
+        let options = [
+            "--overlap".to_owned(),
+            "--mpi=none".to_owned(),
+            format!("--jobid={job}"),
+            format!("--nodes={count}"),
+            "--ntasks-per-node=1".to_owned(),
+            format!("--nodelist={}", names.join(",")),
+        ];
+        plan.launcher = "srun".to_owned();
+        plan.launcher_options = options.into_iter().map(OsString::from).collect();
+        // Which task comes up on which node is Slurm's choice.
+        plan.by_host = hosts;
+    } else {
+        plan.launcher = "ssh".to_owned();
+        plan.hosts = hosts
+            .iter()
+            .map(|(host, _)| HostShare {
+                host: host.clone(),
+                slots: Some(1),
+            })
+            .collect();
+        plan.tasks = hosts.into_iter().map(|(_, tasks)| tasks).collect();
+    }
+    plan.launcher_options
+        .extend(args.launcher_options.iter().cloned());
+    plan
 }
 
 fn names(job: &Job) -> Names {
@@ -128,18 +176,6 @@ fn refuse(
         format!("{} {obstacle}", whom(names, &processes))
     };
     classes.into_iter().map(say).collect()
-}
-
-fn refuse_elsewhere(names: &Names, processes: &[JobProcess]) -> Vec<String> {
-    let mut hosts: BTreeMap<&str, Vec<&JobProcess>> = BTreeMap::new();
-    for process in processes {
-        hosts.entry(&process.host).or_default().push(process);
-    }
-    let say = |(host, processes): (&str, Vec<&JobProcess>)| {
-        let whom = whom(names, &processes);
-        format!("{whom} runs on {host}: run sdm there")
-    };
-    hosts.into_iter().map(say).collect()
 }
 
 /// `rank 3 (pid 4711)`, `ranks 0-3 (4)`.

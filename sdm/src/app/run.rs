@@ -1,5 +1,6 @@
 //! `sdm run`.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +11,9 @@ use sdm_debug::command::{StartSpec, StopAt};
 use super::job::{self, Job, Refused};
 use super::{Opener, Plan};
 use crate::cli::{Commands, RunArgs};
+
+/// The launcher's name where a person leaves it to us.
+const AUTO: &str = "auto";
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
@@ -38,10 +42,28 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
 
 fn plan(args: &RunArgs) -> Result<Plan, Refused> {
     let launch = &args.launch;
+    let hosts = launch.hosts().map_err(|why| (2, why))?;
+    let mut launcher = launch.launcher.clone();
+    let mut launcher_options = launch.launcher_options.clone();
+    if launcher == AUTO && !hosts.is_empty() {
+        "ssh".clone_into(&mut launcher);
+    } else if launcher == AUTO {
+        let choice = sdm_launch::choose(&args.program[0]);
+        let mut options: Vec<OsString> = choice.options.iter().map(Into::into).collect();
+        options.append(&mut launcher_options);
+        launcher_options = options;
+        choice.launcher.clone_into(&mut launcher);
+        if choice.launcher != "local" {
+            eprintln!(
+                "[launcher] {launcher}, since {}; --launcher chooses another",
+                choice.why
+            );
+        }
+    }
     Ok(Plan {
-        launcher: launch.launcher.clone(),
-        launcher_options: launch.launcher_options.clone(),
-        hosts: launch.hosts().map_err(|why| (2, why))?,
+        launcher,
+        launcher_options,
+        hosts,
         port: launch.port,
         server_path: launch.server_path.clone(),
         tree: args.tree.clone(),
@@ -51,7 +73,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Refused> {
 }
 
 fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
-    let bytes = |text: &std::ffi::OsString| text.as_bytes().to_vec();
+    let bytes = |text: &OsString| text.as_bytes().to_vec();
     let environment = args.environment.iter().map(|(name, value)| {
         let value = value.as_ref().map(|value| value.clone().into_bytes());
         (name.clone().into_bytes(), value)
@@ -81,7 +103,8 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
 /// The interpreter of a PROGRAM that is a script, where this machine can tell.
 fn interpreter_of(args: &RunArgs) -> Option<String> {
     let program = Path::new(&args.program[0]);
-    let here = program.components().count() > 1 && args.launch.launcher == "local";
+    let here =
+        program.components().count() > 1 && ["local", AUTO].contains(&&*args.launch.launcher);
     let path = match &args.directory {
         Some(directory) => directory.join(program),
         None => program.to_owned(),

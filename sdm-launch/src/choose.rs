@@ -1,0 +1,126 @@
+//! Which launcher suits a program, where a person names none.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol};
+
+/// The largest program that is looked into, in bytes.
+const PROGRAM_BYTES_MAX: u64 = 512 << 20;
+
+/// A launcher that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Its name, for [`crate::find`].
+    pub launcher: &'static str,
+    /// What it is to be told before the user's own options.
+    pub options: Vec<&'static str>,
+    /// Why, for a person.
+    pub why: String,
+}
+
+/// Whose MPI a program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mpi {
+    Open,
+    /// MPICH or one of its kin: they share their symbols.
+    Mpich,
+    None,
+}
+
+/// Chooses by what the program is linked with, and by whether this is a job of Slurm.
+#[must_use]
+pub fn choose(program: &OsStr) -> Choice {
+    let path = find_program(program);
+    let mpi = path.as_deref().map_or(Mpi::None, mpi_of);
+    let job = std::env::var("SLURM_JOB_ID").ok();
+    chosen(mpi, &program.to_string_lossy(), job.as_deref())
+}
+
+fn chosen(mpi: Mpi, program: &str, slurm_job: Option<&str>) -> Choice {
+    let linked = match mpi {
+        Mpi::Open => "linked with Open MPI",
+        Mpi::Mpich => "linked with MPICH or its kin",
+        Mpi::None => "not linked with MPI",
+    };
+    let why = format!("{program} is {linked}");
+    let choice = |launcher, options: &[&'static str], why| Choice {
+        launcher,
+        options: options.to_vec(),
+        why,
+    };
+    let in_job = |job: &str| format!("{why}, and this is Slurm's job {job}");
+    match (mpi, slurm_job) {
+        (Mpi::Open, Some(job)) => choice("srun", &["--mpi=pmix"], in_job(job)),
+        (Mpi::Mpich, Some(job)) => choice("srun", &["--mpi=pmi2"], in_job(job)),
+        (Mpi::None, Some(job)) => choice("srun", &["--mpi=none"], in_job(job)),
+        (Mpi::Open, None) => choice("mpirun", &[], why),
+        (Mpi::Mpich, None) => choice("mpiexec", &[], why),
+        (Mpi::None, None) => choice("local", &[], why),
+    }
+}
+
+fn find_program(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(path.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(path))
+        .find(|path| path.is_file())
+}
+
+/// Told by what the program wants of its libraries: Open MPI's handles are objects of names of its own.
+fn mpi_of(program: &Path) -> Mpi {
+    let mut bytes = Vec::new();
+    let read =
+        File::open(program).and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
+    // What cannot be read or is no program uses no MPI that we could tell.
+    let Some(object) = read.ok().and_then(|_| object::File::parse(&*bytes).ok()) else {
+        return Mpi::None;
+    };
+    let symbols = object.dynamic_symbols();
+    let wanted: Vec<&str> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
+    let wants = |prefix: &str| wanted.iter().any(|name| name.starts_with(prefix));
+    if wants("ompi_mpi_") || wants("ompi_fortran_") {
+        return Mpi::Open;
+    }
+    if wanted
+        .iter()
+        .any(|name| ["MPI_Init", "MPI_Init_thread", "mpi_init_"].contains(name))
+    {
+        return Mpi::Mpich;
+    }
+    Mpi::None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_suits_whom() {
+        let check = |mpi, job, launcher, options: &[&str]| {
+            let choice = chosen(mpi, "./halo", job);
+            assert_eq!((choice.launcher, &*choice.options), (launcher, options));
+            assert!(choice.why.starts_with("./halo is "), "{choice:?}");
+        };
+        check(Mpi::Open, None, "mpirun", &[]);
+        check(Mpi::Mpich, None, "mpiexec", &[]);
+        check(Mpi::None, None, "local", &[]);
+        check(Mpi::Open, Some("7"), "srun", &["--mpi=pmix"]);
+        check(Mpi::Mpich, Some("7"), "srun", &["--mpi=pmi2"]);
+        check(Mpi::None, Some("7"), "srun", &["--mpi=none"]);
+    }
+
+    #[test]
+    fn what_is_no_mpi_program() {
+        assert_eq!(mpi_of(Path::new("/bin/sh")), Mpi::None);
+        assert_eq!(mpi_of(Path::new("/etc/passwd")), Mpi::None);
+        assert_eq!(mpi_of(Path::new("/no/such/program")), Mpi::None);
+        assert!(find_program(OsStr::new("sh")).is_some());
+    }
+}
