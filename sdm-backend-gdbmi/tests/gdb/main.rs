@@ -8,6 +8,7 @@ mod ends;
 mod environment;
 mod harness;
 mod interrupt;
+mod odd;
 mod points;
 mod raw;
 mod run;

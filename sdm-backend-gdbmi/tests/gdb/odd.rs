@@ -1,0 +1,74 @@
+//! Gdbs that are none: they die, hang, chatter, and speak no MI.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sdm_backend_gdbmi::GdbConfig;
+use sdm_debug::{Command, FailureCode, TaskState};
+
+use crate::harness::{Harness, spec};
+
+/// Starts a program under a script in gdb's place; gives the failure of the start.
+fn start_under(script: &str) -> (FailureCode, String) {
+    let mut harness = Harness::with(GdbConfig {
+        gdb: Some(PathBuf::from("gdb")),
+        command_wait: Duration::from_millis(500),
+        symbols_wait: Duration::from_millis(500),
+        ..GdbConfig::default()
+    });
+    let gdb = harness.directory.join("gdb");
+    std::fs::write(&gdb, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&gdb, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = harness.compile("steps", &[]);
+    let mut start = spec(&program, &[]);
+    start.gdb = Some(gdb.to_str().unwrap().as_bytes().to_vec());
+    let failure = harness.ask(Command::Start(start)).unwrap_err();
+    let state = harness.state();
+    assert!(
+        matches!(state, TaskState::Absent | TaskState::GdbDead),
+        "{state:?}"
+    );
+    // The rest of the session goes on: a real gdb does the task.
+    harness.start(&program, &[]);
+    (failure.code, failure.text)
+}
+
+#[test]
+fn one_that_dies_says_its_last_words() {
+    let (code, text) = start_under("echo 'libpython is missing' >&2; exit 127");
+    assert_eq!(code, FailureCode::GdbDead);
+    assert!(
+        text.contains("127") && text.contains("libpython is missing"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_that_never_answers_is_given_up() {
+    let (code, _) = start_under("trap '' INT; while read -r line; do :; done");
+    assert_eq!(code, FailureCode::TimedOut);
+}
+
+#[test]
+fn one_that_speaks_no_mi_is_not_understood() {
+    // Megabytes without a line end, bytes that are no text, records that nobody knows, answers to
+    // what was never asked, and an end.
+    let (code, text) = start_under(
+        "head -c 20000000 /dev/zero | tr '\\0' 'x'; printf '\\n\\377\\376\\n*odd,a=[{\\n\
+         =never-heard,b=\"c\"\\n99999^done,x={}\\n^done\\n%%%%\\n'; exit 3",
+    );
+    assert_eq!(code, FailureCode::GdbDead);
+    assert!(text.contains("exited with 3"), "{text}");
+}
+
+#[test]
+fn one_that_refuses_everything_is_quoted() {
+    let script = "while read -r line; do n=${line%%-*}; echo \"$n^error,msg=\\\"no $n\\\"\"; done";
+    let (code, text) = start_under(script);
+    assert!(
+        matches!(code, FailureCode::Gdb | FailureCode::NoProgram),
+        "{code:?} {text}"
+    );
+    assert!(text.contains("no "), "{text}");
+}
