@@ -29,7 +29,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Start a program as N processes, bring them to `main`, and debug them.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Try everything without a program: N real servers on this machine, with scripted tasks.
     Emulate(EmulateArgs),
     /// Debug processes that run already; at the end they run on as before.
@@ -185,6 +185,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub tree: TreeArgs,
 
+    /// What is done without anybody at the prompt.
+    #[command(flatten)]
+    pub batch: BatchArgs,
+
     /// Let the processes run instead of holding them at `main`.
     #[arg(long)]
     pub no_stop: bool,
@@ -213,6 +217,47 @@ pub struct RunArgs {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
+}
+
+/// A run to the end without anybody.
+#[derive(Debug, Args)]
+pub struct BatchArgs {
+    /// Let the program run to its end after the commands of -x and -c, and look at what goes wrong.
+    ///
+    /// Exit code: 0 all ended with 0; the program's own where there is one other; 128 and the signal
+    /// of a crash; 120 time-out or hang; 121 abort; 122 ranks lost; 123 a command failed.
+    #[arg(long, conflicts_with = "interactive")]
+    pub batch: bool,
+
+    /// A command at the first crash or abort, instead of `bt`, `info locals` and `stacks`; may be
+    /// repeated.
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "batch",
+        allow_hyphen_values = true
+    )]
+    pub on_crash: Vec<String>,
+
+    /// A command when the time is over or nothing goes on, instead of `diagnose` and `stacks`; may be
+    /// repeated.
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "batch",
+        allow_hyphen_values = true
+    )]
+    pub on_timeout: Vec<String>,
+
+    /// How long the program may take, in seconds.
+    #[arg(long, value_name = "S", requires = "batch",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub time_limit: Option<u32>,
+
+    /// How long it may print nothing and stop nowhere, in seconds.
+    #[arg(long, value_name = "S", requires = "batch",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub hang_timeout: Option<u32>,
 }
 
 /// `sdm emulate`.
@@ -410,14 +455,16 @@ pub fn parse(
     let matches = Cli::command().try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let commands = match (&cli.command, matches.subcommand()) {
-        (
-            Verb::Run(RunArgs { script, .. }) | Verb::Emulate(EmulateArgs { script, .. }),
-            Some((_, matches)),
-        ) => in_order(&script.files, &script.commands, matches),
+        (Verb::Run(args), Some((_, matches))) => of_script(&args.script, matches),
+        (Verb::Emulate(args), Some((_, matches))) => of_script(&args.script, matches),
         (Verb::Attach(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
         _ => Vec::new(),
     };
     Ok((cli, commands))
+}
+
+fn of_script(script: &ScriptArgs, matches: &ArgMatches) -> Vec<Commands> {
+    in_order(&script.files, &script.commands, matches)
 }
 
 fn in_order(files: &[PathBuf], lines: &[String], matches: &ArgMatches) -> Vec<Commands> {

@@ -45,6 +45,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
         ..StartSpec::default()
     };
     Ok(Job {
+        batch: None,
         args: &args.script,
         commands,
         plan: plan(args, scenario),

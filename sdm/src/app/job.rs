@@ -16,7 +16,7 @@ use super::{Opener, Plan, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
 use crate::render::Names;
 use crate::session::Debug;
-use crate::shell::{Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
+use crate::shell::{Batch, Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
 
 /// What ends a session before it began: the exit code and why.
 pub(super) type Refused = (u8, String);
@@ -33,6 +33,8 @@ pub(super) struct Job<'a> {
     pub(super) start: StartSpec,
     /// Whose standard input is fed by `send`.
     pub(super) stdin_tasks: IdSet,
+    /// How it runs to its end by itself, where it does.
+    pub(super) batch: Option<Batch>,
 }
 
 /// Carries out a job; gives the exit code. One that is refused is said so.
@@ -50,11 +52,12 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         plan,
         start,
         stdin_tasks,
+        batch,
     } = job;
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.json;
-    let prompts = terminal && (args.interactive || !has_script);
+    let prompts = terminal && batch.is_none() && (args.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
@@ -84,7 +87,10 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         wake,
     };
     let ending = if shell.start(start) || prompts {
-        carry_out(&mut shell, lines)
+        match batch {
+            None => carry_out(&mut shell, lines),
+            Some(batch) => carry_out_batch(&mut shell, lines, &batch),
+        }
     } else {
         shell.failed_start()
     };
@@ -98,6 +104,17 @@ pub(super) struct Lines {
     pub(super) queue: Option<Arc<Queue>>,
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
+}
+
+/// The commands first; where they are done, the program to its end.
+fn carry_out_batch<D: Debug>(shell: &mut Shell<D>, lines: Lines, batch: &Batch) -> Ending {
+    if let Some(script) = lines.script {
+        let ending = shell.run_lines(&mut Script::new(script, lines.controls));
+        if shell.is_over() || ending.code != 0 {
+            return ending;
+        }
+    }
+    shell.run_batch(batch)
 }
 
 pub(super) fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
 
 use super::job::{self, Job, Refused};
 use super::{Opener, Plan};
-use crate::cli::{Commands, RunArgs};
+use crate::cli::{BatchArgs, Commands, RunArgs};
+use crate::shell::Batch;
 
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
@@ -32,6 +34,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         ));
     }
     Ok(Job {
+        batch: batch(&args.batch),
         args: &args.script,
         commands,
         plan: plan(args)?,
@@ -98,6 +101,33 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
         stdin_tasks,
         wrapper: args.gdb_use.wrapper_words(),
     }
+}
+
+fn batch(args: &BatchArgs) -> Option<Batch> {
+    if !args.batch {
+        return None;
+    }
+    let or = |given: &Vec<String>, usual: &[&str]| match given.is_empty() {
+        true => usual.iter().map(|line| (*line).to_owned()).collect(),
+        false => given.clone(),
+    };
+    let seconds = |given: Option<u32>| given.map(|s| Duration::from_secs(s.into()));
+    Some(Batch {
+        on_crash: or(
+            &args.on_crash,
+            &[
+                "[@crashed] bt",
+                "[@crashed] info locals",
+                "[@stopped] stacks",
+            ],
+        ),
+        on_timeout: or(
+            &args.on_timeout,
+            &["[@stopped] diagnose", "[@stopped] stacks"],
+        ),
+        time_limit: seconds(args.time_limit),
+        hang_timeout: seconds(args.hang_timeout),
+    })
 }
 
 /// The interpreter of a PROGRAM that is a script, where this machine can tell.

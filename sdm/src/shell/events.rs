@@ -56,6 +56,9 @@ impl<D: Debug> Shell<D> {
 
     fn handle(&mut self, event: SessionEvent) {
         let now = self.now();
+        if matches!(event, SessionEvent::Answer { .. } | SessionEvent::Events(_)) {
+            self.activity = now;
+        }
         match event {
             SessionEvent::Answer {
                 id,

@@ -100,7 +100,7 @@ impl<D: Debug> Shell<D> {
         self.ending()
     }
 
-    fn carry_out_line(&mut self, line: &ScriptLine) -> Verdict {
+    pub(super) fn carry_out_line(&mut self, line: &ScriptLine) -> Verdict {
         let text = line.text.trim();
         if self.options.echo && !line.origin.is_empty() && !text.is_empty() {
             let line = text.to_owned();
@@ -127,7 +127,7 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    fn ending(&self) -> Ending {
+    pub(super) fn ending(&self) -> Ending {
         let (code, policy, reason) = match &self.over {
             None => (0, EndPolicy::KillStarted, None),
             Some(Over::Quit(policy)) => (0, *policy, None),

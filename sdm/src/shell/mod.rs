@@ -4,6 +4,7 @@
 //! for, and says what comes of it to a [`View`]. It starts no thread and looks at no clock but
 //! the one it is given; lines and signals reach it as [`Control`]s.
 
+mod batch;
 mod breaks;
 mod closer;
 mod complete;
@@ -29,6 +30,7 @@ mod topics;
 mod values;
 mod wait;
 
+pub use batch::Batch;
 pub use flow::{Ending, StacksCode};
 pub use input::{Control, LineSource, Script, ScriptLine};
 pub use wait::COMPLETE_WAIT;
@@ -114,6 +116,8 @@ pub struct Shell<D> {
     lists_on: bool,
     /// Tasks are let run and stopped without a word.
     quiet_runs: bool,
+    /// When something was last heard of the tasks.
+    activity: Instant,
     over: Option<Over>,
 }
 
@@ -168,6 +172,7 @@ impl<D: Debug> Shell<D> {
     ) -> Self {
         let tasks = debug.tasks().clone();
         Self {
+            activity: clock(),
             began: clock(),
             debug,
             view,

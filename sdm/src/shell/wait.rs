@@ -111,7 +111,7 @@ impl<D: Debug> Shell<D> {
     }
 
     /// The next thing from outside; lines and what follows them wait until they are asked for.
-    fn take_control(&mut self) -> Option<Control> {
+    pub(super) fn take_control(&mut self) -> Option<Control> {
         loop {
             match self.controls.try_recv().ok()? {
                 control @ (Control::Interrupt | Control::Suspend) => return Some(control),

@@ -1,0 +1,54 @@
+//! `sdm run --batch`: to the end without anybody, and the exit codes.
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+fn batch(place: &Place, options: &[&str], lines: &[&str], what: &str) -> Done {
+    let program = place.path().join("work");
+    Sdm::run(place, 2)
+        .args(["--batch"])
+        .args(options)
+        .lines(lines)
+        .program(&program, &[what])
+        .finish()
+}
+
+#[test]
+fn the_exit_code_says_what_came_of_it() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let _done = batch(&place, &[], &[], "steps").code(0);
+    let done = batch(&place, &[], &["[1] set var code = 7"], "exit").code(7);
+    assert!(done.out.contains("exit code 7"), "{done}");
+    let codes = ["[0] set var code = 3", "[1] set var code = 7"];
+    let _done = batch(&place, &[], &codes, "exit").code(1);
+    let done = batch(&place, &[], &["print nothing"], "steps").code(123);
+    assert!(done.out.contains("failed"), "{done}");
+
+    let done = batch(&place, &[], &[], "segv").code(139);
+    for part in ["(sdm) [@crashed] bt", "(sdm) [@stopped] stacks", "SIGSEGV"] {
+        assert!(done.out.contains(part), "{part}: {done}");
+    }
+    let say = ["--on-crash", "[@crashed] print rank"];
+    let done = batch(&place, &say, &["[1] set var rank = 1"], "segv").code(139);
+    assert!(!done.out.contains("stacks"), "{done}");
+    done.expect_part("[@crashed] print rank", "rank ");
+}
+
+#[test]
+fn a_hang_and_a_long_run_are_ended_and_looked_at() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let done = batch(&place, &["--time-limit", "2"], &[], "spin").code(120);
+    for part in ["the time is over: 2 s", "(sdm) [@stopped] diagnose", "spin"] {
+        assert!(done.out.contains(part), "{part}: {done}");
+    }
+    let quiet = ["--hang-timeout", "2", "--on-timeout", "ranks"];
+    let done = batch(&place, &quiet, &[], "spin").code(120);
+    assert!(
+        done.out
+            .contains("nothing was printed and nothing stopped for 2 s"),
+        "{done}"
+    );
+    assert!(done.answer("ranks").contains("interrupted"), "{done}");
+}
