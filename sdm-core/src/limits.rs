@@ -30,6 +30,18 @@ pub const PORT_TRIES_MAX: u16 = 256;
 pub const BULK_CHUNK_BYTES_MAX: usize = 32 << 10;
 /// Bytes of bulk data that may be under way on one link without being granted anew.
 pub const BULK_WINDOW_BYTES: u32 = 256 << 10;
+/// What a new link may send of it before it is granted more: little, as one member may have
+/// thousands of links.
+pub const BULK_START_BYTES: u32 = 32 << 10;
+/// Bytes of bulk data that all children of a member together may have under way to it: they share it
+/// evenly, each with [`BULK_WINDOW_BYTES`] at most and [`BULK_WINDOW_BYTES_MIN`] at least.
+///
+/// So while nobody takes its output a member holds at most this (or the minimum for each child, where
+/// that is more), one frame for each child, one window towards its parent, and what its own
+/// tasks had printed before they were held back.
+pub const BULK_NODE_BYTES: u32 = 4 << 20;
+/// The least window of one child, in bytes.
+pub const BULK_WINDOW_BYTES_MIN: u32 = 8 << 10;
 /// A peer quiet for this long is asked for a sign of life.
 pub const PING_AFTER: Duration = Duration::from_secs(2);
 /// How many unanswered pings make a peer silent.

@@ -4,7 +4,7 @@
 //! frame larger than what is left never gets stuck, and a receiver holds at most its window and
 //! one frame.
 
-use crate::limits::BULK_WINDOW_BYTES;
+use crate::limits::BULK_START_BYTES;
 
 /// All counts are bytes of bulk frames, headers included.
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Both ends of a new link start from [`BULK_WINDOW_BYTES`]; `window` is told as soon as may be.
+    /// Both ends of a new link start from [`BULK_START_BYTES`]; `window` is told as soon as may be.
     pub(super) fn new(window: u32) -> Self {
         let mut credit = Self {
-            to_send: BULK_WINDOW_BYTES.into(),
-            peer_left: BULK_WINDOW_BYTES.into(),
+            to_send: BULK_START_BYTES.into(),
+            peer_left: BULK_START_BYTES.into(),
             unreleased: 0,
             window: window.into(),
             due: 0,

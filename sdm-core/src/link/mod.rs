@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::frame::{self, Deframer, Frame};
 use crate::ids::SessionId;
 use crate::limits::{
-    BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, BULK_WINDOW_BYTES, HANDSHAKE_WAIT,
+    BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, BULK_START_BYTES, HANDSHAKE_WAIT,
     LINK_BULK_BYTES_MAX, LINK_CONTROL_BYTES_MAX, PING_AFTER, PINGS_UNANSWERED_MAX,
 };
 use crate::message::{Lane, Message};
@@ -65,7 +65,7 @@ impl LinkConfig {
             handshake_wait: HANDSHAKE_WAIT,
             ping_after: PING_AFTER,
             pings_unanswered_max: PINGS_UNANSWERED_MAX,
-            bulk_window_bytes: BULK_WINDOW_BYTES,
+            bulk_window_bytes: BULK_START_BYTES,
         }
     }
 
@@ -73,7 +73,6 @@ impl LinkConfig {
     pub fn apply(&mut self, config: &Config) {
         self.ping_after = config.ping_after;
         self.pings_unanswered_max = config.pings_unanswered_max;
-        self.bulk_window_bytes = config.bulk_window_bytes;
     }
 }
 
@@ -192,11 +191,11 @@ impl Link {
         self.bulk_bytes
     }
 
-    /// Takes over what the session's configuration says of links.
+    /// Takes over what the session's configuration says of links, but for the window: that is the
+    /// owner's, who knows how many links there are.
     pub fn apply(&mut self, config: &Config) {
         self.heartbeat
             .set_limits(config.ping_after, config.pings_unanswered_max);
-        self.set_bulk_window(config.bulk_window_bytes);
     }
 
     /// Changes how many bytes of bulk data may be here unreleased. A smaller window takes back

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{Member, Output, Peer};
 use crate::dialer::{DialFailure, DialStep, Target};
 use crate::ids::ServerId;
+use crate::limits;
 use crate::link::Link;
 use crate::node::{ConnectRequest, LinkId};
 use crate::secure::Role;
@@ -30,6 +31,7 @@ impl Member {
             dialed: Some(server),
             known: false,
             owed: 0,
+            window: limits::BULK_START_BYTES,
         };
         self.peers.insert(link, peer);
         self.after_link(now, link);

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{Member, Output};
 use crate::ids::ServerId;
+use crate::limits;
 
 impl Member {
     /// Grants bulk bytes anew where what they were for has gone on its way.
@@ -29,6 +30,25 @@ impl Member {
             }
         }
         self.outputs.extend(granted.into_iter().map(Output::Write));
+    }
+
+    /// Gives the parent its window, and each child its share of what all of them may have under way
+    /// to this member.
+    pub(super) fn share_windows(&mut self) {
+        let parent = self.node.parent_link();
+        let known = self.peers.iter().filter(|(_, peer)| peer.known);
+        let children = known.filter(|(id, _)| Some(**id) != parent).count();
+        let children = u32::try_from(children).unwrap_or(u32::MAX);
+        let most = u32::try_from(self.bulk_window).unwrap_or(u32::MAX);
+        let share = limits::BULK_NODE_BYTES / children.max(1);
+        let share = share.max(limits::BULK_WINDOW_BYTES_MIN).min(most);
+        for (id, peer) in self.peers.iter_mut().filter(|(_, peer)| peer.known) {
+            let window = if Some(*id) == parent { most } else { share };
+            if std::mem::replace(&mut peer.window, window) != window {
+                peer.link.set_bulk_window(window);
+                self.outputs.push_back(Output::Write(*id));
+            }
+        }
     }
 
     pub(super) fn has_room_up(&self) -> bool {

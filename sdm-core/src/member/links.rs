@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{LAST_BYTES_MAX, Member, Output, Peer};
 use crate::dialer::DialFailure;
 use crate::ids::{Epoch, ServerId};
+use crate::limits;
 use crate::link::{Link, LinkError, LinkEvent};
 use crate::message::Message;
 use crate::node::{LinkId, ProtocolError};
@@ -59,6 +60,7 @@ impl Member {
             dialed,
             known: false,
             owed: 0,
+            window: limits::BULK_START_BYTES,
         };
         self.peers.insert(id, peer);
         id
@@ -147,6 +149,7 @@ impl Member {
                 self.refuse(now, id, &why);
             }
         }
+        self.share_windows();
     }
 
     pub(super) fn drop_link(&mut self, now: Instant, id: LinkId, error: &LinkError) {
@@ -206,6 +209,7 @@ impl Member {
         }
         if peer.known {
             self.node.handle_link_down(now, id, why);
+            self.share_windows();
         } else if peer.dialed == Some(ServerId::FRONT_END) {
             self.outputs.push_back(Output::Refused {
                 why: format!("front-end: {why}"),

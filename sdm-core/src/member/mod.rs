@@ -86,6 +86,8 @@ struct Peer {
     known: bool,
     /// Bulk bytes received and not yet granted anew.
     owed: u32,
+    /// The window that the other end has, in bytes.
+    window: u32,
 }
 
 /// Reaching one child.
@@ -232,6 +234,7 @@ impl Member {
         self.peers
             .values_mut()
             .for_each(|peer| peer.link.apply(config));
+        self.share_windows();
     }
 
     /// An answer of own tasks; see [`Node::handle_local`].

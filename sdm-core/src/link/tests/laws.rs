@@ -82,7 +82,7 @@ proptest! {
                 got[message.lane() as usize].push(message);
             }
         }
-        let sent = 60 * 5100 <= BULK_WINDOW_BYTES as usize || pair.parent.bulk_backlog() == 0;
+        let sent = 60 * 5100 <= BULK_START_BYTES as usize || pair.parent.bulk_backlog() == 0;
         if sent {
             prop_assert_eq!(got, expect);
         } else {
