@@ -178,6 +178,8 @@ impl Task {
 
     pub(crate) fn set_paused(&mut self, now: Instant, paused: bool) {
         if std::mem::replace(&mut self.paused, paused) && !paused {
+            // What waited in the pty comes piece by piece, so it has its time again.
+            self.linger_until = self.linger_until.map(|_| now + streams::LINGER);
             self.read_output(now, None);
             self.settle(now);
         }

@@ -10,7 +10,7 @@ use super::Task;
 use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
-const LINGER: Duration = Duration::from_millis(300);
+pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 /// The program's ends of its streams, held until it has opened them itself.
 pub(crate) struct ProgramEnds {
@@ -158,6 +158,10 @@ impl Task {
     }
 
     pub(super) fn handle_output_timeout(&mut self, now: Instant) {
+        if self.paused {
+            // What is not read yet is still to be read: nobody gives it up meanwhile.
+            return;
+        }
         let task = self.id;
         for output in &mut self.streams.outputs {
             if output.flush_at().is_some_and(|at| at <= now) {
