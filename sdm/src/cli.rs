@@ -297,8 +297,16 @@ pub struct EmulateArgs {
 pub struct TargetArgs {
     /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP; pids,
     /// with commas in between; or a program's name.
-    #[arg(value_name = "TARGET")]
-    pub target: Target,
+    #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
+    target: Option<Target>,
+
+    /// The job: these pids, whatever they are of.
+    #[arg(long, value_name = "P,P...", value_parser = pids, conflicts_with_all = ["target", "matching"])]
+    pids: Option<Target>,
+
+    /// The job: processes of this name.
+    #[arg(long = "match", value_name = "NAME", value_parser = name, conflicts_with = "target")]
+    matching: Option<Target>,
 
     /// An option for what starts servers on the job's other hosts (ssh, or srun for a job of
     /// Slurm's), passed on unchanged; may be repeated.
@@ -333,6 +341,16 @@ pub struct TargetArgs {
     #[arg(long, value_name = "S", default_value = "60",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub timeout: u32,
+}
+
+impl TargetArgs {
+    /// Which job is meant.
+    #[must_use]
+    pub fn job(&self) -> &Target {
+        let given = self.target.as_ref().or(self.pids.as_ref());
+        let given = given.or(self.matching.as_ref());
+        given.expect("the command line demands one of the three")
+    }
 }
 
 /// `sdm attach`.
@@ -490,6 +508,21 @@ fn environment(text: &str) -> Result<(String, Option<String>), String> {
     Ok((name.to_owned(), value))
 }
 
+fn pids(text: &str) -> Result<Target, String> {
+    match text.parse() {
+        Ok(target @ Target::Pids(_)) => Ok(target),
+        Ok(_) => Err("expected pids, with commas in between".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn name(text: &str) -> Result<Target, String> {
+    if text.is_empty() {
+        return Err("expected a program's name".to_owned());
+    }
+    Ok(Target::Name(text.to_owned()))
+}
+
 fn stdin_set(text: &str) -> Result<StdinSet, String> {
     match text {
         "all" => Ok(StdinSet::All),
@@ -549,6 +582,9 @@ mod tests {
             ("sdm stacks", "<TARGET>"),
             ("sdm stacks 1,,2", "pids are numbers"),
             ("sdm attach 7 --ranks 3-", "--ranks"),
+            ("sdm stacks --pids x", "expected pids"),
+            ("sdm stacks --pids 7 8", "cannot be used"),
+            ("sdm stacks --pids 7 --match a", "cannot be used"),
             ("sdm attach 7 8", "unexpected argument"),
             ("sdm run --topology ring -- ./app", "expected binomial"),
             ("sdm emulate -n 0", "0 is not in 1..="),

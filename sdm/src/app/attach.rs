@@ -44,7 +44,7 @@ pub(super) struct Attachment {
 /// # Errors
 /// Nobody is meant, or nobody can be attached to.
 pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, String> {
-    let job = job::find(&args.target).map_err(|error| error.to_string())?;
+    let job = job::find(args.job()).map_err(|error| error.to_string())?;
     let names = names(&job);
     let slurm = job.slurm.clone();
     let wanted = wanted(job, args.ranks.as_ref())?;
