@@ -92,6 +92,8 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
             let places = event::places(&at.places);
             let text = if at.pending {
                 format!("breakpoint {} waits for its place to be loaded", at.number)
+            } else if at.places.is_empty() {
+                format!("{} is set", at.number)
             } else {
                 format!("breakpoint {} {places}", at.number)
             };

@@ -231,10 +231,14 @@ impl<D: Debug> Shell<D> {
             }
             self.tasks.set(&tasks, state, Some(what.clone()));
         }
-        if let Happening::Stopped(stop) = &what
-            && let StopReason::Breakpoint { number } = stop.reason
-        {
-            self.breaks.hit(number, &tasks);
+        if let Happening::Stopped(stop) = &what {
+            match &stop.reason {
+                StopReason::Breakpoint { number } | StopReason::Catch { number, .. } => {
+                    self.breaks.hit(*number, &tasks);
+                }
+                StopReason::Watchpoint(hit) => self.breaks.hit(hit.number, &tasks),
+                _ => {}
+            }
         }
         if !quiet && !tasks.is_empty() {
             self.notices.push(self.now(), &tasks, what);
