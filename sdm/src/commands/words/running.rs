@@ -122,8 +122,9 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "run",
         short: &["r"],
         usage: "run",
-        what: "starts the whole job anew",
-        more: "Breakpoints, focus, sets and arguments are kept.",
+        what: "says how a job is started anew",
+        more: "A session has one run of its job: MPI cannot be initialised twice. `save FILE` keeps \
+               breakpoints and sets for `load FILE` in the next one.",
         parse: |_, _| Ok(C::Rerun),
         ..PLAIN
     },
