@@ -7,6 +7,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use common::{output, plain_command};
+use sdm_core::limits;
 use sdm_core::link::{Link, LinkConfig, LinkError, LinkEvent};
 use sdm_core::message::{Lane, Message};
 use sdm_core::secure::{Hello, Role, SessionKey};
@@ -186,7 +187,11 @@ fn hello(role: Role, id: u32, expect: Option<u32>) -> Hello {
 }
 
 fn config(key: u8) -> LinkConfig {
-    LinkConfig::new(SessionKey::from_bytes([key; 32]), SessionId([9; 8]))
+    LinkConfig {
+        // A member grants this to one child; a link begins with less.
+        bulk_window_bytes: limits::BULK_WINDOW_BYTES,
+        ..LinkConfig::new(SessionKey::from_bytes([key; 32]), SessionId([9; 8]))
+    }
 }
 
 /// A parent at A and a child at B, over a connection.
