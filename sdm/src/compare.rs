@@ -2,6 +2,8 @@
 
 use sdm_idset::IdSet;
 
+use crate::quoted::split_at_commas;
+
 /// The most elements of one value that are looked at.
 const ELEMENTS_MAX: usize = 1 << 16;
 /// How deep structures may stand in structures.
@@ -118,7 +120,7 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         return found.push(Element { path, value });
     };
     let mut index = 0;
-    for part in parts(inner) {
+    for part in split_at_commas(inner) {
         let (part, more) = match part.strip_suffix("...") {
             Some(part) => (part.trim_end(), true),
             None => (part, false),
@@ -162,33 +164,6 @@ fn named(part: &str) -> Option<(&str, &str)> {
     let (name, value) = part.split_once(" = ")?;
     let plain = |c: char| c.is_alphanumeric() || "_<>:,$ ".contains(c);
     (!name.is_empty() && name.chars().all(plain)).then_some((name, value))
-}
-
-/// Splits at commas outside of brackets and quotes.
-fn parts(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut quote, mut escaped, mut from) = (0_i32, None, false, 0);
-    for (at, c) in text.char_indices() {
-        if escaped {
-            escaped = false;
-            continue;
-        }
-        match (c, quote) {
-            ('\\', Some(_)) => escaped = true,
-            (c, Some(q)) if c == q => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) => quote = Some(c),
-            ('{' | '(' | '[', None) => depth += 1,
-            ('}' | ')' | ']', None) => depth -= 1,
-            (',', None) if depth == 0 => {
-                parts.push(text[from..at].trim());
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[from..].trim());
-    parts
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod compare;
 pub mod diagnose;
 pub mod json;
+mod quoted;
 pub mod render;
 pub mod session;
 pub mod shell;

@@ -1,5 +1,7 @@
 //! The arguments of a call, read from its line of source.
 
+use crate::quoted::outside_quotes;
+
 /// The longest text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
@@ -32,25 +34,17 @@ pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
 }
 
 fn arguments(text: &str) -> Option<Vec<String>> {
-    let (mut depth, mut quote, mut escaped, mut from) = (0_i32, None, false, 0);
+    let (mut depth, mut from) = (0_i32, 0);
     let mut found = Vec::new();
-    for (at, c) in text.char_indices() {
-        if escaped {
-            escaped = false;
-            continue;
-        }
-        match (c, quote) {
-            ('\\', Some(_)) => escaped = true,
-            (c, Some(q)) if c == q => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) => quote = Some(c),
-            ('(' | '[' | '{', None) => depth += 1,
-            (')', None) if depth == 0 => {
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => {
                 found.push(tidy(&text[from..at]));
                 return Some(found);
             }
-            (')' | ']' | '}', None) => depth -= 1,
-            (',', None) if depth == 0 => {
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
                 found.push(tidy(&text[from..at]));
                 from = at + 1;
             }

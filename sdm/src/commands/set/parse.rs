@@ -4,6 +4,7 @@ use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 
 use super::host::HostPattern;
 use super::{Node, Operator, SetExpr, SetName, Until};
+use crate::quoted::outside_quotes;
 
 /// The longest text of a set, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -272,20 +273,10 @@ impl<'a> Parser<'a> {
             return Err(self.error("expected brackets, as in @if:(x > 3)"));
         }
         let mut depth = 0_u32;
-        let mut quote = None;
-        let mut escaped = false;
-        for (index, c) in rest.char_indices() {
-            if escaped {
-                escaped = false;
-                continue;
-            }
-            match (c, quote) {
-                ('\\', Some(_)) => escaped = true,
-                (c, Some(q)) if c == q => quote = None,
-                (_, Some(_)) => {}
-                ('"' | '\'', None) => quote = Some(c),
-                ('(', None) => depth += 1,
-                (')', None) => depth -= 1,
+        for (index, c) in outside_quotes(rest) {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
                 _ => {}
             }
             if depth == 0 {

@@ -5,6 +5,7 @@ use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec}
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{CommandError, Point, UserCommand as C, args};
+use crate::quoted::split_at_commas;
 
 /// What `catch` knows.
 const EVENTS: &[&str] = &[
@@ -266,7 +267,8 @@ fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
     let mut commands = vec!["silent".to_owned()];
     let expressions = rest.take_rest();
-    for (index, expression) in top_level_parts(expressions).into_iter().enumerate() {
+    let parts = split_at_commas(expressions).into_iter();
+    for (index, expression) in parts.filter(|part| !part.is_empty()).enumerate() {
         let comma = if index == 0 { "" } else { ", " };
         let shown = expression.replace('\\', "\\\\");
         commands.push(format!("echo {comma}{shown} = \\"));
@@ -282,29 +284,6 @@ fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         commands,
         ..BreakSpec::default()
     })))
-}
-
-/// Splits at commas outside of brackets and quotes.
-fn top_level_parts(text: &str) -> Vec<&str> {
-    let (mut depth, mut quote, mut from) = (0_i32, None, 0);
-    let mut parts = Vec::new();
-    for (at, c) in text.char_indices() {
-        match (c, quote) {
-            (c, Some(q)) if c == q => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) => quote = Some(c),
-            ('{' | '(' | '[', None) => depth += 1,
-            ('}' | ')' | ']', None) => depth -= 1,
-            (',', None) if depth == 0 => {
-                parts.push(text[from..at].trim());
-                from = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(text[from..].trim());
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 fn numbers(name: &'static str, rest: &mut Cursor<'_>) -> Result<Vec<u32>, CommandError> {
