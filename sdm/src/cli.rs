@@ -130,9 +130,9 @@ impl Default for TreeArgs {
     }
 }
 
-/// Commands, and how what comes of them is shown.
+/// Commands instead of a person, and whether the session outlives its terminal.
 #[derive(Clone, Debug, Args)]
-pub struct ScriptArgs {
+pub struct CommandArgs {
     /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
     #[arg(short = 'x', long = "command-file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -150,14 +150,22 @@ pub struct ScriptArgs {
     #[arg(short = 'i', long)]
     pub interactive: bool,
 
-    /// One record per event, as JSON lines, instead of text.
-    #[arg(long)]
-    pub json: bool,
-
     /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub keep: Option<String>,
+}
+
+/// Commands, and how what comes of them is shown.
+#[derive(Clone, Debug, Args)]
+pub struct ScriptArgs {
+    /// Commands, and whether the session is kept.
+    #[command(flatten)]
+    pub commands: CommandArgs,
+
+    /// One record per event, as JSON lines, instead of text.
+    #[arg(long)]
+    pub json: bool,
 
     /// How long a question to the processes may take, in seconds.
     #[arg(long, value_name = "S", default_value = "30",
@@ -360,27 +368,9 @@ pub struct AttachArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
-    #[arg(short = 'x', long = "command-file", value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-
-    /// A command; may be repeated and mixed with -x. The session ends after the last.
-    #[arg(
-        short = 'c',
-        long = "command",
-        value_name = "CMD",
-        allow_hyphen_values = true
-    )]
-    pub commands: Vec<String>,
-
-    /// Give the prompt after the commands of -x and -c.
-    #[arg(short = 'i', long)]
-    pub interactive: bool,
-
-    /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
-          default_missing_value = "")]
-    pub keep: Option<String>,
+    /// Commands, and whether the session is kept.
+    #[command(flatten)]
+    pub commands: CommandArgs,
 }
 
 /// Which kept session.
@@ -472,23 +462,23 @@ pub fn parse(
 ) -> Result<(Cli, Vec<Commands>), clap::Error> {
     let matches = Cli::command().try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
-    let commands = match (&cli.command, matches.subcommand()) {
-        (Verb::Run(args), Some((_, matches))) => of_script(&args.script, matches),
-        (Verb::Emulate(args), Some((_, matches))) => of_script(&args.script, matches),
-        (Verb::Attach(args), Some((_, matches))) => in_order(&args.files, &args.commands, matches),
+    let given = match &cli.command {
+        Verb::Run(args) => Some(&args.script.commands),
+        Verb::Emulate(args) => Some(&args.script.commands),
+        Verb::Attach(args) => Some(&args.commands),
+        _ => None,
+    };
+    let commands = match (given, matches.subcommand()) {
+        (Some(given), Some((_, matches))) => in_order(given, matches),
         _ => Vec::new(),
     };
     Ok((cli, commands))
 }
 
-fn of_script(script: &ScriptArgs, matches: &ArgMatches) -> Vec<Commands> {
-    in_order(&script.files, &script.commands, matches)
-}
-
-fn in_order(files: &[PathBuf], lines: &[String], matches: &ArgMatches) -> Vec<Commands> {
+fn in_order(given: &CommandArgs, matches: &ArgMatches) -> Vec<Commands> {
     let places = |name| matches.indices_of(name).into_iter().flatten();
-    let files = files.iter().cloned().map(Commands::File);
-    let lines = lines.iter().cloned().map(Commands::Line);
+    let files = given.files.iter().cloned().map(Commands::File);
+    let lines = given.commands.iter().cloned().map(Commands::Line);
     let mut all: Vec<_> = places("files")
         .zip(files)
         .chain(places("commands").zip(lines))

@@ -206,7 +206,7 @@ fn try_attach<O: Opener>(
     let json = args.target.json;
     let attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !json;
-    let prompts = terminal && (args.interactive || !has_script);
+    let prompts = terminal && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
@@ -227,7 +227,7 @@ fn try_attach<O: Opener>(
     }
     let lines = Lines {
         script: has_script.then_some(script),
-        then_prompt: !has_script || args.interactive,
+        then_prompt: !has_script || args.commands.interactive,
         queue,
         controls,
         wake,

@@ -57,7 +57,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.json;
-    let prompts = terminal && batch.is_none() && (args.interactive || !has_script);
+    let prompts = terminal && batch.is_none() && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
@@ -81,7 +81,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     );
     let lines = Lines {
         script: has_script.then_some(script),
-        then_prompt: !has_script || args.interactive,
+        then_prompt: !has_script || args.commands.interactive,
         queue,
         controls,
         wake,

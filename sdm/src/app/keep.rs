@@ -18,11 +18,11 @@ const COULD_NOT_START: u8 = 124;
 pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
     let (keep, about) = match verb {
         Verb::Run(args) => (
-            &args.script.keep,
+            &args.script.commands.keep,
             args.program[0].to_string_lossy().into_owned(),
         ),
-        Verb::Emulate(args) => (&args.script.keep, "emulate".to_owned()),
-        Verb::Attach(args) => (&args.keep, "attach".to_owned()),
+        Verb::Emulate(args) => (&args.script.commands.keep, "emulate".to_owned()),
+        Verb::Attach(args) => (&args.commands.keep, "attach".to_owned()),
         _ => return None,
     };
     Some((keep.as_deref()?, about))
