@@ -188,6 +188,31 @@ fn whom(names: &Names, processes: &[&JobProcess]) -> String {
     }
 }
 
+/// A session that looks at processes without a prompt, whom to attach to, and whether that is
+/// everybody who is meant: the others are named.
+pub(super) fn open_to_look<O: Opener>(
+    args: &TargetArgs,
+    attachment: Attachment,
+    opener: &mut O,
+) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
+    let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
+        .map_err(|error| format!("listen to signals: {error}"))?;
+    let (session, wake) = super::open(opener, attachment.plan)?;
+    let (controls, heard) = channel();
+    signals.send_to(controls, wake);
+    let options = Options {
+        query_timeout: Duration::from_secs(args.timeout.into()),
+        attached: true,
+        ..Options::default()
+    };
+    let view = super::view(args.json, attachment.names, None);
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    for text in &attachment.left_out {
+        shell.say(text);
+    }
+    Ok((shell, attachment.spec, attachment.left_out.is_empty()))
+}
+
 /// Attaches, carries out commands, leaves.
 pub(super) fn attach<O: Opener>(args: &AttachArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
     match try_attach(args, commands, opener) {

@@ -1,19 +1,14 @@
 //! `sdm diagnose`.
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
 
 use sdm_debug::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
-use super::attach::look_up;
-use super::signals::Signals;
+use super::attach::{look_up, open_to_look};
 use super::{Opener, give_up};
 use crate::cli::DiagnoseArgs;
-use crate::shell::{Ending, Options, Shell};
+use crate::shell::Ending;
 
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;
@@ -30,22 +25,8 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, St
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
     let states = states(&attachment.spec.pids);
-    let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
-        .map_err(|error| format!("listen to signals: {error}"))?;
-    let (session, wake) = super::open(opener, attachment.plan)?;
-    let (controls, heard) = channel();
-    signals.send_to(controls, wake);
-    let options = Options {
-        query_timeout: Duration::from_secs(args.target.timeout.into()),
-        attached: true,
-        ..Options::default()
-    };
-    let view = super::view(args.target.json, attachment.names, None);
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
-    for text in &attachment.left_out {
-        shell.say(text);
-    }
-    let stuck = shell.diagnose_target(attachment.spec, args.samples, states);
+    let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
+    let stuck = shell.diagnose_target(spec, args.samples, states);
     let ending = Ending {
         code: stuck.map_or(ERROR, u8::from),
         policy: EndPolicy::Detach,
