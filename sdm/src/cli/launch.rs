@@ -1,0 +1,85 @@
+//! Options of who starts the processes, and of their tree.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use sdm_core::topology::Topology;
+use sdm_launch::HostShare;
+
+/// Who starts the processes, and where.
+#[derive(Clone, Debug, Args)]
+pub struct LauncherArgs {
+    /// Who starts them: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
+    /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
+    /// NAME where sdm-launch-NAME is on PATH.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub launcher: String,
+
+    /// An option for the launcher, passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// The hosts to start on, for ssh and manual: `a,b:4`, a number for how many processes.
+    #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
+    pub hosts: Vec<HostShare>,
+
+    /// A file with hosts, one a line: `a`, `b:4` or `b slots=4`.
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    pub hostfile: Option<PathBuf>,
+
+    /// The first port for the servers; each takes the next free one from there on.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// Where sdm-server is on the servers' hosts; where it is here unless given.
+    #[arg(long, value_name = "PATH")]
+    pub server_path: Option<PathBuf>,
+}
+
+impl LauncherArgs {
+    /// The hosts to start on, named or in a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a line that names no host.
+    pub fn hosts(&self) -> Result<Vec<HostShare>, String> {
+        let Some(path) = &self.hostfile else {
+            return Ok(self.hosts.clone());
+        };
+        let name = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
+        HostShare::file(&text).map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+/// How the tree of servers is made.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TreeArgs {
+    /// How the servers are arranged: binomial, kary:K, flat or by-host.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    pub topology: Topology,
+
+    /// How long the servers may take to come, in seconds.
+    #[arg(long, value_name = "S", default_value = "60",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub start_wait: u32,
+
+    /// Go on where some of the servers have not come by then.
+    #[arg(long)]
+    pub partial: bool,
+}
+
+impl Default for TreeArgs {
+    fn default() -> Self {
+        Self {
+            topology: Topology::default(),
+            start_wait: 60,
+            partial: false,
+        }
+    }
+}

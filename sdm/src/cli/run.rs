@@ -1,0 +1,168 @@
+//! `sdm run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use sdm_idset::IdSet;
+
+use super::{GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
+
+/// `sdm run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// How many processes.
+    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
+    pub count: u32,
+
+    /// Who starts them, and where.
+    #[command(flatten)]
+    pub launch: LauncherArgs,
+
+    /// Commands, and how what comes of them is shown.
+    #[command(flatten)]
+    pub script: ScriptArgs,
+
+    /// How the session's tree is made.
+    #[command(flatten)]
+    pub tree: TreeArgs,
+
+    /// What is done without anybody at the prompt.
+    #[command(flatten)]
+    pub batch: BatchArgs,
+
+    /// Let the processes run instead of holding them at `main`.
+    #[arg(long)]
+    pub no_stop: bool,
+
+    /// The gdb to use; found on PATH unless given.
+    #[arg(long, value_name = "PATH")]
+    pub gdb: Option<PathBuf>,
+
+    /// How gdb is used.
+    #[command(flatten)]
+    pub gdb_use: Box<GdbArgs>,
+
+    /// Where the processes start.
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+
+    /// A variable of the processes' environment; without a value it is removed.
+    #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = environment)]
+    pub environment: Vec<(String, Option<String>)>,
+
+    /// Whose standard input `send` feeds: a set of ranks, `all` or `none`. The others read an
+    /// empty one.
+    #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
+    pub stdin: StdinSet,
+
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
+    pub program: Vec<OsString>,
+}
+
+/// A run to the end without anybody.
+#[derive(Debug, Args)]
+pub struct BatchArgs {
+    /// Let the program run to its end after the commands of -x and -c, and look at what goes wrong.
+    ///
+    /// Exit code: 0 all ended with 0; the program's own where there is one other; 128 and the signal
+    /// of a crash; 120 time-out or hang; 121 abort; 122 ranks lost; 123 a command failed.
+    #[arg(long, conflicts_with = "interactive")]
+    pub batch: bool,
+
+    /// A command at the first crash or abort, instead of `bt`, `info locals` and `stacks`; may be
+    /// repeated.
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "batch",
+        allow_hyphen_values = true
+    )]
+    pub on_crash: Vec<String>,
+
+    /// A command when the time is over or nothing goes on, instead of `diagnose` and `stacks`; may be
+    /// repeated.
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "batch",
+        allow_hyphen_values = true
+    )]
+    pub on_timeout: Vec<String>,
+
+    /// How long the program may take, in seconds.
+    #[arg(long, value_name = "S", requires = "batch",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub time_limit: Option<u32>,
+
+    /// How long it may print nothing and stop nowhere, in seconds.
+    #[arg(long, value_name = "S", requires = "batch",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub hang_timeout: Option<u32>,
+}
+
+/// Whose standard input is fed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StdinSet {
+    /// Everybody's.
+    All,
+    /// These tasks'.
+    Tasks(IdSet),
+}
+
+impl StdinSet {
+    /// The tasks meant among `count`.
+    ///
+    /// # Errors
+    /// A set that names tasks beyond them.
+    pub fn among(&self, count: u32) -> Result<IdSet, String> {
+        let all = IdSet::all_below(count);
+        match self {
+            Self::All => Ok(all),
+            Self::Tasks(tasks) if tasks.is_subset(&all) => Ok(tasks.clone()),
+            Self::Tasks(tasks) => Err(format!(
+                "--stdin {}: there are only the ranks {}",
+                crate::render::set_text(tasks, 60),
+                crate::render::set_text(&all, 60)
+            )),
+        }
+    }
+}
+
+fn environment(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    if name.is_empty() || text.contains('\0') {
+        return Err("expected NAME=VALUE, or NAME".to_owned());
+    }
+    Ok((name.to_owned(), value))
+}
+
+fn stdin_set(text: &str) -> Result<StdinSet, String> {
+    match text {
+        "all" => Ok(StdinSet::All),
+        "none" => Ok(StdinSet::Tasks(IdSet::new())),
+        text => text
+            .parse()
+            .map(StdinSet::Tasks)
+            .map_err(|error: sdm_idset::ParseError| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_input_goes_to_ranks_that_there_are() {
+        let set = |text| stdin_set(text).unwrap();
+        assert_eq!(set("all").among(4).unwrap().to_string(), "0-3");
+        assert_eq!(set("1-2").among(4).unwrap().to_string(), "1-2");
+        assert!(set("none").among(4).unwrap().is_empty());
+        assert!(set("3-5").among(4).unwrap_err().contains("--stdin 3-5"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Options of commands that are given instead of a person.
+
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args};
+
+/// Commands instead of a person, and whether the session outlives its terminal.
+#[derive(Clone, Debug, Args)]
+pub struct CommandArgs {
+    /// Commands from a file; may be repeated and mixed with -c. The session ends after them.
+    #[arg(short = 'x', long = "command-file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A command; may be repeated and mixed with -x. The session ends after the last.
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "CMD",
+        allow_hyphen_values = true
+    )]
+    pub commands: Vec<String>,
+
+    /// Give the prompt after the commands of -x and -c.
+    #[arg(short = 'i', long)]
+    pub interactive: bool,
+
+    /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub keep: Option<String>,
+}
+
+/// Commands, and how what comes of them is shown.
+#[derive(Clone, Debug, Args)]
+pub struct ScriptArgs {
+    /// Commands, and whether the session is kept.
+    #[command(flatten)]
+    pub commands: CommandArgs,
+
+    /// One record per event, as JSON lines, instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// How long a question to the processes may take, in seconds.
+    #[arg(long, value_name = "S", default_value = "30",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+}
+
+/// A command of -c, or a file of -x.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commands {
+    /// `-x FILE`.
+    File(PathBuf),
+    /// `-c CMD`.
+    Line(String),
+}
+
+pub(super) fn in_order(given: &CommandArgs, matches: &ArgMatches) -> Vec<Commands> {
+    let places = |name| matches.indices_of(name).into_iter().flatten();
+    let files = given.files.iter().cloned().map(Commands::File);
+    let lines = given.commands.iter().cloned().map(Commands::Line);
+    let mut all: Vec<_> = places("files")
+        .zip(files)
+        .chain(places("commands").zip(lines))
+        .collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, command)| command).collect()
+}

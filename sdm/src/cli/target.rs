@@ -1,0 +1,123 @@
+//! Processes that run already: `sdm attach`, `stacks` and `diagnose`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use sdm_idset::IdSet;
+use sdm_launch::job::Target;
+
+use super::CommandArgs;
+
+/// Which processes are attached to, and how.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP; pids,
+    /// with commas in between; or a program's name.
+    #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
+    target: Option<Target>,
+
+    /// The job: these pids, whatever they are of.
+    #[arg(long, value_name = "P,P...", value_parser = pids, conflicts_with_all = ["target", "matching"])]
+    pids: Option<Target>,
+
+    /// The job: processes of this name.
+    #[arg(long = "match", value_name = "NAME", value_parser = name, conflicts_with = "target")]
+    matching: Option<Target>,
+
+    /// An option for what starts servers on the job's other hosts (ssh, or srun for a job of
+    /// Slurm's), passed on unchanged; may be repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
+
+    /// Where sdm-server is on the job's other hosts; where it is here unless given.
+    #[arg(long, value_name = "PATH")]
+    pub server_path: Option<PathBuf>,
+
+    /// Go on with the hosts that can be reached.
+    #[arg(long)]
+    pub partial: bool,
+
+    /// These ranks only.
+    #[arg(long, value_name = "SET")]
+    pub ranks: Option<IdSet>,
+
+    /// One record per event, as JSON lines, instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The gdb to use; found on PATH unless given.
+    #[arg(long, value_name = "PATH")]
+    pub gdb: Option<PathBuf>,
+
+    /// How long a question to the processes may take, in seconds.
+    #[arg(long, value_name = "S", default_value = "60",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub timeout: u32,
+}
+
+impl TargetArgs {
+    /// Which job is meant.
+    #[must_use]
+    pub fn job(&self) -> &Target {
+        let given = self.target.as_ref().or(self.pids.as_ref());
+        let given = given.or(self.matching.as_ref());
+        given.expect("the command line demands one of the three")
+    }
+}
+
+/// `sdm attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Commands, and whether the session is kept.
+    #[command(flatten)]
+    pub commands: CommandArgs,
+}
+
+/// `sdm diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// How often they are looked at; they run in between.
+    #[arg(long, value_name = "N", default_value = "3",
+          value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub samples: u32,
+}
+
+/// `sdm stacks`.
+#[derive(Debug, Args)]
+pub struct StacksArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Unfolded, and every thread.
+    #[arg(long)]
+    pub full: bool,
+}
+
+fn pids(text: &str) -> Result<Target, String> {
+    match text.parse() {
+        Ok(target @ Target::Pids(_)) => Ok(target),
+        Ok(_) => Err("expected pids, with commas in between".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn name(text: &str) -> Result<Target, String> {
+    if text.is_empty() {
+        return Err("expected a program's name".to_owned());
+    }
+    Ok(Target::Name(text.to_owned()))
+}
