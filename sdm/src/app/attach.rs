@@ -18,9 +18,10 @@ use sdm_launch::job::{self, Job, JobProcess, Obstacle};
 use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
 use super::signals::Signals;
-use super::{Opener, Plan, give_up};
+use super::{Opener, give_up};
 use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::render::{Names, set_text};
+use crate::session::SessionConfig;
 use crate::shell::{Ending, Options, Shell};
 
 /// The longest set in a message, in bytes.
@@ -32,7 +33,7 @@ pub(super) struct Attachment {
     /// Whom each server attaches to.
     pub(super) spec: AttachSpec,
     /// The servers.
-    pub(super) plan: Plan,
+    pub(super) session: SessionConfig,
     /// What the tasks are called.
     pub(super) names: Names,
     /// Who is left out, and why: a sentence each.
@@ -65,7 +66,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
             gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
             ..AttachSpec::default()
         },
-        plan: plan(args, &free, slurm.as_deref()),
+        session: session(args, &free, slurm.as_deref()),
         names,
         left_out,
     })
@@ -73,7 +74,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
 
 /// One server on each host drives all that it finds there: here without any launcher, on a job's
 /// nodes through Slurm where it is Slurm's, otherwise through ssh.
-fn plan(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> Plan {
+fn session(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> SessionConfig {
     let mut hosts: Vec<(String, IdSet)> = Vec::new();
     for process in processes {
         let task = TaskId(process.rank);
@@ -83,18 +84,18 @@ fn plan(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> Pla
         }
     }
     let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
-    let mut plan = Plan {
-        tree: TreeArgs {
-            partial: args.partial,
-            ..TreeArgs::default()
-        },
+    let tree = TreeArgs {
+        partial: args.partial,
+        ..TreeArgs::default()
+    };
+    let mut session = SessionConfig {
         server_path: args.server_path.clone(),
-        ..Plan::local(count)
+        ..tree.session(count)
     };
     if hosts.iter().all(|(host, _)| job::is_this_host(host)) {
-        plan.servers = 1;
-        plan.tasks = vec![IdSet::union_all(hosts.iter().map(|(_, tasks)| tasks))];
-        return plan;
+        session.servers = 1;
+        session.tasks = vec![IdSet::union_all(hosts.iter().map(|(_, tasks)| tasks))];
+        return session;
     }
     if let Some(id) = slurm {
         let names: Vec<&str> = hosts.iter().map(|(host, _)| host.as_str()).collect();
@@ -107,24 +108,25 @@ fn plan(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> Pla
             "--ntasks-per-node=1".to_owned(),
             format!("--nodelist={}", names.join(",")),
         ];
-        plan.launcher = "srun".to_owned();
-        plan.launcher_options = options.into_iter().map(OsString::from).collect();
+        session.launcher = "srun".to_owned();
+        session.launcher_options = options.into_iter().map(OsString::from).collect();
         // Which task comes up on which node is Slurm's choice.
-        plan.by_host = hosts;
+        session.by_host = hosts;
     } else {
-        plan.launcher = "ssh".to_owned();
-        plan.hosts = hosts
+        session.launcher = "ssh".to_owned();
+        session.hosts = hosts
             .iter()
             .map(|(host, _)| HostShare {
                 host: host.clone(),
                 slots: Some(1),
             })
             .collect();
-        plan.tasks = hosts.into_iter().map(|(_, tasks)| tasks).collect();
+        session.tasks = hosts.into_iter().map(|(_, tasks)| tasks).collect();
     }
-    plan.launcher_options
+    session
+        .launcher_options
         .extend(args.launcher_options.iter().cloned());
-    plan
+    session
 }
 
 fn names(job: &Job) -> Names {
@@ -197,7 +199,7 @@ pub(super) fn open_to_look<O: Opener>(
 ) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
     let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
         .map_err(|error| format!("listen to signals: {error}"))?;
-    let (session, wake) = super::open(opener, attachment.plan)?;
+    let (session, wake) = super::open(opener, &attachment.session)?;
     let (controls, heard) = channel();
     signals.send_to(controls, wake);
     let options = Options {
@@ -235,7 +237,7 @@ fn try_attach<O: Opener>(
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let (session, wake) = super::open(opener, attachment.plan).map_err(|why| (124, why))?;
+    let (session, wake) = super::open(opener, &attachment.session).map_err(|why| (124, why))?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));

@@ -10,8 +10,9 @@ use sdm_idset::IdSet;
 
 use super::job::{self, Job, Refused};
 use super::roundtrips::{self, Probe};
-use super::{Opener, Plan, give_up};
+use super::{Opener, give_up};
 use crate::cli::{Commands, EmulateArgs};
+use crate::session::SessionConfig;
 
 /// Starts the servers and gives the prompt, carries out commands, or measures.
 pub(super) fn emulate<O: Opener>(
@@ -24,8 +25,8 @@ pub(super) fn emulate<O: Opener>(
     };
     let measured = scenario(args.scenario.as_deref()).and_then(|scenario| {
         let probe = Probe::new(args.bytes);
-        let plan = plan(args, scenario + &probe.scenario());
-        roundtrips::measure(opener, plan, &probe, rounds).map_err(|why| (1, why))
+        let session = session(args, scenario + &probe.scenario());
+        roundtrips::measure(opener, &session, &probe, rounds).map_err(|why| (1, why))
     });
     match measured {
         Ok(line) => {
@@ -48,17 +49,16 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
         batch: None,
         args: &args.script,
         commands,
-        plan: plan(args, scenario),
+        session: session(args, scenario),
         start,
         stdin_tasks: all,
     })
 }
 
-fn plan(args: &EmulateArgs, scenario: String) -> Plan {
-    Plan {
-        tree: args.tree.clone(),
+fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
+    SessionConfig {
         backend: BackendSettings::Fake { scenario },
-        ..Plan::local(args.count)
+        ..args.tree.session(args.count)
     }
 }
 

@@ -12,10 +12,10 @@ use sdm_idset::IdSet;
 
 use super::prompt::{Piped, Prompt, Queue};
 use super::signals::Signals;
-use super::{Opener, Plan, Wake, give_up};
+use super::{Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
 use crate::render::Names;
-use crate::session::Debug;
+use crate::session::{Debug, SessionConfig};
 use crate::shell::{Batch, Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
 
 /// What ends a session before it began: the exit code and why.
@@ -28,7 +28,7 @@ pub(super) struct Job<'a> {
     /// The commands of -x and -c, in their order.
     pub(super) commands: Vec<Commands>,
     /// Which processes.
-    pub(super) plan: Plan,
+    pub(super) session: SessionConfig,
     /// How they are started.
     pub(super) start: StartSpec,
     /// Whose standard input is fed by `send`.
@@ -49,7 +49,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let Job {
         args,
         commands,
-        plan,
+        session: config,
         start,
         stdin_tasks,
         batch,
@@ -61,7 +61,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let (session, wake) = super::open(opener, plan).map_err(|why| (124, why))?;
+    let (session, wake) = super::open(opener, &config).map_err(|why| (124, why))?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));

@@ -15,87 +15,21 @@ mod stacks;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sdm_debug::{BackendSettings, EndPolicy};
-use sdm_idset::IdSet;
-use sdm_launch::HostShare;
+use sdm_debug::EndPolicy;
 
-use crate::cli::{self, TreeArgs, Verb};
+use crate::cli::{self, Verb};
 use crate::json::JsonView;
 use crate::render::{Names, TextView};
-use crate::session::Debug;
+use crate::session::{Debug, SessionConfig, StartProgress};
 use crate::view::{Item, Problem, View};
 pub use live::Live;
 use screen::{StatusLine, Stdout};
 
 /// Wakes a session that waits for its next event, from any thread.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
-
-/// Which processes a session is to have.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// Who starts the servers: any name that [`sdm_launch::find`] knows.
-    pub launcher: String,
-    /// The user's own options for the launcher.
-    pub launcher_options: Vec<OsString>,
-    /// How many servers.
-    pub servers: u32,
-    /// The hosts to start on, for launchers that are told.
-    pub hosts: Vec<HostShare>,
-    /// The tasks of each server; server i owns task i where this is empty.
-    pub tasks: Vec<IdSet>,
-    /// How the tree of servers is made.
-    pub tree: TreeArgs,
-    /// The tasks of each host, one server each, where it is not known before which server comes up
-    /// where; it goes before `tasks`.
-    pub by_host: Vec<(String, IdSet)>,
-    /// The first port for the servers; 0 lets the system choose.
-    pub port: u16,
-    /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
-    pub server_path: Option<PathBuf>,
-    /// What drives the tasks.
-    pub backend: BackendSettings,
-    /// Where the servers start; this process's directory where absent.
-    pub directory: Option<PathBuf>,
-}
-
-impl Plan {
-    /// `servers` servers on this machine, one task each, with gdb.
-    #[must_use]
-    pub fn local(servers: u32) -> Self {
-        Self {
-            launcher: "local".to_owned(),
-            launcher_options: Vec::new(),
-            servers,
-            hosts: Vec::new(),
-            tasks: Vec::new(),
-            tree: TreeArgs::default(),
-            by_host: Vec::new(),
-            port: 0,
-            server_path: None,
-            backend: BackendSettings::Gdb,
-            directory: None,
-        }
-    }
-}
-
-/// How far the opening of a session is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
-    /// `launched` or `connected`.
-    pub phase: &'static str,
-    /// How many servers have come so far.
-    pub done: u32,
-    /// How many there will be.
-    pub total: u32,
-    /// The first one that has not come yet.
-    pub slowest: Option<String>,
-    /// Something that the launcher has to say.
-    pub note: Option<String>,
-}
 
 /// Opens sessions and closes them.
 pub trait Opener {
@@ -108,8 +42,8 @@ pub trait Opener {
     /// Why it could not be opened, for a person.
     fn open(
         &mut self,
-        plan: Plan,
-        tell: &mut dyn FnMut(Opening),
+        config: &SessionConfig,
+        tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Self::Session, Wake), String>;
 
     /// Closes it.
@@ -172,12 +106,12 @@ fn give_up(json: bool, code: u8, message: String) -> u8 {
 }
 
 /// Opens a session; on a terminal it shows how far it is.
-fn open<O: Opener>(opener: &mut O, plan: Plan) -> Result<(O::Session, Wake), String> {
+fn open<O: Opener>(opener: &mut O, config: &SessionConfig) -> Result<(O::Session, Wake), String> {
     const STATUS_AFTER: Duration = Duration::from_secs(1);
     const SLOWEST_AFTER: Duration = Duration::from_secs(10);
     let began = Instant::now();
     let mut line = StatusLine::new();
-    let mut tell = |opening: Opening| {
+    let mut tell = |opening: StartProgress| {
         if let Some(note) = &opening.note {
             line.show(None);
             eprintln!("[launcher] {note}");
@@ -194,7 +128,7 @@ fn open<O: Opener>(opener: &mut O, plan: Plan) -> Result<(O::Session, Wake), Str
         }
         line.show(Some(&text));
     };
-    let opened = opener.open(plan, &mut tell);
+    let opened = opener.open(config, &mut tell);
     line.show(None);
     opened
 }

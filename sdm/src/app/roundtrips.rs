@@ -7,9 +7,9 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::reply::Value;
 use sdm_debug::{Command, EndPolicy, Reply, wire};
 
-use super::{Opener, Plan};
+use super::Opener;
 use crate::render::set_text;
-use crate::session::{ClassAnswer, Debug, SendOptions, SessionEvent};
+use crate::session::{ClassAnswer, Debug, SendOptions, SessionConfig, SessionEvent};
 
 /// Rounds that are not counted: caches, buffers and windows find their size in them.
 const WARM_UP: u32 = 3;
@@ -92,11 +92,11 @@ impl fmt::Display for Figures {
 /// Opens a session, measures, closes it; the line that says what came out.
 pub(super) fn measure<O: Opener>(
     opener: &mut O,
-    plan: Plan,
+    config: &SessionConfig,
     probe: &Probe,
     rounds: u32,
 ) -> Result<String, String> {
-    let (mut session, _) = super::open(opener, plan)?;
+    let (mut session, _) = super::open(opener, config)?;
     let times = rounds_of(&mut session, probe, rounds);
     let tasks = session.tasks().len();
     let closed = opener.close(session, EndPolicy::KillStarted);

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
 
+use super::Opener;
 use super::job::{self, Job, Refused};
-use super::{Opener, Plan};
 use crate::cli::{BatchArgs, Commands, RunArgs};
+use crate::session::SessionConfig;
 use crate::shell::Batch;
 
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
+/// How long a person may take to start what is to be started by hand.
+const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
@@ -37,13 +40,13 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         batch: batch(&args.batch),
         args: &args.script,
         commands,
-        plan: plan(args)?,
+        session: session(args)?,
         start: start_spec(args, stdin_tasks.to_string()),
         stdin_tasks,
     })
 }
 
-fn plan(args: &RunArgs) -> Result<Plan, Refused> {
+fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
     let launch = &args.launch;
     let hosts = launch.hosts().map_err(|why| (2, why))?;
     let mut launcher = launch.launcher.clone();
@@ -63,15 +66,19 @@ fn plan(args: &RunArgs) -> Result<Plan, Refused> {
             );
         }
     }
-    Ok(Plan {
+    let mut session = args.tree.session(args.count);
+    if launcher == "manual" {
+        let wait = &mut session.config.start_wait;
+        *wait = BY_HAND_WAIT.max(*wait);
+    }
+    Ok(SessionConfig {
         launcher,
         launcher_options,
         hosts,
         port: launch.port,
         server_path: launch.server_path.clone(),
-        tree: args.tree.clone(),
         backend: args.gdb_use.backend(),
-        ..Plan::local(args.count)
+        ..session
     })
 }
 

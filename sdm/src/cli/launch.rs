@@ -2,10 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use sdm_core::config::Config;
 use sdm_core::topology::Topology;
 use sdm_launch::HostShare;
+
+use crate::session::SessionConfig;
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
@@ -80,6 +84,22 @@ impl Default for TreeArgs {
             topology: Topology::default(),
             start_wait: 60,
             partial: false,
+        }
+    }
+}
+
+impl TreeArgs {
+    /// `servers` servers on this machine, one task each, with gdb, in such a tree.
+    #[must_use]
+    pub fn session(&self, servers: u32) -> SessionConfig {
+        SessionConfig {
+            topology: self.topology,
+            config: Config {
+                start_wait: Duration::from_secs(self.start_wait.into()),
+                partial: self.partial,
+                ..Config::default()
+            },
+            ..SessionConfig::local(servers)
         }
     }
 }
