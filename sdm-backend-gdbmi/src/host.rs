@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::child::signals_of;
 
@@ -11,6 +11,8 @@ use crate::child::signals_of;
 pub(crate) trait Host {
     /// The process's state letter and what it waits in, as of `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
+    /// The program that the process runs.
+    fn program(&self, pid: i32) -> Option<PathBuf>;
     /// True where every thread of the process blocks the signal.
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
     /// True where the signal waits to be delivered to the process.
@@ -48,6 +50,10 @@ impl Host for LocalHost {
         let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
         let wchan = if wchan == "0" { String::new() } else { wchan };
         Some((letter, wchan))
+    }
+
+    fn program(&self, pid: i32) -> Option<PathBuf> {
+        fs::read_link(format!("/proc/{pid}/exe")).ok()
     }
 
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool {

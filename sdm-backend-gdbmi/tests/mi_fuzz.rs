@@ -56,15 +56,17 @@ fn mutated_transcripts_are_read() {
     let seed: u64 = number("SDM_SEED").unwrap_or(0x5eed);
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     let mut transcripts = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        if entry.path().extension().is_some_and(|kind| kind == "in") {
-            transcripts.push((entry.path(), std::fs::read(entry.path()).unwrap()));
+    for version in ["gdb13", "gdb18"] {
+        for entry in std::fs::read_dir(format!("{folder}/{version}")).unwrap() {
+            let path = entry.unwrap().path();
+            transcripts.push((path.clone(), std::fs::read(path).unwrap()));
         }
     }
     transcripts.sort();
     let lines: Vec<&[u8]> = transcripts
         .iter()
         .flat_map(|(_, bytes)| bytes.split(|&byte| byte == b'\n'))
+        .filter_map(|line| line.strip_prefix(b"< "))
         .collect();
     let mut random = Random(seed.max(1));
     for run in 0..runs {

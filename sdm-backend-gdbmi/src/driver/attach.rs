@@ -56,12 +56,11 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
 
 async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure> {
     let failed = |text: String| Failure::new(FailureCode::AttachFailed, text);
-    let program = std::path::PathBuf::from(format!("/proc/{pid}/exe"));
     if gdb.host().process_state(pid).is_none() {
         return Err(failed(format!("process {pid}: no such process")));
     }
-    if let Ok(target) = std::fs::read_link(program) {
-        gdb.edit().program_name = base_name(&target.to_string_lossy()).to_owned();
+    if let Some(program) = gdb.host().program(pid) {
+        gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
     }
     if prepare {
         for answer in super::start::prepare(gdb) {

@@ -159,8 +159,10 @@ pub(super) async fn detach(gdb: Gdb, id: CommandId) {
 async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
     interrupt_query(gdb);
     // What gdb is told must not come between the steps of a start.
-    let begun =
-        |state: &super::core::State| (state.pid.is_some() || !state.task.is_live()).then_some(());
+    let begun = |state: &super::core::State| {
+        let stands = state.pid.is_some() || state.core_file || !state.task.is_live();
+        stands.then_some(())
+    };
     gdb.until_within(END_WAIT, begun).await;
     super::interrupt::settle_before_detach(gdb).await;
     gdb.mi("-target-detach").await?;

@@ -24,6 +24,8 @@ mod stack;
 mod start;
 mod stop;
 #[cfg(test)]
+mod stories;
+#[cfg(test)]
 mod tests;
 mod values;
 mod wrapped;

@@ -23,6 +23,9 @@ impl Host for FakeHost {
         }
         Some(('D', "nfs_wait".to_owned()))
     }
+    fn program(&self, _: i32) -> Option<std::path::PathBuf> {
+        None
+    }
     fn blocks_signal(&self, _: i32, _: i32) -> bool {
         self.blocks_int
     }

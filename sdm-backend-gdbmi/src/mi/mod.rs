@@ -64,7 +64,13 @@ mod tests {
 
         #[test]
         fn cuts_do_not_matter(cuts in proptest::collection::vec(1usize..40, 1..60)) {
-            let bytes = include_bytes!("../../tests/golden/0001_run_to_main_and_exit.in");
+            let told = include_str!("../../tests/golden/gdb13/segfault_with_its_stack_and_end.mi");
+            let said: String = told
+                .lines()
+                .filter_map(|line| line.strip_prefix("< "))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            let bytes = said.as_bytes();
             let mut pieces = Vec::new();
             let mut rest: &[u8] = bytes;
             for cut in cuts.iter().cycle() {

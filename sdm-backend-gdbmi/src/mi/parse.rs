@@ -380,44 +380,4 @@ mod tests {
     fn a_token_too_large_is_none() {
         check("99999999999999999999999^done", "None Done ");
     }
-
-    #[test]
-    fn golden_transcripts() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
-        let mut stories = 0;
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|e| e == "in") {
-                stories += 1;
-                check_golden(&path);
-            }
-        }
-        assert!(stories >= 3, "{stories} transcripts in {directory}");
-    }
-
-    fn check_golden(path: &std::path::Path) {
-        let input = std::fs::read(path).unwrap();
-        let mut reader = crate::mi::LineReader::default();
-        reader.push(&input);
-        let mut text = String::new();
-        while let Some(record) = reader.next_record() {
-            assert!(
-                !matches!(record, Record::Unknown(_)),
-                "{}: {record:?}",
-                path.display()
-            );
-            text.push_str(&show(&record));
-            text.push('\n');
-        }
-        let expect = path.with_extension("out");
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(&expect, &text).unwrap();
-        }
-        assert_eq!(
-            text,
-            std::fs::read_to_string(&expect).unwrap(),
-            "{}",
-            path.display()
-        );
-    }
 }

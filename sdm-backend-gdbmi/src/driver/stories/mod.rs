@@ -1,0 +1,111 @@
+//! The driver with what real gdbs said: one story per transcript, replayed without a gdb.
+//!
+//! `UPDATE_GOLDEN=1` records them anew, with the gdb on `PATH` and with the one of `scripts/gdb18`;
+//! `tests/golden/gdbN/` holds what a gdb of that major version said.
+
+mod list;
+mod player;
+
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use sdm_debug::Command;
+
+use player::{Player, Source, record};
+
+/// Something that happens between a front-end and a program.
+struct Story {
+    /// What it shows.
+    name: &'static str,
+    /// The program: a file of tests/fixtures.
+    fixture: &'static str,
+    beginning: Beginning,
+    steps: Vec<Step>,
+}
+
+/// How the task comes to be.
+enum Beginning {
+    /// Held at main, with these arguments.
+    Start(&'static str),
+    /// Attached to while it runs.
+    Attach,
+    /// The core file of its abort.
+    Core,
+}
+
+enum Step {
+    /// A command and its answer.
+    Ask(Command),
+    /// A command; its answer comes when it comes.
+    Send(Command),
+    /// Until gdb says a line that begins so.
+    Until(&'static str),
+    /// Until every command is answered.
+    Answers,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[test]
+fn what_real_gdbs_said_is_answered_as_it_was() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        record_all();
+    }
+    for version in ["gdb13", "gdb18"] {
+        for story in list::stories() {
+            let path = folder().join(version).join(story.name).with_extension("mi");
+            let told = std::fs::read_to_string(&path)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            for cut in [usize::MAX, 1, 7] {
+                check(&story, &told, cut, &path);
+            }
+        }
+    }
+}
+
+/// Replays a transcript; gdb's lines come in pieces of `cut` bytes.
+fn check(story: &Story, told: &str, cut: usize, path: &Path) {
+    let lines = told.lines().filter_map(|line| line.strip_prefix("< "));
+    let lines = lines.filter(|line| *line != "end").map(str::to_owned);
+    let pid = told.strip_prefix("$ attach ").and_then(|rest| {
+        let end = rest.find('\n')?;
+        rest[..end].parse().ok()
+    });
+    let source = Source::Lines(lines.collect());
+    let log = Player::play(story, source, pid.unwrap_or(0), cut);
+    for (number, (now, then)) in log.iter().zip(told.lines()).enumerate() {
+        let at = format!("{}:{}", path.display(), number + 1);
+        assert_eq!(now, then, "{at}, in pieces of {cut}");
+    }
+    assert_eq!(log.len(), told.lines().count(), "{}", path.display());
+}
+
+fn record_all() {
+    let newer = Process::new("../scripts/gdb18").output().unwrap();
+    assert!(newer.status.success(), "scripts/gdb18: {newer:?}");
+    let newer = String::from_utf8(newer.stdout).unwrap();
+    for gdb in [Path::new("gdb"), Path::new(newer.trim_end())] {
+        let folder = folder().join(format!("gdb{}", major(gdb)));
+        std::fs::create_dir_all(&folder).unwrap();
+        for story in list::stories() {
+            let log = record(&story, gdb);
+            let path = folder.join(story.name).with_extension("mi");
+            std::fs::write(path, log.join("\n") + "\n").unwrap();
+        }
+    }
+}
+
+/// The major version of a gdb.
+fn major(gdb: &Path) -> u32 {
+    let said = Process::new(gdb).arg("--version").output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    // GNU gdb (Debian 13.1-3) 13.1
+    let version = said
+        .lines()
+        .next()
+        .and_then(|line| line.split(' ').next_back());
+    let major = version.and_then(|version| version.split('.').next());
+    major.and_then(|major| major.parse().ok()).unwrap()
+}
