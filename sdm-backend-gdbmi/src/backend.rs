@@ -20,7 +20,7 @@ use crate::child::{
     Environment, GdbChild, Launch, Redirects, SignalState, find_directory, find_gdb, find_program,
     program_environment,
 };
-use crate::driver::{CoreFile, Driver, DriverConfig, Kept};
+use crate::driver::{Before, CoreFile, Driver, DriverConfig, Kept};
 use crate::host::LocalHost;
 use crate::shared::Shared;
 use crate::slot::Slot;
@@ -151,7 +151,7 @@ impl GdbBackend {
         task: TaskId,
         spec: &StartSpec,
     ) -> Result<(), Failure> {
-        let breakpoints = self.breakpoints_of_ended(task)?;
+        let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?)?;
         let directory = find_directory(spec.directory.as_deref())?;
         let base: Environment = std::env::vars_os().collect();
         let environment = program_environment(base, spec);
@@ -187,7 +187,7 @@ impl GdbBackend {
         )?;
         let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
-        driver.start(now, id, launch, spec.stop, breakpoints);
+        driver.start(now, id, launch, spec.stop, before);
         self.add(now, task, Task::new(task, driver, child, streams, false));
         Ok(())
     }
@@ -472,11 +472,39 @@ fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
 
 /// True where the task's standard input comes from the front-end.
 fn reads_stdin(spec: &StartSpec, task: TaskId) -> Result<bool, Failure> {
-    if spec.stdin_tasks.is_empty() {
-        return Ok(false);
+    Ok(!spec.stdin_tasks.is_empty() && is_among(task, &spec.stdin_tasks, "that read input")?)
+}
+
+/// What a task is told before its program runs: what it had before, and what comes with the start.
+fn before_the_start(
+    spec: &StartSpec,
+    task: TaskId,
+    breakpoints: Vec<Kept>,
+) -> Result<Before, Failure> {
+    let mut before = Before {
+        settings: Vec::new(),
+        breakpoints,
+    };
+    for (tasks, line) in &spec.settings {
+        if is_among(task, tasks, "that have a setting")? {
+            before.settings.push(line.clone());
+        }
     }
-    let tasks: IdSet = spec.stdin_tasks.parse().map_err(|error| {
-        let text = format!("tasks that read input: {error}");
+    for point in &spec.points {
+        if is_among(task, &point.tasks, "that have a breakpoint")? {
+            before.breakpoints.push(Kept {
+                spec: point.spec.clone(),
+                enabled: point.enabled,
+            });
+        }
+    }
+    Ok(before)
+}
+
+/// True where a set in its text form holds the task; `which` says what set it is.
+fn is_among(task: TaskId, tasks: &str, which: &str) -> Result<bool, Failure> {
+    let tasks: IdSet = tasks.parse().map_err(|error| {
+        let text = format!("tasks {which}: {error}");
         Failure::new(FailureCode::BadCommand, text)
     })?;
     Ok(tasks.contains(task))

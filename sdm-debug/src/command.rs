@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 pub use specs::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, StartSpec, StepKind, StopAt, ValueFormat, WatchKind, WatchSpec,
+    FrameSelect, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat, WatchKind,
+    WatchSpec,
 };
 
 /// A command to a set of tasks. What each answers stands beside it; every one can also fail with

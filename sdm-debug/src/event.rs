@@ -59,6 +59,14 @@ pub enum Event {
         /// What they printed.
         text: String,
     },
+    /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be
+    /// made: the task does not have it.
+    BreakpointRefused {
+        /// The front-end's number.
+        number: u32,
+        /// Why: lower case, no full stop.
+        text: String,
+    },
 }
 
 /// A stream of the program's own output.

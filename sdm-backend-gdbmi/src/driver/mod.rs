@@ -48,6 +48,7 @@ use core::Gdb;
 
 pub(crate) use breakpoints::Kept;
 pub(crate) use core_file::CoreFile;
+pub(crate) use start::Before;
 pub use values::VALUE_BYTES_MAX;
 
 /// What every driver of a backend shares.
@@ -123,21 +124,17 @@ impl Driver {
         }
     }
 
-    /// Begins the start of a program, with the front-end's breakpoints of an earlier run.
+    /// Begins the start of a program.
     pub(crate) fn start(
         &mut self,
         now: Instant,
         id: CommandId,
         launch: Launch,
         stop: sdm_debug::command::StopAt,
-        breakpoints: Vec<Kept>,
+        before: Before,
     ) {
         let gdb = self.begin_task(now, id);
-        self.push(
-            Some(id),
-            true,
-            start::start(gdb, id, launch, stop, breakpoints),
-        );
+        self.push(Some(id), true, start::start(gdb, id, launch, stop, before));
         self.run();
     }
 

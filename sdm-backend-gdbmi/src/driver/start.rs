@@ -18,14 +18,17 @@ use super::values::{console_bytes, console_line};
 use super::wrapped::Wrapped;
 use crate::child::Launch;
 
-pub(super) async fn start(
-    gdb: Gdb,
-    id: CommandId,
-    launch: Launch,
-    stop: StopAt,
-    breakpoints: Vec<Kept>,
-) {
-    let result = run_program(&gdb, id, &launch, stop, breakpoints).await;
+/// What gdb is told before the program runs.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Before {
+    /// Lines for its command line.
+    pub(crate) settings: Vec<String>,
+    /// What is there from the beginning.
+    pub(crate) breakpoints: Vec<Kept>,
+}
+
+pub(super) async fn start(gdb: Gdb, id: CommandId, launch: Launch, stop: StopAt, before: Before) {
+    let result = run_program(&gdb, id, &launch, stop, before).await;
     // Its streams are open, or will never be.
     gdb.edit().actions.push_back(Action::ProgramOpened);
     let Err(failure) = result else {
@@ -48,8 +51,12 @@ async fn run_program(
     id: CommandId,
     launch: &Launch,
     stop: StopAt,
-    breakpoints: Vec<Kept>,
+    before: Before,
 ) -> Result<(), Failure> {
+    let Before {
+        settings,
+        breakpoints,
+    } = before;
     let program = launch.program.as_os_str().as_bytes();
     let name = String::from_utf8_lossy(program).into_owned();
     gdb.edit().program_name = base_name(&name).to_owned();
@@ -70,6 +77,7 @@ async fn run_program(
     for answer in answers {
         answer.await?;
     }
+    carry_out(gdb, &settings).await;
     if let Some(wrapped) = &launch.wrapped {
         let program = wrapped.clone();
         let wrapped = Wrapped {
@@ -86,12 +94,22 @@ async fn run_program(
         .map_err(|failure| no_program(&name, failure))
 }
 
-/// Inserts the breakpoints of an earlier run; one that cannot be costs only itself.
+/// Inserts what is to be there before the program runs; one that cannot be costs only itself.
 pub(super) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<Kept>) {
     for kept in breakpoints {
         let number = kept.spec.number();
         if let Err(failure) = insert_again(gdb, kept).await {
-            let text = format!("breakpoint {number} could not be inserted again: {failure}");
+            let text = failure.text.trim_end_matches('.').to_owned();
+            gdb.tell(Event::BreakpointRefused { number, text });
+        }
+    }
+}
+
+/// Lines of the user's; one that gdb refuses costs only itself.
+async fn carry_out(gdb: &Gdb, lines: &[String]) {
+    for line in lines {
+        if let Err(failure) = gdb.mi(console_line(line)).await {
+            let text = format!("{line}: {}", failure.text.trim_end_matches('.'));
             gdb.tell(Event::Notice { text });
         }
     }

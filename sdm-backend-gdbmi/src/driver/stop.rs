@@ -4,13 +4,13 @@ use std::rc::Rc;
 
 use nix::sys::signal::Signal;
 use sdm_core::CommandId;
-use sdm_debug::command::StepKind;
+use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
 use super::Action;
-use super::breakpoints::{Owner, PointSpec, caught};
+use super::breakpoints::{Owner, caught};
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
 use super::internal::{Internal, insert_internal};

@@ -106,7 +106,7 @@ impl Scene {
         };
         let id = CommandId(id);
         self.driver
-            .start(self.now, id, launch, StopAt::Main, Vec::new());
+            .start(self.now, id, launch, StopAt::Main, Before::default());
         self.drain();
     }
 

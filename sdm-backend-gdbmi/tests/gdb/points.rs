@@ -1,6 +1,9 @@
 //! Watchpoints, catchpoints, and breakpoints that do more than stop.
 
-use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, StepKind, WatchKind, WatchSpec};
+use sdm_debug::command::{
+    BreakSpec, CatchEvent, CatchSpec, PointSpec, StartPoint, StartSpec, StepKind, StopAt,
+    WatchKind, WatchSpec,
+};
 use sdm_debug::reply::{BreakpointView, CatchHit, StopReason, WatchHit};
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 
@@ -300,4 +303,71 @@ fn a_breakpoint_carries_out_its_commands() {
     };
     assert!(text.contains("nosuch"), "{text}");
     assert_eq!(place(&stopped(harness.run_on())).0, "depth");
+}
+
+#[test]
+fn what_comes_with_a_start_is_there_before_the_program_runs() {
+    let mut harness = Harness::new();
+    let program = harness.compile("points", &[]);
+    let written = |number, expression: &str| {
+        PointSpec::Watch(WatchSpec {
+            number,
+            expression: expression.to_owned(),
+            ..WatchSpec::default()
+        })
+    };
+    let on = |tasks: &str, spec, enabled| StartPoint {
+        tasks: tasks.to_owned(),
+        spec,
+        enabled,
+    };
+    let spec = StartSpec {
+        stop: StopAt::Nowhere,
+        points: vec![
+            on("0-3", PointSpec::Break(insert(3, "main")), true),
+            on("0", PointSpec::Break(insert(4, "points.c:18")), false),
+            on("1-3", PointSpec::Break(insert(5, "main")), true),
+            on("0", written(6, "global"), true),
+            on("0", written(7, "local"), true),
+            on("0", PointSpec::Break(insert(8, "in_no_library_yet")), true),
+        ],
+        settings: vec![
+            ("0".to_owned(), "set $seven = 7".to_owned()),
+            ("1".to_owned(), "set $seven = 8".to_owned()),
+            ("0".to_owned(), "set nonsense 1".to_owned()),
+        ],
+        ..crate::harness::spec(&program, &[])
+    };
+    let stop = stopped(harness.ask(Command::Start(spec)));
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 3 });
+    assert_eq!(harness.evaluate("$seven").unwrap().text, "7");
+    let refused = harness.wait_event(|event| matches!(event, Event::BreakpointRefused { .. }));
+    let text = "No symbol \"local\" in current context".to_owned();
+    assert_eq!(refused, Event::BreakpointRefused { number: 7, text });
+    harness.wait_event(
+        |event| matches!(event, Event::Notice { text } if text.starts_with("set nonsense 1: ")),
+    );
+    let listed: Vec<_> = harness
+        .list()
+        .into_iter()
+        .map(|view| (view.place.number, view.enabled, view.place.pending))
+        .collect();
+    let expect = [
+        (3, true, false),
+        (4, false, false),
+        (6, true, false),
+        (8, true, true),
+    ];
+    assert_eq!(listed, expect);
+    let StopReason::Watchpoint(hit) = harness.reason() else {
+        panic!("the watchpoint is met");
+    };
+    assert_eq!(hit.number, 6);
+    let wrong = StartSpec {
+        settings: vec![("3-".to_owned(), "set $x = 1".to_owned())],
+        ..StartSpec::default()
+    };
+    harness.ask(Command::Kill).unwrap();
+    let refused = harness.ask(Command::Start(wrong)).unwrap_err();
+    assert_eq!(refused.code, FailureCode::BadCommand);
 }

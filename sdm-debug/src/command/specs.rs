@@ -23,6 +23,46 @@ pub struct StartSpec {
     /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
     /// site's binding script), in any number of `exec`s; none where empty.
     pub wrapper: Vec<Vec<u8>>,
+    /// What stops it, there before it runs. One that cannot be made costs only itself, and is
+    /// [`crate::Event::BreakpointRefused`].
+    pub points: Vec<StartPoint>,
+    /// Lines for gdb's command line before the program runs, each with its tasks (ids in the set's
+    /// text form). One that gdb refuses is told by a notice.
+    pub settings: Vec<(String, String)>,
+}
+
+/// A breakpoint, watchpoint or catchpoint that is there before the program runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartPoint {
+    /// In which tasks: ids in the set's text form.
+    pub tasks: String,
+    /// What it is. A breakpoint whose place is not loaded yet waits for it.
+    pub spec: PointSpec,
+    /// False where it is there, and switched off.
+    pub enabled: bool,
+}
+
+/// What a task is stopped by, as it was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PointSpec {
+    /// At a place.
+    Break(BreakSpec),
+    /// At a change or a read of a value.
+    Watch(WatchSpec),
+    /// At an event.
+    Catch(CatchSpec),
+}
+
+impl PointSpec {
+    /// The front-end's number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        match self {
+            Self::Break(spec) => spec.number,
+            Self::Watch(spec) => spec.number,
+            Self::Catch(spec) => spec.number,
+        }
+    }
 }
 
 /// Where a started program is held.

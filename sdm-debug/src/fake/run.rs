@@ -68,6 +68,9 @@ impl FakeBackend {
         if let Some(delay) = scenario.delay(id, &DelayKey::GdbDies, life.into()) {
             self.arm(now + delay, id, Timer::GdbDies(life));
         }
+        if let Command::Start(spec) = command {
+            self.task(id).insert_points(id, &spec.points);
+        }
         match command {
             Command::Start(spec) if spec.stop == StopAt::Nowhere => {
                 self.event(id, Event::Progress(Phase::Running));

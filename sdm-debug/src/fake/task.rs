@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use sdm_core::CommandId;
-use sdm_idset::TaskId;
+use sdm_idset::{IdSet, TaskId};
 
 use super::RunKind;
 use super::eval::evaluate;
 use super::scenario::{Place, Scenario, fill};
-use crate::command::{BacktraceSpec, BreakSpec, FrameSelect};
+use crate::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
 use crate::reply::{
     Backtrace, BreakpointPlace, Frame, FrameView, Reply, StackFrame, TaskStacks, ThreadStack,
     ThreadView, Value, Variable,
@@ -89,6 +89,18 @@ impl Task {
             self.breakpoints.retain(|(spec, _)| spec.number != number);
         }
         Some(number)
+    }
+
+    /// Breakpoints that come with a start; a script knows no other points.
+    pub(super) fn insert_points(&mut self, id: TaskId, points: &[StartPoint]) {
+        for point in points {
+            let here = point.tasks.parse::<IdSet>();
+            if let PointSpec::Break(spec) = &point.spec
+                && here.is_ok_and(|tasks| tasks.contains(id))
+            {
+                self.breakpoints.push((spec.clone(), point.enabled));
+            }
+        }
     }
 
     /// Drops a command; true where it was open here.

@@ -107,6 +107,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
             .map(|path| path.as_os_str().as_bytes().to_vec()),
         stdin_tasks,
         wrapper: args.gdb_use.wrapper_words(),
+        ..StartSpec::default()
     }
 }
 

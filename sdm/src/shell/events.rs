@@ -182,6 +182,10 @@ impl<D: Debug> Shell<D> {
             Event::BreakpointPlaced(place) => Happening::BreakpointPlaced(place),
             Event::Notice { text } => Happening::Notice(text),
             Event::Printed { number, text } => Happening::Printed { number, text },
+            Event::BreakpointRefused { number, text } => {
+                self.breaks.remove(number, tasks);
+                Happening::Notice(format!("breakpoint {number} is given up: {text}"))
+            }
         };
         self.happened(tasks, what, false);
     }

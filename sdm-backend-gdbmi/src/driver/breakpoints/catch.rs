@@ -1,10 +1,10 @@
 //! Catchpoints.
 
-use sdm_debug::command::{CatchEvent, CatchSpec};
+use sdm_debug::command::{CatchEvent, CatchSpec, PointSpec};
 use sdm_debug::reply::{BreakpointPlace, CatchHit};
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::{PointSpec, made_by, refusal};
+use super::{made_by, refusal};
 use crate::driver::core::Gdb;
 use crate::driver::frames::base_name;
 use crate::mi::{Results, quote};

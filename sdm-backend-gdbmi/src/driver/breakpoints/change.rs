@@ -1,8 +1,8 @@
 //! Changes of what is there.
 
+use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::PointSpec;
 use crate::driver::core::Gdb;
 use crate::mi::quote;
 

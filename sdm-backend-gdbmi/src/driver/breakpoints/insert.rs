@@ -1,10 +1,10 @@
 //! Breakpoints in code.
 
-use sdm_debug::command::BreakSpec;
+use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::{PointSpec, place_of, refusal};
+use super::{place_of, refusal};
 use crate::driver::core::Gdb;
 use crate::mi::{Results, quote};
 

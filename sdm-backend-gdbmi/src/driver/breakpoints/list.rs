@@ -1,9 +1,10 @@
 //! What is there.
 
+use sdm_debug::command::PointSpec;
 use sdm_debug::reply::{BreakpointPlace, BreakpointView};
 use sdm_debug::{Failure, Reply};
 
-use super::{Point, PointSpec, catch, is_pending, place_of};
+use super::{Point, catch, is_pending, place_of};
 use crate::driver::core::Gdb;
 use crate::mi::Results;
 

@@ -8,7 +8,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
+use sdm_debug::command::PointSpec;
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Event, Failure, FailureCode};
 
@@ -41,15 +41,7 @@ pub(super) struct Breakpoints {
     made: Option<Vec<u32>>,
 }
 
-/// What one of the front-end's is, as it was asked for and changed since.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum PointSpec {
-    Break(BreakSpec),
-    Watch(WatchSpec),
-    Catch(CatchSpec),
-}
-
-/// One of them, to be inserted again in another run.
+/// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) spec: PointSpec,
@@ -73,17 +65,6 @@ pub(super) enum Owner {
 
 /// The most breakpoints of one task.
 const BREAKPOINTS_MAX: usize = 4096;
-
-impl PointSpec {
-    /// The front-end's number.
-    pub(crate) fn number(&self) -> u32 {
-        match self {
-            Self::Break(spec) => spec.number,
-            Self::Watch(spec) => spec.number,
-            Self::Catch(spec) => spec.number,
-        }
-    }
-}
 
 impl Breakpoints {
     /// What the front-end asked for, for another run.

@@ -1,10 +1,10 @@
 //! Watchpoints.
 
-use sdm_debug::command::{WatchKind, WatchSpec};
+use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::{PointSpec, made_by, refusal};
+use super::{made_by, refusal};
 use crate::driver::core::Gdb;
 use crate::mi::{Results, quote};
 

@@ -19,7 +19,7 @@ use sdm_debug::{Command, GdbOptions};
 
 use super::{Beginning, Step, Story};
 use crate::child::{Launch, gdb_arguments};
-use crate::driver::{Action, CoreFile, Driver, DriverConfig};
+use crate::driver::{Action, Before, CoreFile, Driver, DriverConfig};
 use crate::host::Host;
 use crate::mi::{LineReader, Record};
 
@@ -140,7 +140,7 @@ impl Player {
                     wrapped: None,
                 };
                 let driver = &mut self.driver;
-                driver.start(self.now, id, launch, StopAt::Main, Vec::new());
+                driver.start(self.now, id, launch, StopAt::Main, Before::default());
             }
             Beginning::Attach => {
                 self.log.push(format!("$ attach {pid}"));
