@@ -55,9 +55,15 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
 }
 
 async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure> {
-    let failed = |text: String| Failure::new(FailureCode::AttachFailed, text);
-    if gdb.host().process_state(pid).is_none() {
-        return Err(failed(format!("process {pid}: no such process")));
+    // Nothing in these texts tells one task from another: who meets the same says so together.
+    let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
+    let is_gone = || {
+        let state = gdb.host().process_state(pid);
+        state.is_none_or(|(letter, _)| matches!(letter, 'Z' | 'X'))
+    };
+    let gone = || failed("no such process: it has ended");
+    if is_gone() {
+        return Err(gone());
     }
     if let Some(program) = gdb.host().program(pid) {
         gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
@@ -71,15 +77,19 @@ async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure>
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
     if let Err(failure) = answer {
+        if is_gone() {
+            return Err(gone());
+        }
         let text = failure.text.trim_end_matches('.');
-        return Err(failed(format!("process {pid}: {text}")).with_hint(
-            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it",
+        return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
+            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
+             or run sdm as root",
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
     let stopped = |state: &super::core::State| (!state.stops.is_empty()).then_some(());
     if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
-        return Err(failed(format!("process {pid}: did not stop")));
+        return Err(failed("it did not stop"));
     }
     // This stop is ours: nobody else may look at it.
     let record = gdb.edit().stops.pop_front().unwrap_or_default();

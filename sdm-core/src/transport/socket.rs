@@ -42,7 +42,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept()?;
-                stream.set_nodelay(true)?;
+                tcp::prepare(&stream)?;
                 Ok((Stream::Tcp(stream), peer.to_string()))
             }
             Self::Unix(rendezvous) => {

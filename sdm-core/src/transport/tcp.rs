@@ -11,13 +11,14 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::socket::{Listener, Stream};
 use super::{
     ConnId, ConnectionString, ForeignFd, Scheme, Transport, TransportEvent, Waker, listen_upwards,
     no_such_connection,
 };
+use crate::limits::UNACKNOWLEDGED_WAIT;
 
 /// Connections that the kernel may hold for us before we accept them.
 pub(super) const BACKLOG: i32 = 1024;
@@ -363,8 +364,15 @@ fn numeric(at: &ConnectionString) -> io::Result<std::net::SocketAddr> {
 
 pub(super) fn connect(to: &ConnectionString) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(numeric(to)?)?;
-    stream.set_nodelay(true)?;
+    prepare(&stream)?;
     Ok(stream)
+}
+
+/// What holds for every connection: nothing small waits for more, and a host that is cut off is
+/// noticed while something is under way to it, which a ping sees to.
+pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_WAIT))
 }
 
 /// Whether the connection stands now.

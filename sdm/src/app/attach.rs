@@ -21,7 +21,7 @@ use super::signals::Signals;
 use super::{Opener, give_up};
 use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::render::{Names, set_text};
-use crate::session::SessionConfig;
+use crate::session::{Debug, SessionConfig};
 use crate::shell::{Ending, Options, Shell};
 
 /// The longest set in a message, in bytes.
@@ -34,10 +34,29 @@ pub(super) struct Attachment {
     pub(super) spec: AttachSpec,
     /// The servers.
     pub(super) session: SessionConfig,
+    /// Where the tasks are.
+    hosts: Vec<(String, IdSet)>,
     /// What the tasks are called.
     pub(super) names: Names,
     /// Who is left out, and why: a sentence each.
     pub(super) left_out: Vec<String>,
+}
+
+impl Attachment {
+    /// Leaves out who is not among the session's tasks: no server came up where they are.
+    fn keep_to(&mut self, tasks: &IdSet) {
+        for (host, own) in &self.hosts {
+            let absent = own.difference(tasks);
+            if !absent.is_empty() {
+                let whom = self.names.label(&absent, SET_WIDTH);
+                self.left_out
+                    .push(format!("{whom}: no server came up on {host}"));
+            }
+        }
+        self.spec
+            .pids
+            .retain(|(rank, _)| tasks.contains(TaskId(*rank)));
+    }
 }
 
 /// Finds out who is meant, and leaves out who cannot be attached to.
@@ -59,6 +78,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
         return Err(left_out.join("; "));
     }
     let gdb = args.gdb.as_ref();
+    let hosts = by_host(&free);
     Ok(Attachment {
         spec: AttachSpec {
             pids: free.iter().map(|it| (it.rank, it.pid)).collect(),
@@ -66,15 +86,15 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
             gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
             ..AttachSpec::default()
         },
-        session: session(args, &free, slurm.as_deref()),
+        session: session(args, hosts.clone(), slurm.as_deref()),
+        hosts,
         names,
         left_out,
     })
 }
 
-/// One server on each host drives all that it finds there: here without any launcher, on a job's
-/// nodes through Slurm where it is Slurm's, otherwise through ssh.
-fn session(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> SessionConfig {
+/// The hosts in the order of their first ranks, each with its tasks.
+fn by_host(processes: &[JobProcess]) -> Vec<(String, IdSet)> {
     let mut hosts: Vec<(String, IdSet)> = Vec::new();
     for process in processes {
         let task = TaskId(process.rank);
@@ -83,9 +103,16 @@ fn session(args: &TargetArgs, processes: &[JobProcess], slurm: Option<&str>) -> 
             None => hosts.push((process.host.clone(), IdSet::single(task))),
         }
     }
+    hosts
+}
+
+/// One server on each host drives all that it finds there: here without any launcher, on a job's
+/// nodes through Slurm where it is Slurm's, otherwise through ssh. A host that cannot be reached
+/// costs its own tasks only.
+fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) -> SessionConfig {
     let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     let tree = TreeArgs {
-        partial: args.partial,
+        partial: true,
         ..TreeArgs::default()
     };
     let mut session = SessionConfig {
@@ -194,12 +221,13 @@ fn whom(names: &Names, processes: &[&JobProcess]) -> String {
 /// everybody who is meant: the others are named.
 pub(super) fn open_to_look<O: Opener>(
     args: &TargetArgs,
-    attachment: Attachment,
+    mut attachment: Attachment,
     opener: &mut O,
 ) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
     let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
         .map_err(|error| format!("listen to signals: {error}"))?;
     let (session, wake) = super::open(opener, &attachment.session)?;
+    attachment.keep_to(session.tasks());
     let (controls, heard) = channel();
     signals.send_to(controls, wake);
     let options = Options {
@@ -231,13 +259,14 @@ fn try_attach<O: Opener>(
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let json = args.target.json;
-    let attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
+    let mut attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !json;
     let prompts = terminal && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
     let (session, wake) = super::open(opener, &attachment.session).map_err(|why| (124, why))?;
+    attachment.keep_to(session.tasks());
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));

@@ -38,10 +38,6 @@ pub struct TargetArgs {
     #[arg(long, value_name = "PATH")]
     pub server_path: Option<PathBuf>,
 
-    /// Go on with the hosts that can be reached.
-    #[arg(long)]
-    pub partial: bool,
-
     /// These ranks only.
     #[arg(long, value_name = "SET")]
     pub ranks: Option<IdSet>,
