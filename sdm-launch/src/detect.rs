@@ -91,21 +91,37 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
             return Ok(Box::new(External::new(name, program)));
         }
     };
+    first_of(name, candidates, wanted, path)
+}
+
+/// The first program on `path` that is the wanted kind; where there is none, the last that is another.
+/// A folder's own names are tried in their order, as a person's choice is the order of the folders.
+fn first_of(
+    name: &str,
+    candidates: [&str; 2],
+    wanted: Kind,
+    path: &OsStr,
+) -> Result<Box<dyn Launcher>, LaunchError> {
     let mut tried = Vec::new();
     let mut other = None;
-    for candidate in candidates {
-        let Some(program) = search(candidate, path) else {
-            tried.push(format!("no {candidate} on PATH"));
-            continue;
-        };
-        match identify(&program) {
-            Ok(known) if known.0 == wanted => {
-                return Ok(launcher(program, Some(candidate), known));
+    for folder in std::env::split_paths(path) {
+        for candidate in candidates {
+            let program = folder.join(candidate);
+            if !is_executable(&program) {
+                continue;
             }
-            Ok(known) => other = Some((program, candidate, known)),
-            Err(error) => tried.push(error.to_string()),
+            match identify(&program) {
+                Ok(known) if known.0 == wanted => {
+                    return Ok(launcher(program, Some(candidate), known));
+                }
+                Ok(known) => other = Some((program, candidate, known)),
+                Err(error) => tried.push(error.to_string()),
+            }
         }
     }
+    let is_missing = |candidate: &&str| search(candidate, path).is_none();
+    let missing = candidates.into_iter().filter(is_missing);
+    tried.extend(missing.map(|candidate| format!("no {candidate} on PATH")));
     match other {
         Some((program, candidate, known)) => Ok(launcher(program, Some(candidate), known)),
         None => Err(LaunchError::NotFound {
@@ -143,12 +159,13 @@ fn launcher(
 }
 
 fn search(name: &str, path: &OsStr) -> Option<PathBuf> {
-    let executable = |program: &PathBuf| {
-        program.is_file() && nix::unistd::access(program, nix::unistd::AccessFlags::X_OK).is_ok()
-    };
     std::env::split_paths(path)
         .map(|directory| directory.join(name))
-        .find(executable)
+        .find(|program| is_executable(program))
+}
+
+fn is_executable(program: &Path) -> bool {
+    program.is_file() && nix::unistd::access(program, nix::unistd::AccessFlags::X_OK).is_ok()
 }
 
 fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
@@ -312,6 +329,16 @@ mod tests {
             programs.find("mpiexec").unwrap(),
             "/mpiexec (Open MPI 4.1.4)"
         );
+    }
+
+    #[test]
+    fn the_folders_of_path_come_in_their_order() {
+        let _one = ONE_AT_A_TIME.lock();
+        let own = Programs::new("own", &[("mpirun", "mpirun (Open MPI) 5.0.11")]);
+        let system = Programs::new("system", &[("mpirun.openmpi", OPEN)]);
+        let path = std::env::join_paths([&own.0, &system.0]).unwrap();
+        let found = find_in("mpirun", &path).unwrap().describe();
+        assert!(found.ends_with("(Open MPI 5.0.11)"), "{found}");
     }
 
     #[test]

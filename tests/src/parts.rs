@@ -3,8 +3,46 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use nix::fcntl::{Flock, FlockArg};
+
+/// The folder of Open MPI 5, which `scripts/openmpi5` installs. Absent where it cannot be had: that is
+/// said, and counted by `scripts/test`.
+///
+/// # Panics
+/// Where the script cannot be run.
+pub fn openmpi5() -> Option<PathBuf> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let installed = FOLDER.get_or_init(|| {
+        let mut command = Command::new(script("openmpi5"));
+        // Where this build is, as the script sees it.
+        let target = crate::binaries::folder().join("..");
+        command.env(
+            "CARGO_TARGET_DIR",
+            target.canonicalize().expect("it is there"),
+        );
+        let output = command.output().expect("the script runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match output.status.code() {
+            Some(0) => Ok(PathBuf::from(text(&output.stdout))),
+            _ => Err(text(&output.stderr)),
+        }
+    });
+    match installed {
+        Ok(folder) => Some(folder.clone()),
+        Err(why) => {
+            println!("SKIP: {why}");
+            None
+        }
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../scripts")
+        .join(name)
+}
 
 /// Something that a script of `scripts/` starts and stops; one at a time on this machine.
 pub struct Part {
@@ -49,12 +87,7 @@ impl Part {
         let file = File::create(path).expect("a lock file");
         let lock = Flock::lock(file, FlockArg::LockExclusive);
         let (_lock, script) = match lock {
-            Ok(lock) => (
-                lock,
-                Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .join("../scripts")
-                    .join(name),
-            ),
+            Ok(lock) => (lock, script(name)),
             Err((_, error)) => panic!("lock {name}: {error}"),
         };
         let status = Command::new(&script).args(["start", "4"]).status();

@@ -23,16 +23,22 @@ pub enum Compiler {
     C,
     /// Open MPI.
     OpenMpi,
+    /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
+    OpenMpi5,
     /// MPICH.
     Mpich,
 }
 
 impl Compiler {
-    fn command(self) -> &'static str {
+    fn command(self) -> PathBuf {
         match self {
-            Self::C => "cc",
-            Self::OpenMpi => "mpicc.openmpi",
-            Self::Mpich => "mpicc.mpich",
+            Self::C => "cc".into(),
+            Self::OpenMpi => "mpicc.openmpi".into(),
+            Self::OpenMpi5 => {
+                let folder = crate::parts::openmpi5();
+                folder.expect("the test has asked for it").join("bin/mpicc")
+            }
+            Self::Mpich => "mpicc.mpich".into(),
         }
     }
 }
@@ -95,12 +101,10 @@ impl Place {
                 String::from_utf8_lossy(&done.stderr)
             ),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                panic!(
-                    "{} is missing: run scripts/install-deps",
-                    compiler.command()
-                )
+                let name = compiler.command();
+                panic!("{} is missing: run scripts/install-deps", name.display())
             }
-            Err(error) => panic!("{}: {error}", compiler.command()),
+            Err(error) => panic!("{}: {error}", compiler.command().display()),
         }
         program
     }
