@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSymbol, ReadCache};
 
 /// The largest program that is looked into, in bytes.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
@@ -62,7 +62,9 @@ fn chosen(mpi: Mpi, program: &str, slurm_job: Option<&str>) -> Choice {
     }
 }
 
-fn find_program(program: &OsStr) -> Option<PathBuf> {
+/// The file that a program's name means: a path, or what is on `PATH`.
+#[must_use]
+pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
         return Some(path.to_owned());
@@ -71,6 +73,15 @@ fn find_program(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders)
         .map(|folder| folder.join(path))
         .find(|path| path.is_file())
+}
+
+/// The build-id that a program's linker has put into it, in hexadecimal digits.
+#[must_use]
+pub fn build_id(program: &Path) -> Option<String> {
+    let cache = ReadCache::new(File::open(program).ok()?);
+    let object = object::File::parse(&cache).ok()?;
+    let id = object.build_id().ok()??;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Told by what the program wants of its libraries: Open MPI's handles are objects of names of its own.
@@ -121,6 +132,13 @@ mod tests {
         assert_eq!(mpi_of(Path::new("/bin/sh")), Mpi::None);
         assert_eq!(mpi_of(Path::new("/etc/passwd")), Mpi::None);
         assert_eq!(mpi_of(Path::new("/no/such/program")), Mpi::None);
-        assert!(find_program(OsStr::new("sh")).is_some());
+        let shell = find_program(OsStr::new("sh")).unwrap();
+        assert_eq!(build_id(Path::new("/etc/passwd")), None);
+        if let Some(id) = build_id(&shell) {
+            assert!(
+                id.len() >= 16 && id.chars().all(|c| c.is_ascii_hexdigit()),
+                "{id}"
+            );
+        }
     }
 }

@@ -49,7 +49,7 @@ mod ssh;
 mod stream;
 mod sys;
 
-pub use choose::{Choice, choose};
+pub use choose::{Choice, build_id, choose, find_program};
 pub use detect::{Kind, find};
 pub use error::LaunchError;
 pub use external::External;

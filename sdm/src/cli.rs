@@ -1,5 +1,6 @@
 //! The command line.
 
+mod batch;
 mod emulate;
 mod gdb;
 mod launch;
@@ -11,10 +12,11 @@ use std::ffi::OsString;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+pub use batch::BatchArgs;
 pub use emulate::EmulateArgs;
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, TreeArgs};
-pub use run::{BatchArgs, RunArgs, StdinSet};
+pub use run::{RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
 pub use target::{AttachArgs, DiagnoseArgs, StacksArgs, TargetArgs};
 

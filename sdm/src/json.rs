@@ -14,6 +14,9 @@ mod data;
 mod reply;
 mod topics;
 
+pub(crate) use reply::stacks;
+pub(crate) use topics::diagnosis;
+
 /// The version of the records: raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
 
@@ -134,7 +137,7 @@ fn start(item: &Item) -> Value {
     })
 }
 
-fn set(tasks: &IdSet) -> Value {
+pub(crate) fn set(tasks: &IdSet) -> Value {
     tasks.to_string().into()
 }
 
@@ -174,7 +177,7 @@ fn answer(gathered: &Gathered) -> Value {
     })
 }
 
-fn output(tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) -> Value {
+pub(crate) fn output(tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) -> Value {
     let stream = match stream {
         Stream::Stdout => "stdout",
         Stream::Stderr => "stderr",
@@ -193,7 +196,7 @@ fn output(tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) -> Value {
     record
 }
 
-fn rank_row(row: &RankRow) -> Value {
+pub(crate) fn rank_row(row: &RankRow) -> Value {
     let last = row.last.as_ref().map(|what| {
         let (kind, mut record) = reply::happening(what);
         if let Some(fields) = record.as_object_mut() {

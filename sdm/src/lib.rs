@@ -9,6 +9,7 @@ pub mod diagnose;
 pub mod json;
 mod quoted;
 pub mod render;
+pub mod report;
 pub mod session;
 pub mod shell;
 mod sys;

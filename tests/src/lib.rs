@@ -1,6 +1,7 @@
 //! What the tests across crates share: the binaries, sessions, and a look for what was left behind.
 
 pub mod binaries;
+pub mod browser;
 pub mod disturbed;
 pub mod hammer;
 pub mod job;

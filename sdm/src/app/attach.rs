@@ -224,7 +224,7 @@ pub(super) fn open_to_look<O: Opener>(
     mut attachment: Attachment,
     opener: &mut O,
 ) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
-    let signals = Signals::listen(false, Arc::new(AtomicBool::new(false)))
+    let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
         .map_err(|error| format!("listen to signals: {error}"))?;
     let (session, wake) = super::open(opener, &attachment.session)?;
     attachment.keep_to(session.tasks());
@@ -263,7 +263,7 @@ fn try_attach<O: Opener>(
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !json;
     let prompts = terminal && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
-    let signals = Signals::listen(prompts, Arc::clone(&reading))
+    let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
     let (session, wake) = super::open(opener, &attachment.session).map_err(|why| (124, why))?;
     attachment.keep_to(session.tasks());

@@ -1,7 +1,9 @@
 //! A session and the commands for it: what `run` and `emulate` have in common.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
@@ -11,10 +13,12 @@ use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
 
 use super::prompt::{Piped, Prompt, Queue};
+use super::report;
 use super::signals::Signals;
 use super::{Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
 use crate::render::Names;
+use crate::report::Files;
 use crate::session::{Debug, SessionConfig};
 use crate::shell::{Batch, Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
 
@@ -35,6 +39,8 @@ pub(super) struct Job<'a> {
     pub(super) stdin_tasks: IdSet,
     /// How it runs to its end by itself, where it does.
     pub(super) batch: Option<Batch>,
+    /// Where its report goes, where one is written by itself.
+    pub(super) files: Option<Files>,
 }
 
 /// Carries out a job; gives the exit code. One that is refused is said so.
@@ -53,15 +59,22 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         start,
         stdin_tasks,
         batch,
+        files,
     } = job;
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.json;
     let prompts = terminal && batch.is_none() && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
-    let signals = Signals::listen(prompts, Arc::clone(&reading))
+    let signals = Signals::listen(prompts, batch.is_some(), Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let (session, wake) = super::open(opener, &config).map_err(|why| (124, why))?;
+    let program = OsStr::from_bytes(&start.program);
+    let facts = report::facts(program, &config, files.is_some());
+    let opened = super::open(opener, &config).map_err(|why| (124, why));
+    if let (Some(files), Err(refused)) = (&files, &opened) {
+        report::of_no_session(files, facts.clone(), refused);
+    }
+    let (session, wake) = opened?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
@@ -79,6 +92,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         options,
         Box::new(Instant::now),
     );
+    shell.set_report(facts, files);
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,
@@ -111,6 +125,7 @@ fn carry_out_batch<D: Debug>(shell: &mut Shell<D>, lines: Lines, batch: &Batch) 
     if let Some(script) = lines.script {
         let ending = shell.run_lines(&mut Script::new(script, lines.controls));
         if shell.is_over() || ending.code != 0 {
+            shell.look_back();
             return ending;
         }
     }
@@ -155,10 +170,15 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
         policy,
         mut reason,
     } = ending;
-    let (session, ended) = shell.into_parts();
+    let (session, mut ended) = shell.into_parts();
     if let Err(why) = opener.close(session, policy) {
         code = if code == 0 { 1 } else { code };
         reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
+    }
+    match ended.finish_report(code, reason.as_ref()) {
+        Ok(Some(screen)) => eprint!("{screen}"),
+        Ok(None) => {}
+        Err(why) => eprintln!("sdm: no report: {why}"),
     }
     ended.show(code, reason);
     code

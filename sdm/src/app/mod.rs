@@ -7,6 +7,7 @@ mod job;
 mod keep;
 mod live;
 mod prompt;
+mod report;
 mod roundtrips;
 mod run;
 mod screen;

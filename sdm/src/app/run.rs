@@ -12,6 +12,7 @@ use sdm_debug::command::{StartSpec, StopAt};
 use super::Opener;
 use super::job::{self, Job, Refused};
 use crate::cli::{BatchArgs, Commands, RunArgs};
+use crate::report::Files;
 use crate::session::SessionConfig;
 use crate::shell::Batch;
 
@@ -38,6 +39,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     }
     Ok(Job {
         batch: batch(&args.batch),
+        files: files(&args.batch),
         args: &args.script,
         commands,
         session: session(args)?,
@@ -109,6 +111,11 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
         wrapper: args.gdb_use.wrapper_words(),
         ..StartSpec::default()
     }
+}
+
+fn files(args: &BatchArgs) -> Option<Files> {
+    let wanted = args.batch && !args.no_report;
+    wanted.then(|| Files::of_page(args.report.clone(), args.junit.clone()))
 }
 
 fn batch(args: &BatchArgs) -> Option<Batch> {

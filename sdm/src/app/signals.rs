@@ -25,9 +25,16 @@ impl Signals {
     /// one: what it has started ends with it.
     ///
     /// `reading` is true while a person edits a line: Ctrl-Z then stops `sdm` as it stops any
-    /// program.
-    pub(super) fn listen(interactive: bool, reading: Arc<AtomicBool>) -> io::Result<Self> {
+    /// program. Where a `batch` is under way SIGUSR1 warns of the end, as Slurm's `--signal` does.
+    pub(super) fn listen(
+        interactive: bool,
+        batch: bool,
+        reading: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
         let mut signals = vec![Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+        if batch {
+            signals.push(Signal::SIGUSR1);
+        }
         if interactive {
             signals.push(Signal::SIGTSTP);
         }
@@ -53,6 +60,7 @@ fn hear(mut pipe: File, target: &Target, reading: &AtomicBool) {
         let number = byte[0];
         let control = match Signal::try_from(i32::from(number)) {
             Ok(Signal::SIGINT) => Control::Interrupt,
+            Ok(Signal::SIGUSR1) => Control::Warned,
             Ok(Signal::SIGTSTP) if reading.load(Ordering::SeqCst) => {
                 // Where this fails `sdm` just goes on.
                 let _ = raise(Signal::SIGSTOP);

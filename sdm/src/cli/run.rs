@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sdm_idset::IdSet;
 
-use super::{GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
+use super::{BatchArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
@@ -60,47 +60,6 @@ pub struct RunArgs {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
-}
-
-/// A run to the end without anybody.
-#[derive(Debug, Args)]
-pub struct BatchArgs {
-    /// Let the program run to its end after the commands of -x and -c, and look at what goes wrong.
-    ///
-    /// Exit code: 0 all ended with 0; the program's own where there is one other; 128 and the signal
-    /// of a crash; 120 time-out or hang; 121 abort; 122 ranks lost; 123 a command failed.
-    #[arg(long, conflicts_with = "interactive")]
-    pub batch: bool,
-
-    /// A command at the first crash or abort, instead of `bt`, `info locals` and `stacks`; may be
-    /// repeated.
-    #[arg(
-        long,
-        value_name = "CMD",
-        requires = "batch",
-        allow_hyphen_values = true
-    )]
-    pub on_crash: Vec<String>,
-
-    /// A command when the time is over or nothing goes on, instead of `diagnose` and `stacks`; may be
-    /// repeated.
-    #[arg(
-        long,
-        value_name = "CMD",
-        requires = "batch",
-        allow_hyphen_values = true
-    )]
-    pub on_timeout: Vec<String>,
-
-    /// How long the program may take, in seconds.
-    #[arg(long, value_name = "S", requires = "batch",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub time_limit: Option<u32>,
-
-    /// How long it may print nothing and stop nowhere, in seconds.
-    #[arg(long, value_name = "S", requires = "batch",
-          value_parser = clap::value_parser!(u32).range(1..))]
-    pub hang_timeout: Option<u32>,
 }
 
 /// Whose standard input is fed.

@@ -175,7 +175,7 @@ fn thread(thread: &ThreadView) -> Value {
 }
 
 /// A merged tree as its stacks.
-pub(super) fn stacks(merged: &MergedStacks) -> Value {
+pub(crate) fn stacks(merged: &MergedStacks) -> Value {
     let mut stacks = Vec::new();
     let mut path: Vec<Value> = Vec::new();
     merged.tree.walk(|depth, node| {

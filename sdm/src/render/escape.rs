@@ -1,7 +1,7 @@
 //! What programs print is not trusted: it must not move the cursor or change the terminal.
 
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
-pub(super) fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -15,7 +15,7 @@ pub(super) fn printable(bytes: &[u8]) -> String {
 }
 
 /// The same for text of several lines: line ends stay.
-pub(super) fn printable_lines(text: &str) -> String {
+pub(crate) fn printable_lines(text: &str) -> String {
     let lines: Vec<_> = text
         .split('\n')
         .map(|line| printable(line.as_bytes()))

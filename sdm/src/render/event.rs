@@ -8,15 +8,15 @@ use super::place;
 use crate::view::Happening;
 
 /// What is said behind the set: the line, and lines below it.
-pub(super) struct Sentence {
-    pub(super) line: String,
-    pub(super) below: Vec<String>,
+pub(crate) struct Sentence {
+    pub(crate) line: String,
+    pub(crate) below: Vec<String>,
     /// True where it is bad news.
-    pub(super) bad: bool,
+    pub(crate) bad: bool,
 }
 
 /// What happened, in words.
-pub(super) fn sentence(what: &Happening) -> Sentence {
+pub(crate) fn sentence(what: &Happening) -> Sentence {
     let mut below = Vec::new();
     let mut bad = false;
     let line = match what {

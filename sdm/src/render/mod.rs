@@ -15,10 +15,13 @@ mod text;
 mod topics;
 mod values;
 
-pub(crate) use event::stopped;
+pub(crate) use escape::{printable, printable_lines};
+pub(crate) use event::{sentence, stopped};
 pub use label::{Names, set_text};
-pub(crate) use place::value as value_text;
+pub(crate) use place::{frame as frame_text, stack_frame, value as value_text};
+pub(crate) use stacks::lines as stack_lines;
 pub use style::Style;
+pub(crate) use text::item_lines;
 pub use text::{Screen, TextView};
 
 #[cfg(test)]

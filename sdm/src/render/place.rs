@@ -5,7 +5,7 @@ use sdm_debug::reply::{Frame, StackFrame, Value};
 use super::escape::printable;
 
 /// `main (argc=1) at halo.c:40`.
-pub(super) fn frame(frame: &Frame) -> String {
+pub(crate) fn frame(frame: &Frame) -> String {
     let args: Vec<_> = frame
         .args
         .iter()
@@ -16,7 +16,7 @@ pub(super) fn frame(frame: &Frame) -> String {
 }
 
 /// The same for a node of merged stacks, which has no arguments.
-pub(super) fn stack_frame(frame: &StackFrame) -> String {
+pub(crate) fn stack_frame(frame: &StackFrame) -> String {
     let at = at(&frame.file, frame.line, &frame.module);
     let repeat = match frame.repeat {
         0 | 1 => String::new(),

@@ -15,7 +15,7 @@ struct Node<'a> {
 }
 
 /// The lines of a tree.
-pub(super) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
+pub(crate) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
     let MergedStacks { tasks, tree } = merged;
     let mut writer = Writer {
         names,

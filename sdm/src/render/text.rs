@@ -39,65 +39,12 @@ impl<S: Screen> TextView<S> {
     pub fn new(screen: S, names: Names) -> Self {
         Self { screen, names }
     }
-
-    /// The lines of an item.
-    fn lines(&self, item: &Item) -> Vec<String> {
-        let style = self.screen.style();
-        let page = Page {
-            names: &self.names,
-            style,
-        };
-        match item {
-            Item::Start { .. } => Vec::new(),
-            Item::Echo { line } => vec![style.faint(&format!("(sdm) {line}"))],
-            Item::Answer(gathered) => answer::lines(&page, gathered),
-            Item::Happened { tasks, what } => happened(&page, tasks, what),
-            Item::Output {
-                tasks,
-                stream,
-                line,
-                complete,
-            } => vec![output(&page, tasks, *stream, line, *complete)],
-            Item::Ranks(rows) => table::ranks(&page, rows),
-            Item::Breakpoints(rows) => table::breakpoints(&page, rows),
-            Item::Sets(rows) => topics::sets(&page, rows),
-            Item::Nodes(rows) => topics::nodes(&page, rows),
-            Item::Tree(rows) => topics::tree(&page, rows),
-            Item::Links(rows) => topics::links(&page, rows),
-            Item::Values { expression, values } => numbers::values(&page, expression, values),
-            Item::Diagnosis(found) => diagnosis::lines(&page, found),
-            Item::Listing(listing) => table::listing(&page, listing),
-            Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
-            Item::Comparison(found) => numbers::comparison(&page, found),
-            Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
-            Item::Silent { tasks, why } => {
-                vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]
-            }
-            Item::Reachable { tasks } => vec![page.said(tasks, "heard again", false)],
-            Item::LauncherLine(line) => vec![format!(
-                "{} {}",
-                style.faint("[launcher]"),
-                printable(line.as_bytes())
-            )],
-            Item::LauncherEnded {
-                status,
-                last_words,
-                lost,
-            } => launcher_ended(&page, status, last_words, lost),
-            Item::Notice(text) => vec![style.wrap(&printable(text.as_bytes()), 2)],
-            Item::Text(text) => text.lines().map(str::to_owned).collect(),
-            Item::Error(problem) => error(&style, problem),
-            Item::End { reason, .. } => reason
-                .iter()
-                .map(|reason| style.bad(&format!("session ended: {reason}")))
-                .collect(),
-        }
-    }
 }
 
 impl<S: Screen> View for TextView<S> {
     fn show(&mut self, _at: Duration, item: &Item) {
-        let mut text = self.lines(item).join("\n");
+        let style = self.screen.style();
+        let mut text = item_lines(item, &self.names, style).join("\n");
         if !text.is_empty() {
             text.push('\n');
             self.screen.write(&text);
@@ -121,6 +68,56 @@ impl<S: Screen> View for TextView<S> {
 
     fn is_gone(&self) -> bool {
         self.screen.is_gone()
+    }
+}
+
+/// The lines of an item, as they stand on a screen.
+pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String> {
+    let page = Page { names, style };
+    match item {
+        Item::Start { .. } => Vec::new(),
+        Item::Echo { line } => vec![style.faint(&format!("(sdm) {line}"))],
+        Item::Answer(gathered) => answer::lines(&page, gathered),
+        Item::Happened { tasks, what } => happened(&page, tasks, what),
+        Item::Output {
+            tasks,
+            stream,
+            line,
+            complete,
+        } => vec![output(&page, tasks, *stream, line, *complete)],
+        Item::Ranks(rows) => table::ranks(&page, rows),
+        Item::Breakpoints(rows) => table::breakpoints(&page, rows),
+        Item::Sets(rows) => topics::sets(&page, rows),
+        Item::Nodes(rows) => topics::nodes(&page, rows),
+        Item::Tree(rows) => topics::tree(&page, rows),
+        Item::Links(rows) => topics::links(&page, rows),
+        Item::Values { expression, values } => numbers::values(&page, expression, values),
+        Item::Diagnosis(found) => diagnosis::lines(&page, found),
+        Item::Listing(listing) => table::listing(&page, listing),
+        Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
+        Item::Comparison(found) => numbers::comparison(&page, found),
+        Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
+        Item::Silent { tasks, why } => {
+            vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]
+        }
+        Item::Reachable { tasks } => vec![page.said(tasks, "heard again", false)],
+        Item::LauncherLine(line) => vec![format!(
+            "{} {}",
+            style.faint("[launcher]"),
+            printable(line.as_bytes())
+        )],
+        Item::LauncherEnded {
+            status,
+            last_words,
+            lost,
+        } => launcher_ended(&page, status, last_words, lost),
+        Item::Notice(text) => vec![style.wrap(&printable(text.as_bytes()), 2)],
+        Item::Text(text) => text.lines().map(str::to_owned).collect(),
+        Item::Error(problem) => error(&style, problem),
+        Item::End { reason, .. } => reason
+            .iter()
+            .map(|reason| style.bad(&format!("session ended: {reason}")))
+            .collect(),
     }
 }
 

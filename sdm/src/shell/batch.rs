@@ -11,7 +11,7 @@ use super::flow::Ending;
 use super::input::{Control, ScriptLine};
 use super::wait::Goal;
 use super::{Over, Shell};
-use crate::render::set_text;
+use crate::render::{Names, set_text};
 use crate::session::Debug;
 use crate::view::Happening;
 
@@ -52,25 +52,32 @@ impl<D: Debug> Shell<D> {
     /// Lets all tasks run to their end; at the first crash, or when it takes too long, carries out
     /// the commands for that and ends. The exit code says what came of it.
     pub fn run_batch(&mut self, batch: &Batch) -> Ending {
+        if self.writes_report() {
+            self.look_at_versions();
+        }
         let why = self.run_to_the_end(batch);
         self.view.status(None);
         self.show_held();
         let (code, reason) = match why {
             Why::Over => {
+                self.look_back();
                 self.show_gone();
                 return self.ending();
             }
             Why::Ended => self.code_of_the_end(),
-            Why::GivenUp => (130, Some("given up".to_owned())),
+            Why::GivenUp => {
+                self.look_back();
+                (130, Some("given up".to_owned()))
+            }
             Why::Crashed(tasks) => {
                 let first = self.crash_of(&tasks);
-                self.stop_all();
+                self.look_back();
                 self.carry_out_all("--on-crash", &batch.on_crash);
                 first
             }
             Why::TimedOut(text) => {
                 self.say(&text);
-                self.stop_all();
+                self.look_back();
                 self.carry_out_all("--on-timeout", &batch.on_timeout);
                 (TIMED_OUT, Some(text))
             }
@@ -93,7 +100,11 @@ impl<D: Debug> Shell<D> {
             if self.over.is_some() {
                 return Why::Over;
             }
-            if let Some(Control::Interrupt) = self.take_control() {
+            let control = self.take_control();
+            if self.warned {
+                return Why::TimedOut("the time is nearly over, as SIGUSR1 says".to_owned());
+            }
+            if let Some(Control::Interrupt) = control {
                 return Why::GivenUp;
             }
             let crashed = self.crashed();
@@ -173,8 +184,8 @@ impl<D: Debug> Shell<D> {
             Some(Happening::Stopped(stop)) => crate::render::stopped(stop),
             _ => "ended by a signal".to_owned(),
         };
-        let who = set_text(row.map_or(tasks, |row| &row.tasks), 60);
-        (code, Some(format!("ranks {who}: {what}")))
+        let who = Names::ranks().label(row.map_or(tasks, |row| &row.tasks), 60);
+        (code, Some(format!("{who}: {what}")))
     }
 
     /// 0 where all ended with 0; the one code that others ended with; else 1.
@@ -206,7 +217,7 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    fn stop_all(&mut self) {
+    pub(super) fn stop_all(&mut self) {
         let running = self.tasks.running();
         if running.is_empty() || self.over.is_some() {
             return;

@@ -26,6 +26,7 @@ impl<D: Debug> Shell<D> {
             self.handle(event);
         }
         self.show_due();
+        self.write_due_report();
     }
 
     /// Shows what has been held back for long enough.

@@ -79,7 +79,7 @@ impl<D: Debug> Shell<D> {
     /// Carries out lines until there are none left or the session is over. A script ends at its
     /// first line that fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
-        while self.over.is_none() {
+        while self.over.is_none() && !self.warned {
             source.request(&self.prompt(), self.asking);
             let line = match self.next_line() {
                 Some(Control::Line(line)) => line,

@@ -19,6 +19,8 @@ pub enum Control {
     Interrupt,
     /// Ctrl-Z.
     Suspend,
+    /// A signal says that the time is nearly over.
+    Warned,
     /// A signal wants `sdm` to end: its number.
     Terminate(u8),
 }

@@ -21,6 +21,7 @@ mod notices;
 mod open;
 mod output;
 mod points;
+mod report;
 mod run;
 mod sets;
 mod tasks;
@@ -45,6 +46,7 @@ use sdm_debug::rules::rule_of;
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
+use crate::report::{Files, Report};
 use crate::session::{Debug, SendOptions};
 use crate::view::{Item, Problem, View};
 use breaks::Breaks;
@@ -52,6 +54,7 @@ use display::Displays;
 use notices::Notices;
 use open::{Open, OpenCommands};
 use output::Output;
+use report::Reporting;
 use sets::Sets;
 use tasks::TaskTable;
 
@@ -118,6 +121,9 @@ pub struct Shell<D> {
     quiet_runs: bool,
     /// When something was last heard of the tasks.
     activity: Instant,
+    reporting: Reporting,
+    /// A signal says that the time is nearly over.
+    warned: bool,
     over: Option<Over>,
 }
 
@@ -126,6 +132,7 @@ pub struct Ended {
     view: Box<dyn View>,
     clock: Box<dyn Fn() -> Instant>,
     began: Instant,
+    report: Option<(Files, Report)>,
 }
 
 impl Ended {
@@ -174,6 +181,7 @@ impl<D: Debug> Shell<D> {
         Self {
             activity: clock(),
             began: clock(),
+            reporting: Reporting::new(clock()),
             debug,
             view,
             clock,
@@ -200,13 +208,15 @@ impl<D: Debug> Shell<D> {
             displays: Displays::default(),
             lists_on: false,
             quiet_runs: false,
+            warned: false,
             over: None,
         }
     }
 
     /// Gives the session back, and where to show how it ended.
-    pub fn into_parts(self) -> (D, Ended) {
+    pub fn into_parts(mut self) -> (D, Ended) {
         let ended = Ended {
+            report: self.take_report(),
             view: self.view,
             clock: self.clock,
             began: self.began,
@@ -247,6 +257,7 @@ impl<D: Debug> Shell<D> {
     /// Shows an item whose classes are not those that `@1` means.
     fn show_quietly(&mut self, item: &Item) {
         let at = self.now().saturating_duration_since(self.began);
+        self.reporting.record(at, item);
         self.view.show(at, item);
         if self.view.is_gone() && self.over.is_none() {
             self.over = Some(Over::Unread);

@@ -117,6 +117,7 @@ impl<D: Debug> Shell<D> {
             C::Diagnose(samples) => self.diagnose(said, samples),
             C::Display(expression) => self.display(said, expression),
             C::Undisplay(numbers) => self.undisplay(&numbers),
+            C::Report(file) => self.write_report_to(&file),
             C::Save(file) => self.save(&file),
             C::Load(file) => self.source(&file),
             C::Dump(file) => self.dump(said, &file),

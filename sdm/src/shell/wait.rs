@@ -115,6 +115,10 @@ impl<D: Debug> Shell<D> {
         loop {
             match self.controls.try_recv().ok()? {
                 control @ (Control::Interrupt | Control::Suspend) => return Some(control),
+                Control::Warned => {
+                    self.warned = true;
+                    return Some(Control::Interrupt);
+                }
                 Control::Terminate(signal) => {
                     self.over.get_or_insert(Over::Terminated(signal));
                 }

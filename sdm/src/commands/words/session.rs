@@ -52,6 +52,15 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "report",
+        usage: "report FILE",
+        what: "a page of all that is known, and where all are",
+        more: "report hang.html\nOne screen of text (.txt) and JSON (.json) are written beside it.",
+        completes: Completes::Files,
+        parse: |name, rest| args::file(name, rest).map(C::Report),
+        ..PLAIN
+    },
+    Spec {
         name: "send",
         usage: "send SET TEXT|--eof",
         what: "a line for the program's standard input",

@@ -1,0 +1,37 @@
+//! What a report says of the run as a whole.
+
+use std::ffi::OsStr;
+
+use super::job::Refused;
+use crate::report::{Fact, Files, Report, of_machine};
+use crate::session::SessionConfig;
+
+/// The machine, the program, and who starts it; who starts it is asked for its version only where
+/// a report is sure to be written.
+pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec<Fact> {
+    let mut facts = of_machine();
+    let found = sdm_launch::find_program(program);
+    if let Some(path) = &found {
+        facts.push(Fact::new("program", path.display().to_string()));
+    }
+    if let Some(id) = found.and_then(|path| sdm_launch::build_id(&path)) {
+        facts.push(Fact::new("build-id", id));
+    }
+    let launcher = &session.launcher;
+    let known = if sure {
+        sdm_launch::find(launcher).ok()
+    } else {
+        None
+    };
+    let said = known.map_or_else(|| launcher.clone(), |launcher| launcher.describe());
+    facts.push(Fact::new("launcher", said));
+    facts
+}
+
+/// The report of a session that could not be opened.
+pub(super) fn of_no_session(files: &Files, facts: Vec<Fact>, (code, why): &Refused) {
+    let report = Report::of_no_session(facts, *code, why.clone());
+    if let Err(why) = files.write(&report) {
+        eprintln!("sdm: no report: {why}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Text that cannot be anything but text.
+
+use std::fmt::{self, Display, Write};
+
+use crate::render::printable_lines;
+
+/// Shows text between tags and in quoted attributes: nothing of it can open or close either, move
+/// a cursor, hide or turn the direction of writing round. Line ends and tabs stay.
+pub(in crate::report) struct Escaped<'a>(pub(in crate::report) &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in printable_lines(self.0).chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                // XML has no place for these.
+                '\u{fffe}' | '\u{ffff}' => write!(f, "\\u{{{:x}}}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_text() {
+        for (text, expect) in [
+            ("a < b && c", "a &lt; b &amp;&amp; c"),
+            (
+                "\"><script>x('1')</script>",
+                "&quot;&gt;&lt;script&gt;x(&#39;1&#39;)&lt;/script&gt;",
+            ),
+            ("\x1b[31m\u{0}\u{202e}", "\\x1b[31m\\x00\\u{202e}"),
+            ("a\n\tb\u{fffe}", "a\n\tb\\u{fffe}"),
+        ] {
+            assert_eq!(Escaped(text).to_string(), expect);
+        }
+    }
+}

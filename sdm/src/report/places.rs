@@ -1,0 +1,68 @@
+//! The places of merged stacks: who stands where.
+
+use sdm_debug::reply::StackFrame;
+use sdm_debug::rules::{StackNode, StackTree};
+use sdm_idset::IdSet;
+
+use crate::view::MergedStacks;
+
+/// So many places are few: each is looked at.
+const PLACES_FEW: usize = 4;
+
+/// A place where somebody stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place<'a> {
+    /// Who.
+    pub(super) tasks: &'a IdSet,
+    /// The frames, outermost first.
+    pub(super) frames: Vec<&'a StackFrame>,
+}
+
+/// All places, most tasks first.
+pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
+    let mut found = Vec::new();
+    let mut way: Vec<&StackNode> = Vec::new();
+    tree.walk(|depth, node| {
+        way.truncate(depth);
+        way.push(node);
+        if !node.here.is_empty() {
+            found.push(Place {
+                tasks: &node.here,
+                frames: way.iter().map(|node| &node.frame).collect(),
+            });
+        }
+    });
+    found.sort_by(|a, b| {
+        let size = b.tasks.len().cmp(&a.tasks.len());
+        size.then(a.tasks.first().cmp(&b.tasks.first()))
+    });
+    found
+}
+
+/// The sets to be looked at closer: those who stand where few do, fewest first; where there are few
+/// places at all, all of them. Nobody is in two of them, and nobody who was `seen`.
+#[must_use]
+pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
+    let places = places(&merged.tree);
+    let whole = merged.tasks.len();
+    let some_few = places.iter().any(|place| is_few(place.tasks.len(), whole));
+    let mut seen = seen.clone();
+    let mut found = Vec::new();
+    for place in places.iter().rev() {
+        let wanted = match some_few {
+            true => is_few(place.tasks.len(), whole),
+            false => places.len() <= PLACES_FEW,
+        };
+        let new = place.tasks.difference(&seen);
+        if wanted && !new.is_empty() {
+            seen.union_with(&new);
+            found.push(new);
+        }
+    }
+    found
+}
+
+/// True for a part that is few among many: what a person looks for.
+pub(super) fn is_few(count: u64, whole: u64) -> bool {
+    whole >= 3 && count <= (whole / 8).max(1)
+}

@@ -1,0 +1,152 @@
+//! One screen of text: how it came out, the first crash, where everybody was.
+
+use sdm_debug::event::Stream;
+
+use super::{Look, OutputClass, Report};
+use crate::render::{Style, printable, sentence, stack_lines};
+
+/// How wide the screen is.
+const WIDTH: usize = 100;
+/// How many lines of each part are shown.
+const STATES_MAX: usize = 4;
+const FRAMES_MAX: usize = 5;
+const LOCALS_MAX: usize = 4;
+const STACKS_MAX: usize = 12;
+const OUTPUT_MAX: usize = 5;
+const CUT_MAX: usize = 3;
+
+/// At most 42 lines of at most 100 characters.
+#[must_use]
+pub fn text(report: &Report) -> String {
+    let mut lines = vec![format!("sdm report: {}", report.outcome())];
+    lines.push(run(report));
+    states(report, &mut lines);
+    first(report, &mut lines);
+    if let Some(found) = &report.diagnosis {
+        let who = match found.suspects.is_empty() {
+            true => String::new(),
+            false => format!("{}: ", report.names.label(&found.suspects, WIDTH / 3)),
+        };
+        lines.push(format!("why: {who}{}", found.conclusion));
+    }
+    stacks(report, &mut lines);
+    output(report, &mut lines);
+    let (shown, rest) = report.cut.split_at(report.cut.len().min(CUT_MAX));
+    lines.extend(shown.iter().map(|text| format!("left out: {text}")));
+    if !rest.is_empty() {
+        lines.push(format!("left out: and {} more", rest.len()));
+    }
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&fitted(&line));
+        text.push('\n');
+    }
+    text
+}
+
+fn run(report: &Report) -> String {
+    let code = match &report.end {
+        Some(end) => format!("exit code {}, ", end.code),
+        None => String::new(),
+    };
+    let program = match report.program.is_empty() {
+        true => String::new(),
+        false => format!(" of {}", report.program.join(" ")),
+    };
+    format!(
+        "  {code}{} tasks{program}, {:.1} s",
+        report.tasks.len(),
+        report.took.as_secs_f64()
+    )
+}
+
+fn states(report: &Report, lines: &mut Vec<String>) {
+    let (shown, rest) = report.states.split_at(report.states.len().min(STATES_MAX));
+    for row in shown {
+        let who = report.names.label(&row.tasks, WIDTH / 3);
+        let state = row.health.unwrap_or_else(|| row.state.name());
+        let what = row.last.as_ref().map(|last| sentence(last).line);
+        let what = what.map(|what| format!(": {what}")).unwrap_or_default();
+        lines.push(format!("  {who}: {state}{what}"));
+    }
+    if !rest.is_empty() {
+        lines.push(format!("  and {} more states", rest.len()));
+    }
+}
+
+fn first(report: &Report, lines: &mut Vec<String>) {
+    if let Some(first) = &report.first {
+        let who = report.names.label(&first.tasks, WIDTH / 3);
+        let at = first.at.as_secs_f64();
+        lines.push(format!("first: {who}, after {at:.1} s: {}", first.what));
+        let source = first.below.first();
+        lines.extend(source.map(|source| format!("    {}", source.replace('\t', "  "))));
+    }
+    if let Some(look) = report.crashed.first().or(report.outliers.first()) {
+        frames(report, look, lines);
+    }
+}
+
+fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "stack of {}:",
+        report.names.label(&sdm_idset::IdSet::single(look.task), 40)
+    ));
+    for (level, frame) in look.frames.iter().enumerate().take(FRAMES_MAX) {
+        lines.push(format!("  #{level}  {}", frame.place));
+        if level > 0 {
+            continue;
+        }
+        for (name, value) in frame.locals.iter().flatten().take(LOCALS_MAX) {
+            lines.push(format!("        {name} = {value}"));
+        }
+    }
+    if look.more || look.frames.len() > FRAMES_MAX {
+        lines.push("  (more frames)".to_owned());
+    }
+}
+
+fn stacks(report: &Report, lines: &mut Vec<String>) {
+    let Some(merged) = &report.stacks else {
+        return;
+    };
+    let style = Style {
+        colour: false,
+        width: Some(WIDTH),
+    };
+    let tree = stack_lines(merged, &report.names, &style);
+    lines.push("where everybody was:".to_owned());
+    lines.extend(tree.iter().take(STACKS_MAX).map(|line| format!("  {line}")));
+    if tree.len() > STACKS_MAX {
+        lines.push(format!("  and {} more lines", tree.len() - STACKS_MAX));
+    }
+}
+
+/// The last lines of the class that fewest are in: who prints what others do not is worth a look.
+fn output(report: &Report, lines: &mut Vec<String>) {
+    let Some(class) = report.output.last() else {
+        return;
+    };
+    let OutputClass { tasks, same, .. } = class;
+    lines.push("printed last:".to_owned());
+    let last = class.lines.len().saturating_sub(OUTPUT_MAX);
+    for line in &class.lines[last..] {
+        let who = if *same { tasks } else { &line.tasks };
+        let who = report.names.text(who, 24);
+        let err = match line.stream {
+            Stream::Stdout => "",
+            Stream::Stderr => " err",
+        };
+        lines.push(format!("  [{who}{err}] {}", printable(&line.bytes)));
+    }
+}
+
+/// A line made harmless, and cut to the width of the screen.
+fn fitted(line: &str) -> String {
+    let line = printable(line.as_bytes()).replace('\t', " ");
+    if line.chars().count() <= WIDTH {
+        return line;
+    }
+    let cut: String = line.chars().take(WIDTH - 3).collect();
+    format!("{cut}...")
+}

@@ -1,0 +1,98 @@
+//! A browser without a screen, to look at pages as a person would.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Programs that are such a browser.
+const PROGRAMS: [&str; 4] = [
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+];
+
+/// Asks a page for what does not fit: into the window, or text of pictures into its frame.
+const MEASURE: &str = r#"<script>
+const page = document.documentElement;
+const groups = [...document.querySelectorAll('svg.stacks g')];
+const over = groups.filter(group => {
+  const text = group.querySelector('text'), rect = group.querySelector('rect');
+  if (!text) return false;
+  const inner = text.getBoundingClientRect(), outer = rect.getBoundingClientRect();
+  return inner.right > outer.right + 0.5 || inner.left < outer.left || inner.width === 0;
+});
+document.title = JSON.stringify({
+  width: page.scrollWidth, window: page.clientWidth, height: page.scrollHeight,
+  texts: document.querySelectorAll('svg.stacks text').length, over: over.length,
+  seen: document.body.innerText.length,
+});
+</script>"#;
+
+/// A browser that was found.
+pub struct Browser {
+    program: &'static str,
+}
+
+impl Browser {
+    /// The one on this machine; where there is none, the skip is said.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        let runs = |program: &&&str| {
+            let mut command = Command::new(program);
+            let command = command.arg("--version").stdin(Stdio::null());
+            command.output().is_ok_and(|output| output.status.success())
+        };
+        let found = PROGRAMS.iter().find(runs);
+        if found.is_none() {
+            println!("SKIP: pages in a browser: no chromium: run scripts/install-deps");
+        }
+        found.map(|program| Self { program })
+    }
+
+    /// The document as it is once the browser has shown it.
+    ///
+    /// # Panics
+    /// Where the browser fails.
+    #[must_use]
+    pub fn document(&self, page: &Path, width: u32) -> String {
+        let folder = page.parent().expect("a file is in a folder");
+        let output = Command::new(self.program)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .arg(format!(
+                "--user-data-dir={}",
+                folder.join("browser").display()
+            ))
+            .arg(format!("--window-size={width},1000"))
+            .arg(format!("file://{}", page.display()))
+            .stdin(Stdio::null())
+            .output()
+            .expect("it ran before");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !text.is_empty(), "{errors}");
+        text
+    }
+
+    /// What a page measures in a window: `width`, `window`, `height`, `texts` of the picture, how many
+    /// of them run `over` their frame, how many characters are `seen`.
+    ///
+    /// # Panics
+    /// Where the browser fails.
+    #[must_use]
+    pub fn measure(&self, page: &Path, width: u32) -> Value {
+        let text = fs::read_to_string(page).expect("the page is there");
+        let policy = text.find("<meta http-equiv=").expect("it has a policy");
+        let end = policy + text[policy..].find("/>").expect("it is closed") + 2;
+        let scripted = [&text[..policy], &text[end..]].concat();
+        let scripted = scripted.replace("</body>", &format!("{MEASURE}</body>"));
+        let copy = page.with_extension("measured.html");
+        fs::write(&copy, scripted).expect("the folder is ours");
+        let shown = self.document(&copy, width);
+        let (_, rest) = shown.split_once("<title>").expect("it has a title");
+        let (title, _) = rest.split_once("</title>").expect("it is closed");
+        serde_json::from_str(title).unwrap_or_else(|error| panic!("{error}: {title}"))
+    }
+}
