@@ -1,6 +1,7 @@
 //! The command line.
 
 mod batch;
+mod core;
 mod emulate;
 mod gdb;
 mod launch;
@@ -13,6 +14,7 @@ use std::ffi::OsString;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use batch::BatchArgs;
+pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, TreeArgs};
@@ -49,6 +51,10 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Stacks(StacksArgs),
+    /// Print the merged stacks of core files; with -i, -c or -x debug them.
+    ///
+    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
+    Core(CoreArgs),
     /// List the sessions that are kept (`--keep`) on this machine.
     Sessions,
     /// Bring a kept session to this terminal.
@@ -91,6 +97,7 @@ pub fn parse(
         Verb::Run(args) => Some(&args.script.commands),
         Verb::Emulate(args) => Some(&args.script.commands),
         Verb::Attach(args) => Some(&args.commands),
+        Verb::Core(args) => Some(&args.script.commands),
         _ => None,
     };
     let commands = match (given, matches.subcommand()) {
@@ -157,6 +164,8 @@ mod tests {
             ("sdm emulate --bytes 200", "--roundtrips"),
             ("sdm emulate --roundtrips 5 -c bt", "cannot be used"),
             ("sdm emulate --roundtrips 0", "0 is not in 1..="),
+            ("sdm core ./app", "<CORE>"),
+            ("sdm core ./app c --server-path /x", "--host"),
             ("sdm frobnicate", "frobnicate"),
         ] {
             let error = read(line).expect_err(line);

@@ -2,6 +2,7 @@
 
 pub mod binaries;
 pub mod browser;
+pub mod cores;
 pub mod disturbed;
 pub mod hammer;
 pub mod job;

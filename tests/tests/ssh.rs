@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use sdm::session::SessionConfig;
 use sdm_core::message::Health;
 use sdm_launch::HostShare;
+use sdm_tests::cores::leave_core;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
@@ -49,9 +50,27 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     let work = place.compile("work", Compiler::C);
     five_tasks_on_four_hosts(&place, &work);
     what_ssh_says_is_explained(&place, &work);
+    core_files_are_read_where_they_are(&place);
     nothing_stays_where_sdm_is_killed(&place, &work);
     an_open_mpi_job_is_attached_to_on_its_hosts(&place);
     a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost();
+}
+
+/// Three core files, read on two hosts.
+fn core_files_are_read_where_they_are(place: &Place) {
+    let server = server(place).to_string_lossy().into_owned();
+    let names = [0, 1, 2].map(|rank| leave_core(place, Some(rank), "segv", &["run"]));
+    let done = Sdm::new(place, "core")
+        .args(["--host", "10.77.0.1,10.77.0.2", "--server-path", &server])
+        .args(["--launcher-option", "-F", "--launcher-option", CONFIG])
+        .args(["./work"])
+        .args(names)
+        .finish()
+        .code(0);
+    assert!(
+        done.out.contains("ranks 0-2 (3): main () at work.c"),
+        "{done}"
+    );
 }
 
 /// `mpi_held` on the first two hosts.

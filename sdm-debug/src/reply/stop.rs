@@ -85,6 +85,19 @@ pub enum StopReason {
     },
 }
 
+impl StopReason {
+    /// True for a stop after which a program does not go on by itself: a signal, an abort, a core
+    /// file that a signal left. A core file of a process that a debugger held is none.
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        match self {
+            Self::Signal { .. } | Self::Internal { .. } => true,
+            Self::Core { signal, .. } => !["", "SIGTRAP", "SIGSTOP"].contains(&signal.as_str()),
+            _ => false,
+        }
+    }
+}
+
 /// What a watchpoint has seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WatchHit {

@@ -5,6 +5,7 @@
 //! everything else out of `/proc`.
 
 mod access;
+pub mod core_file;
 mod error;
 mod hosts;
 mod mpir;

@@ -276,8 +276,10 @@ fn try_attach<O: Opener>(
         attached: true,
         ..Options::default()
     };
-    let view = super::view(json, attachment.names, queue.clone());
+    let names = attachment.names;
+    let view = super::view(json, names.clone(), queue.clone());
     let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    shell.set_report(crate::report::of_machine(), names, None);
     for text in &attachment.left_out {
         shell.say(text);
     }

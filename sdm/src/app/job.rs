@@ -92,7 +92,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         options,
         Box::new(Instant::now),
     );
-    shell.set_report(facts, files);
+    shell.set_report(facts, Names::ranks(), files);
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,

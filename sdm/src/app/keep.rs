@@ -23,6 +23,7 @@ pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
         ),
         Verb::Emulate(args) => (&args.script.commands.keep, "emulate".to_owned()),
         Verb::Attach(args) => (&args.commands.keep, "attach".to_owned()),
+        Verb::Core(args) => (&args.script.commands.keep, "core".to_owned()),
         _ => return None,
     };
     Some((keep.as_deref()?, about))

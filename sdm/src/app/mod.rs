@@ -1,6 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod core;
 mod diagnose;
 mod emulate;
 mod job;
@@ -74,6 +75,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
         Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
+        Verb::Core(args) => core::core(&args, commands, opener),
         Verb::Sessions => keep::sessions(),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),

@@ -26,7 +26,7 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
                 let value = place::value(value);
                 below.push(format!("Value returned: {}", printable(value.as_bytes())));
             }
-            bad = is_bad(&stop.reason);
+            bad = stop.reason.is_crash();
             stopped(stop)
         }
         Happening::Exited {
@@ -119,6 +119,7 @@ fn reason(reason: &StopReason) -> Option<String> {
         StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
         StopReason::LocationReached => return None,
         StopReason::NoHistory => "no more history of the run".to_owned(),
+        StopReason::Core { .. } if !reason.is_crash() => "core file".to_owned(),
         StopReason::Core { signal, meaning } => {
             let text = format!("core file, ended by {signal}, {meaning}");
             printable(text.trim_end_matches(", ").as_bytes())
@@ -154,13 +155,6 @@ fn caught(hit: &CatchHit) -> String {
         }
     };
     printable(text.as_bytes())
-}
-
-fn is_bad(reason: &StopReason) -> bool {
-    matches!(
-        reason,
-        StopReason::Signal { .. } | StopReason::Internal { .. }
-    )
 }
 
 fn exited(code: i32, before_finalize: bool) -> String {

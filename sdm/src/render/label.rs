@@ -4,29 +4,39 @@ use std::fmt::{self, Write};
 
 use sdm_idset::{IdSet, TaskId};
 
-/// What tasks are called: ranks, or the pids they were attached to.
+/// What tasks are called: ranks, or other numbers with a word of their own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
-    pids: Option<Vec<(TaskId, u32)>>,
+    numbers: Option<(&'static str, Vec<(TaskId, u32)>)>,
 }
 
 impl Names {
     /// Tasks are called by their rank.
     #[must_use]
     pub fn ranks() -> Self {
-        Self { pids: None }
+        Self { numbers: None }
     }
 
     /// Tasks are called by the process they stand for.
     #[must_use]
     pub fn pids(pids: Vec<(TaskId, u32)>) -> Self {
-        Self { pids: Some(pids) }
+        Self {
+            numbers: Some(("pid", pids)),
+        }
+    }
+
+    /// Tasks are called by the number of the core file that they are: their own.
+    #[must_use]
+    pub fn cores() -> Self {
+        Self {
+            numbers: Some(("core", Vec::new())),
+        }
     }
 
     /// `rank 3`, or `ranks 0-3 (4)`; sets longer than `width_max` are cut.
     #[must_use]
     pub fn label(&self, tasks: &IdSet, width_max: usize) -> String {
-        let noun = if self.pids.is_some() { "pid" } else { "rank" };
+        let noun = self.numbers.as_ref().map_or("rank", |(noun, _)| noun);
         if tasks.len() == 1 {
             return format!("{noun} {}", self.text(tasks, width_max));
         }
@@ -36,16 +46,16 @@ impl Names {
     /// The set alone.
     #[must_use]
     pub fn text(&self, tasks: &IdSet, width_max: usize) -> String {
-        match &self.pids {
-            None => set_text(tasks, width_max),
-            Some(pids) => {
-                let named: IdSet = pids
+        match &self.numbers {
+            Some((_, numbers)) if !numbers.is_empty() => {
+                let named: IdSet = numbers
                     .iter()
                     .filter(|(task, _)| tasks.contains(*task))
                     .map(|(_, pid)| TaskId(*pid))
                     .collect();
                 set_text(&named, width_max)
             }
+            _ => set_text(tasks, width_max),
         }
     }
 }

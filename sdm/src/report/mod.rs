@@ -151,7 +151,7 @@ impl Report {
     /// What is known of a session that could not be opened.
     #[must_use]
     pub fn of_no_session(facts: Vec<Fact>, code: u8, reason: String) -> Self {
-        let mut recorder = Recorder::new(facts);
+        let mut recorder = Recorder::new(facts, Names::ranks());
         recorder.end(code, Some(reason));
         recorder.report(&IdSet::new(), Vec::new(), Duration::ZERO)
     }

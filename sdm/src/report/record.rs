@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
-use sdm_debug::reply::StopReason;
 use sdm_idset::IdSet;
 
 use super::output::OutputLog;
@@ -45,13 +44,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a session that begins now.
+    /// A recorder of a session that begins now, whose tasks are called by these names.
     #[must_use]
-    pub fn new(facts: Vec<Fact>) -> Self {
+    pub fn new(facts: Vec<Fact>, names: Names) -> Self {
         Self {
             session: String::new(),
             began: SystemTime::now(),
-            names: Names::ranks(),
+            names,
             program: Vec::new(),
             facts,
             end: None,
@@ -113,11 +112,11 @@ impl Recorder {
         self.dirty = true;
         match item {
             Item::Start {
-                session,
-                program,
-                pids,
-                ..
-            } => self.start(session, program, pids),
+                session, program, ..
+            } => {
+                self.session.clone_from(session);
+                self.program.clone_from(program);
+            }
             Item::Happened { tasks, what } => self.happened(at, tasks, what),
             Item::Output {
                 tasks,
@@ -160,18 +159,6 @@ impl Recorder {
             }
             Item::Answer(gathered) => self.answer(gathered, item),
             _ => self.command(item),
-        }
-    }
-
-    fn start(&mut self, session: &str, program: &[String], pids: &[(u32, i32)]) {
-        session.clone_into(&mut self.session);
-        self.program = program.to_vec();
-        if !pids.is_empty() {
-            let named = pids.iter().filter_map(|(task, pid)| {
-                let pid = u32::try_from(*pid).ok()?;
-                Some((sdm_idset::TaskId(*task), pid))
-            });
-            self.names = Names::pids(named.collect());
         }
     }
 
@@ -284,10 +271,7 @@ fn moment(at: Duration, tasks: &IdSet, what: &str, bad: bool) -> Moment {
 /// True for what a program does not go on after by itself.
 fn is_crash(what: &Happening) -> bool {
     match what {
-        Happening::Stopped(stop) => matches!(
-            stop.reason,
-            StopReason::Signal { .. } | StopReason::Internal { .. }
-        ),
+        Happening::Stopped(stop) => stop.reason.is_crash(),
         Happening::Signalled(_) => true,
         Happening::Exited {
             before_finalize, ..

@@ -69,7 +69,7 @@ fn crash(function: &str) -> Happening {
 
 /// A session of 8 tasks all of whose texts are hostile.
 fn hostile() -> Report {
-    let mut recorder = Recorder::new(vec![Fact::new("command line", HOSTILE)]);
+    let mut recorder = Recorder::new(vec![Fact::new("command line", HOSTILE)], Names::ranks());
     let at = Duration::from_millis(1500);
     let happened = |what| Item::Happened {
         tasks: set("3"),
@@ -131,7 +131,7 @@ fn hostile() -> Report {
 
 /// `count` tasks in so many places.
 fn spread(count: u32, places: u32) -> Report {
-    let mut recorder = Recorder::new(Vec::new());
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
     let class = |place: u32| {
         let tasks = (0..count).filter(|task| task % places == place).map(TaskId);
         let name = format!("function_{place}");

@@ -159,9 +159,9 @@ impl<D: Debug> Shell<D> {
         let killed = self
             .tasks
             .in_state(|state| matches!(state, TaskState::Signalled(_)));
-        let about = self.tasks.where_last(
-            |last| matches!(last, Happening::Stopped(stop) if super::sets::is_crash(stop)),
-        );
+        let about = self
+            .tasks
+            .where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()));
         killed.union(&about)
     }
 

@@ -125,9 +125,9 @@ impl<D: Debug> Shell<D> {
                 "lost: their server is gone".to_owned(),
             );
         }
-        let crashed = self.tasks.where_last(
-            |last| matches!(last, Happening::Stopped(stop) if super::sets::is_crash(stop)),
-        );
+        let crashed = self
+            .tasks
+            .where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()));
         let crashed = crashed.intersection(to).difference(self.tasks.lost());
         for row in self.tasks.rows_of(&crashed) {
             if let Some(Happening::Stopped(stop)) = &row.last {

@@ -8,6 +8,7 @@ mod batch;
 mod breaks;
 mod closer;
 mod complete;
+mod cores;
 mod diagnose;
 mod display;
 mod events;

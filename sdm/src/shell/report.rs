@@ -8,7 +8,7 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
 
 use super::{Ended, Over, Shell, Verdict};
-use crate::render::{frame_text, value_text};
+use crate::render::{Names, frame_text, value_text};
 use crate::report::{Fact, Files, Look, LookFrame, Recorder, Report, outliers};
 use crate::session::Debug;
 use crate::view::{Happening, Item};
@@ -37,7 +37,7 @@ impl Reporting {
     /// Records, and writes nothing by itself.
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            recorder: Recorder::new(Vec::new()),
+            recorder: Recorder::new(Vec::new(), Names::ranks()),
             files: None,
             next: now,
         }
@@ -49,11 +49,11 @@ impl Reporting {
 }
 
 impl<D: Debug> Shell<D> {
-    /// What is known of the run for its report; it is written to `files`, where there are some,
+    /// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
     /// as it goes on.
-    pub fn set_report(&mut self, facts: Vec<Fact>, files: Option<Files>) {
+    pub fn set_report(&mut self, facts: Vec<Fact>, names: Names, files: Option<Files>) {
         self.reporting = Reporting {
-            recorder: Recorder::new(facts),
+            recorder: Recorder::new(facts, names),
             files,
             next: self.now(),
         };
@@ -165,9 +165,9 @@ impl<D: Debug> Shell<D> {
 
     /// The crashed, those first whose crash was told first.
     fn looks_at_crashed(&mut self) -> Vec<Look> {
-        let crashed = self.tasks.where_last(
-            |last| matches!(last, Happening::Stopped(stop) if super::sets::is_crash(stop)),
-        );
+        let crashed = self
+            .tasks
+            .where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()));
         let mut rows = self.tasks.rows_of(&crashed);
         let first = self.reporting.recorder.first_crash();
         rows.sort_by_key(|row| first.is_none_or(|first| first.is_disjoint(&row.tasks)));

@@ -108,7 +108,7 @@ impl Now<'_> {
         let killed = self
             .table
             .in_state(|state| matches!(state, TaskState::Signalled(_)));
-        killed.union(&self.stopped_where(is_crash))
+        killed.union(&self.stopped_where(|stop| stop.reason.is_crash()))
     }
 
     fn stopped_where(&self, is: impl Fn(&Stop) -> bool) -> IdSet {
@@ -117,14 +117,6 @@ impl Now<'_> {
             _ => false,
         })
     }
-}
-
-/// True for a stop after which a program does not go on by itself.
-pub(super) fn is_crash(stop: &Stop) -> bool {
-    matches!(
-        stop.reason,
-        StopReason::Signal { .. } | StopReason::Internal { .. }
-    )
 }
 
 /// By its whole name, by the part behind the last `::`, or as the runtime function that it is in.

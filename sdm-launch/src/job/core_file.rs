@@ -1,0 +1,174 @@
+//! What a core file says of the process that left it: its pid, and its rank by the environment that
+//! lies at the end of its stack.
+//!
+//! Linux puts the strings of arguments, environment and the program's path at the end of the stack, in
+//! this order; the auxiliary vector in a core file's notes says where the path is.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use object::elf::{FileHeader64, NT_AUXV, NT_PRPSINFO, PT_LOAD, PT_NOTE};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, ReadRef};
+use sdm_core::identity::Identity;
+
+/// The largest environment that is read, in bytes.
+const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
+/// The longest path, in bytes.
+const PATH_BYTES_MAX: u64 = 4096;
+/// In the auxiliary vector: where the program's path is.
+const AT_EXECFN: u64 = 31;
+/// Where the pid stands in the note about the process, on every 64-bit Linux.
+const PID_OFFSET: usize = 24;
+/// Variables of the launchers that a debugger has put there for itself.
+const OWN: &str = "SDM_";
+
+/// What a core file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoreProcess {
+    /// The pid of the process.
+    pub pid: Option<u32>,
+    /// The rank that a runtime had given it.
+    pub rank: Option<u32>,
+    /// The path by which its program was started.
+    pub program: Option<PathBuf>,
+}
+
+/// Reads what a core file says of its process; what cannot be found in it is absent.
+///
+/// # Errors
+/// A file that cannot be read, or is no core file.
+pub fn read(path: &Path) -> io::Result<CoreProcess> {
+    let file = ReadCache::new(File::open(path)?);
+    let header = FileHeader64::<Endianness>::parse(&file).map_err(|_| no_core())?;
+    let endian = header.endian().map_err(|_| no_core())?;
+    if header.e_type(endian) != object::elf::ET_CORE {
+        return Err(no_core());
+    }
+    let parts = header.program_headers(endian, &file);
+    let parts = parts.map_err(|_| no_core())?;
+    let mut found = CoreProcess::default();
+    let mut path_at = None;
+    for part in parts.iter().filter(|part| part.p_type(endian) == PT_NOTE) {
+        let Ok(Some(mut notes)) = part.notes(endian, &file) else {
+            continue;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            match note.n_type(endian) {
+                NT_PRPSINFO if found.pid.is_none() => found.pid = pid_in(note.desc(), endian),
+                NT_AUXV => path_at = path_at.or(path_address(note.desc(), endian)),
+                _ => {}
+            }
+        }
+    }
+    let stack = path_at.and_then(|address: u64| {
+        let holds = |part: &&object::elf::ProgramHeader64<Endianness>| {
+            let begin = part.p_vaddr(endian);
+            part.p_type(endian) == PT_LOAD
+                && address >= begin
+                && address - begin <= part.p_filesz(endian)
+        };
+        let part = parts.iter().find(holds)?;
+        let before = address - part.p_vaddr(endian);
+        let length = before.min(ENVIRONMENT_BYTES_MAX);
+        let offset = part.p_offset(endian).checked_add(before - length)?;
+        let strings = (&file).read_bytes_at(offset, length).ok()?;
+        let rest = PATH_BYTES_MAX.min(part.p_filesz(endian) - before);
+        let path = (&file)
+            .read_bytes_at(offset.checked_add(length)?, rest)
+            .ok()?;
+        Some((strings, path))
+    });
+    if let Some((strings, path)) = stack {
+        found.rank = rank_in(strings);
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        found.program = (!path.is_empty()).then(|| OsString::from_vec(path.to_vec()).into());
+    }
+    Ok(found)
+}
+
+fn no_core() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "no core file of a 64-bit system",
+    )
+}
+
+fn pid_in(note: &[u8], endian: Endianness) -> Option<u32> {
+    let bytes = note.get(PID_OFFSET..PID_OFFSET + 4)?.try_into().ok()?;
+    Some(match endian {
+        Endianness::Little => u32::from_le_bytes(bytes),
+        Endianness::Big => u32::from_be_bytes(bytes),
+    })
+}
+
+/// Where the program's path is, by pairs of a key and a value.
+fn path_address(vector: &[u8], endian: Endianness) -> Option<u64> {
+    let number = |bytes: &[u8]| {
+        let bytes = bytes.try_into().ok()?;
+        Some(match endian {
+            Endianness::Little => u64::from_le_bytes(bytes),
+            Endianness::Big => u64::from_be_bytes(bytes),
+        })
+    };
+    let mut pairs = vector.chunks_exact(16);
+    pairs.find_map(|pair| (number(&pair[..8])? == AT_EXECFN).then(|| number(&pair[8..]))?)
+}
+
+/// The rank by what lies before the program's path: among other things the environment, as strings
+/// that each end with a zero.
+fn rank_in(stack: &[u8]) -> Option<u32> {
+    let mut variables = BTreeMap::new();
+    for text in stack.split(|byte| *byte == 0) {
+        let Some(at) = text.iter().position(|byte| *byte == b'=') else {
+            continue;
+        };
+        if let Ok(name) = std::str::from_utf8(&text[..at])
+            && !name.starts_with(OWN)
+        {
+            variables.insert(name, &text[at + 1..]);
+        }
+    }
+    let lookup = |name: &str| {
+        let value = variables.get(name)?;
+        Some(OsString::from_vec(value.to_vec()))
+    };
+    let identity = Identity::from_env(lookup, None).ok()?;
+    Some(identity.server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rank_is_found_among_other_things() {
+        let stack =
+            b"\x7f\xffgarbage\0./halo\0=x\0OMPI_COMM_WORLD_RANK=3\0OMPI_COMM_WORLD_SIZE=4\0A=b\0";
+        assert_eq!(rank_in(stack), Some(3));
+        assert_eq!(rank_in(b"./halo\0SDM_SERVER_ID=2\0HOME=/\0"), None);
+        assert_eq!(rank_in(b""), None);
+    }
+
+    #[test]
+    fn what_is_no_core_file_is_refused() {
+        for path in ["/etc/passwd", "/bin/sh", "/no/such/file"] {
+            assert!(read(Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn notes_that_are_too_short_say_nothing() {
+        assert_eq!(pid_in(&[1; 27], Endianness::Little), None);
+        assert_eq!(pid_in(&[0; 28], Endianness::Little), Some(0));
+        assert_eq!(path_address(&[31; 15], Endianness::Little), None);
+        let mut pair = [0; 16];
+        pair[0] = 31;
+        pair[8] = 9;
+        assert_eq!(path_address(&pair, Endianness::Little), Some(9));
+    }
+}

@@ -1,0 +1,263 @@
+//! `sdm core`.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use sdm_debug::EndPolicy;
+use sdm_debug::command::CoreSpec;
+use sdm_idset::{IdSet, TaskId};
+use sdm_launch::HostShare;
+use sdm_launch::job::core_file::{self, CoreProcess};
+
+use super::job::{Lines, Refused, carry_out, end, script};
+use super::prompt::Queue;
+use super::report;
+use super::signals::Signals;
+use super::{Opener, give_up};
+use crate::cli::{Commands, CoreArgs, TreeArgs};
+use crate::render::Names;
+use crate::session::SessionConfig;
+use crate::shell::{Ending, Options, Shell, StacksCode};
+
+/// How many core files one server reads at a time where nobody is to go on with them.
+const AT_ONCE: usize = 16;
+/// The most core files that stay open at once.
+const OPEN_MAX: usize = 256;
+
+/// Core files, and what they are called.
+struct Cores {
+    spec: CoreSpec,
+    names: Names,
+    /// What is to be said of them beforehand.
+    notes: Vec<String>,
+}
+
+/// Shows the merged stacks of core files, or debugs them.
+pub(super) fn core<O: Opener>(args: &CoreArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
+    let looks = commands.is_empty() && !args.script.commands.interactive;
+    let done = match look_up(args) {
+        Ok(cores) if looks => look(args, cores, opener),
+        Ok(cores) => debug(args, cores, commands, opener),
+        Err(why) => Err((StacksCode::Error as u8, why)),
+    };
+    done.unwrap_or_else(|(code, message)| give_up(args.script.json, code, message))
+}
+
+/// Opens them, shows where they are, ends.
+fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, Refused> {
+    let error = |why: String| (StacksCode::Error as u8, why);
+    let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
+        .map_err(|why| error(format!("listen to signals: {why}")))?;
+    let config = session(args, &cores.spec);
+    let (session, wake) = super::open(opener, &config).map_err(error)?;
+    let (controls, heard) = channel();
+    signals.send_to(controls, wake);
+    let view = super::view(args.script.json, cores.names, None);
+    let options = options(args, false);
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    for note in &cores.notes {
+        shell.say(note);
+    }
+    let at_once = AT_ONCE * args.hosts.len().max(1);
+    let ending = Ending {
+        code: shell.show_cores(&cores.spec, args.full, at_once) as u8,
+        policy: EndPolicy::Detach,
+        reason: None,
+    };
+    Ok(end(shell, opener, ending))
+}
+
+/// Opens them and carries out commands, or gives the prompt.
+fn debug<O: Opener>(
+    args: &CoreArgs,
+    cores: Cores,
+    commands: Vec<Commands>,
+    opener: &mut O,
+) -> Result<u8, Refused> {
+    let count = cores.spec.cores.len();
+    let room = OPEN_MAX * args.hosts.len().max(1);
+    if count > room {
+        let why = format!("{count} core files at once: at most {room}; name fewer, or more hosts");
+        return Err((2, why));
+    }
+    let has_script = !commands.is_empty();
+    let script = script(commands)?;
+    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.script.json;
+    let interactive = args.script.commands.interactive;
+    let prompts = terminal && interactive;
+    let reading = Arc::new(AtomicBool::new(false));
+    let signals = Signals::listen(prompts, false, Arc::clone(&reading))
+        .map_err(|error| (124, format!("listen to signals: {error}")))?;
+    let config = session(args, &cores.spec);
+    let facts = report::facts(&args.program, &config, false);
+    let (session, wake) = super::open(opener, &config).map_err(|why| (124, why))?;
+    let (controls, heard) = channel();
+    signals.send_to(controls.clone(), Arc::clone(&wake));
+    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
+    let view = super::view(args.script.json, cores.names.clone(), queue.clone());
+    let options = options(args, prompts && !has_script);
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    shell.set_report(facts, cores.names, None);
+    for note in &cores.notes {
+        shell.say(note);
+    }
+    let lines = Lines {
+        script: has_script.then_some(script),
+        then_prompt: interactive,
+        queue,
+        controls,
+        wake,
+    };
+    let ending = if shell.open_cores(cores.spec) {
+        carry_out(&mut shell, lines)
+    } else {
+        Ending {
+            code: 124,
+            policy: EndPolicy::Detach,
+            reason: Some("no core file could be opened".to_owned()),
+        }
+    };
+    Ok(end(shell, opener, ending))
+}
+
+fn options(args: &CoreArgs, interactive: bool) -> Options {
+    Options {
+        interactive,
+        query_timeout: Duration::from_secs(args.script.timeout.into()),
+        attached: true,
+        ..Options::default()
+    }
+}
+
+/// What the files say of their processes, and what these are called.
+///
+/// # Errors
+/// There is no such program, or a file that is no core file.
+fn look_up(args: &CoreArgs) -> Result<Cores, String> {
+    let program = sdm_launch::find_program(&args.program).filter(|path| path.is_file());
+    let program = program.ok_or_else(|| format!("{}: no such program", args.program.display()))?;
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let mut processes = Vec::new();
+    for path in &args.cores {
+        let said = if args.hosts.is_empty() {
+            core_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?
+        } else {
+            // It may be on those hosts only.
+            core_file::read(path).unwrap_or_default()
+        };
+        processes.push(said);
+    }
+    let (numbers, names) = numbers(&processes);
+    let mut cores = Vec::new();
+    for (number, path) in numbers.into_iter().zip(&args.cores) {
+        cores.push((number, absolute(path)?.into_os_string().into_vec()));
+    }
+    let gdb = args.gdb.as_ref();
+    Ok(Cores {
+        notes: strangers(&program, &processes, args),
+        spec: CoreSpec {
+            cores,
+            program: absolute(&program)?.into_os_string().into_vec(),
+            gdb: gdb.map(|path| path.as_os_str().as_bytes().to_vec()),
+        },
+        names,
+    })
+}
+
+/// Ranks where each has its own, else pids, else their places in the list.
+fn numbers(processes: &[CoreProcess]) -> (Vec<u32>, Names) {
+    let distinct = |numbers: Option<Vec<u32>>| {
+        let numbers = numbers?;
+        let set: BTreeSet<_> = numbers.iter().collect();
+        (set.len() == numbers.len()).then_some(numbers)
+    };
+    if let Some(ranks) = distinct(processes.iter().map(|it| it.rank).collect()) {
+        return (ranks, Names::ranks());
+    }
+    let count = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+    let places: Vec<u32> = (0..count).collect();
+    match distinct(processes.iter().map(|it| it.pid).collect()) {
+        Some(pids) => {
+            let named = places.iter().map(|place| TaskId(*place)).zip(pids);
+            (places.clone(), Names::pids(named.collect()))
+        }
+        None => (places, Names::cores()),
+    }
+}
+
+/// Those that another program seems to have left: gdb would show nonsense without a word.
+fn strangers(program: &Path, processes: &[CoreProcess], args: &CoreArgs) -> Vec<String> {
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let mine = name(program);
+    let said = processes.iter().zip(&args.cores).filter_map(|(it, core)| {
+        let theirs = name(it.program.as_ref()?)?;
+        let mine = mine.as_ref().filter(|mine| **mine != theirs)?;
+        let core = core.display();
+        Some(format!(
+            "{core} was left by `{theirs}`, which is perhaps not `{mine}`"
+        ))
+    });
+    said.take(8).collect()
+}
+
+/// One server here, or one on each host, which reads its part.
+fn session(args: &CoreArgs, spec: &CoreSpec) -> SessionConfig {
+    let hosts = args.hosts.len().clamp(1, spec.cores.len());
+    let share = spec.cores.len().div_ceil(hosts);
+    let tasks: Vec<IdSet> = spec
+        .cores
+        .chunks(share)
+        .map(|part| part.iter().map(|(task, _)| TaskId(*task)).collect())
+        .collect();
+    let count = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+    let mut session = TreeArgs::default().session(count);
+    if !args.hosts.is_empty() {
+        "ssh".clone_into(&mut session.launcher);
+        session.launcher_options.clone_from(&args.launcher_options);
+        session.server_path.clone_from(&args.server_path);
+        let hosts = args.hosts.iter().take(tasks.len());
+        session.hosts = hosts
+            .map(|host| HostShare {
+                slots: Some(1),
+                ..host.clone()
+            })
+            .collect();
+    }
+    session.tasks = tasks;
+    session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(rank: Option<u32>, pid: Option<u32>) -> CoreProcess {
+        CoreProcess {
+            rank,
+            pid,
+            program: None,
+        }
+    }
+
+    #[test]
+    fn core_files_are_called_by_what_tells_them_apart() {
+        let both = [process(Some(3), Some(9)), process(Some(1), Some(9))];
+        assert_eq!(numbers(&both), (vec![3, 1], Names::ranks()));
+        let pids = [process(None, Some(9)), process(Some(1), Some(7))];
+        let named = Names::pids(vec![(TaskId(0), 9), (TaskId(1), 7)]);
+        assert_eq!(numbers(&pids), (vec![0, 1], named));
+        let alike = [process(Some(1), Some(9)), process(Some(1), Some(9))];
+        assert_eq!(numbers(&alike), (vec![0, 1], Names::cores()));
+    }
+}

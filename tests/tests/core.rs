@@ -1,0 +1,100 @@
+//! `sdm core`: what programs were at their end.
+
+use std::fs;
+
+use sdm_tests::cores::leave_core;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+fn core(place: &Place, options: &[&str], program: &str, cores: &[&str]) -> Done {
+    Sdm::new(place, "core")
+        .args(options)
+        .args([program])
+        .args(cores)
+        .finish()
+}
+
+#[test]
+fn core_files_are_merged_called_by_rank_and_debugged() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let crash = ["run"];
+    let mut names: Vec<_> = (0..3)
+        .map(|rank| leave_core(&place, Some(rank), "segv", &crash))
+        .collect();
+    let cores: Vec<&str> = names.iter().map(String::as_str).collect();
+    let done = core(&place, &[], "./work", &cores).code(0);
+    let ended = "ranks 0-2 (3): core file, ended by SIGSEGV, write_through";
+    assert!(done.out.starts_with(ended), "{done}");
+    assert!(
+        done.out.contains("ranks 0-2 (3): main () at work.c"),
+        "{done}"
+    );
+
+    names.push(leave_core(
+        &place,
+        Some(3),
+        "spin",
+        &["break usleep", "run"],
+    ));
+    let cores: Vec<&str> = names.iter().map(String::as_str).collect();
+    let done = core(&place, &["--json"], "./work", &cores).code(1);
+    let records = done.records();
+    let stops: Vec<_> = records
+        .iter()
+        .filter(|record| record["kind"] == "stop")
+        .collect();
+    assert_eq!(stops.len(), 2, "{done}");
+    assert_eq!(
+        (&stops[0]["tasks"], &stops[1]["tasks"]),
+        (&"0-2".into(), &"3".into())
+    );
+
+    let lines = ["[@crashed] bt", "[3] info locals", "continue"];
+    let script = lines
+        .iter()
+        .flat_map(|line| ["-c", line])
+        .collect::<Vec<_>>();
+    let done = core(&place, &script, "./work", &cores).code(123);
+    done.expect_part(
+        "[@crashed] bt",
+        "ranks 0-2 (3):\n#0  write_through (pointer=0x0)",
+    );
+    done.expect_part("continue", "a core file: no run");
+}
+
+#[test]
+fn core_files_without_ranks_are_called_by_pid_and_what_is_none_is_said() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let one = leave_core(&place, None, "segv", &["run"]);
+    let done = core(&place, &[], "./work", &[&one]).code(0);
+    assert!(done.out.starts_with("pid "), "{done}");
+    let done = core(&place, &[], "./work", &[&one, &one]).code(0);
+    assert!(done.out.starts_with("cores 0-1 (2): core file"), "{done}");
+
+    let stranger = place.path().join("other");
+    fs::copy(&program, &stranger).expect("there is room");
+    let done = core(&place, &[], "./other", &[&one]).code(0);
+    let said = format!("{one} was left by `work`, which is perhaps not `other`");
+    assert!(done.out.contains(&said), "{done}");
+
+    let whole = fs::read(place.path().join(&one)).expect("it is there");
+    fs::write(place.path().join("cut"), &whole[..whole.len() / 3]).expect("there is room");
+    fs::write(place.path().join("head"), &whole[..64]).expect("there is room");
+    for (program, core_file, part) in [
+        ("./work", "none", "none: No such file"),
+        ("./work", "work", "work: no core file"),
+        ("./work", "head", "head: no core file"),
+        ("./nosuch", &*one, "./nosuch: no such program"),
+    ] {
+        let done = core(&place, &[], program, &[core_file]).code(2);
+        assert!(done.err.contains(part), "{part}: {done}");
+    }
+    // gdb itself says what it cannot read.
+    let done = core(&place, &[], "./work", &["cut", &one]).code(2);
+    assert!(
+        done.out.contains("cut") && done.out.contains("write_through"),
+        "{done}"
+    );
+}
