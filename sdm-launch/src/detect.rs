@@ -1,22 +1,20 @@
 //! Which launcher a name means on this machine.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
+use crate::bounded::{self, Bounds};
 use crate::external::PREFIX;
 use crate::openmpi::allow_root;
 use crate::{External, Hydra, LaunchError, Launcher, Local, Manual, OpenMpi, Srun, Ssh};
 
 /// How long a program may take to tell its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
-/// How much of a version text is read, in bytes.
-const VERSION_BYTES_MAX: usize = 16 << 10;
+/// How many lines a version text has at most.
+const VERSION_LINES_MAX: usize = 1000;
 
 /// Whose launcher a program is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,45 +191,11 @@ fn version_text(program: &Path) -> io::Result<String> {
     let mut command = Command::new(program);
     command.arg("--version");
     allow_root(&mut command);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    let text = read_version(&mut child);
-    // It has said what it had to say, or has had its time; an error means that it has ended.
-    let _ = child.kill();
-    let _ = child.wait();
-    text
-}
-
-fn read_version(child: &mut Child) -> io::Result<String> {
-    let end = Instant::now() + VERSION_WAIT;
-    let stdout = child
-        .stdout
-        .as_mut()
-        .expect("stdout was asked to be a pipe");
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 1024];
-    while bytes.len() < VERSION_BYTES_MAX {
-        let left = end.saturating_duration_since(Instant::now());
-        let left = PollTimeout::try_from(left).map_err(io::Error::other)?;
-        let ready = match poll(&mut [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)], left) {
-            Err(nix::errno::Errno::EINTR) => continue,
-            ready => ready.map_err(io::Error::from)?,
-        };
-        if ready == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer within {} s", VERSION_WAIT.as_secs()),
-            ));
-        }
-        match stdout.read(&mut buffer)? {
-            0 => break,
-            read => bytes.extend_from_slice(&buffer[..read]),
-        }
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let bounds = Bounds {
+        wait: VERSION_WAIT,
+        lines_max: VERSION_LINES_MAX,
+    };
+    Ok(bounded::run(&mut command, &[], bounds)?.lines.join("\n"))
 }
 
 #[cfg(test)]

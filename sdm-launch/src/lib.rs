@@ -29,6 +29,7 @@
 //! # Ok::<(), sdm_launch::LaunchError>(())
 //! ```
 
+mod bounded;
 mod choose;
 mod detect;
 mod error;
@@ -42,6 +43,7 @@ mod local;
 mod manual;
 mod member;
 mod openmpi;
+mod programs;
 mod room;
 mod slurm;
 mod spec;
@@ -59,6 +61,7 @@ pub use launch::{Launch, LaunchEvent};
 pub use local::Local;
 pub use manual::{MANUAL_PORT, Manual};
 pub use openmpi::OpenMpi;
+pub use programs::own_program;
 pub use room::{check_descriptors_of, reserve_descriptors};
 pub use sdm_core::announce::Announcement;
 pub use slurm::Srun;

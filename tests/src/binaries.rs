@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master` and `sdm-server` of this build; built if they are not.
+/// The folder with `sdm`, `sdm-master`, `sdm-server` and `sdm-pmix` of this build; built if they are not.
 ///
 /// # Panics
 /// Where they cannot be built.
@@ -31,6 +31,8 @@ fn build() -> PathBuf {
         "sdm-master",
         "-p",
         "sdm-server",
+        "-p",
+        "sdm-pmix",
     ]);
     if folder.ends_with("release") {
         command.arg("--release");

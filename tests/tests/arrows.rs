@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-sim", &["sdm-idset", "sdm-core", "sdm-debug"]),
     ("sdm-backend-gdbmi", &["sdm-idset", "sdm-core", "sdm-debug"]),
     ("sdm-launch", &["sdm-idset", "sdm-core"]),
+    ("sdm-pmix", &[]),
     ("sdm-keep", &[]),
     ("sdm-master", &["sdm-core", "sdm-debug"]),
     (

@@ -1,15 +1,18 @@
 //! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to what runs.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, look, running};
-use sdm_tests::parts;
+use sdm_tests::parts::{self, Part};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::alone;
+use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::Sdm;
+
+const CONFIG: &str = "/tmp/sdm-hosts/ssh_config";
 
 /// Without them each process looks for networks for seconds.
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
@@ -47,6 +50,81 @@ fn four_ranks_are_launched() {
     }
 }
 
+#[test]
+fn a_job_on_several_hosts_is_found_through_its_pmix_server() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let Some(_hosts) = Part::hosts() else { return };
+    let place = Place::new();
+    let folder = Folder::new("prterun-hosts");
+    let compiler = mpi.join("bin/mpicc");
+    let program = folder.compile(compiler.to_str().expect("text"), "mpi_held");
+    let mut mpirun = Command::new(mpi.join("bin/mpirun"));
+    let net = "10.77.0.0/24";
+    mpirun.args(["--prtemca", "plm_ssh_agent", &format!("ssh -F {CONFIG}")]);
+    mpirun.args(["--prtemca", "prte_if_include", net, "--prefix"]);
+    mpirun.arg(&mpi).args(["--mca", "pml", "ob1"]);
+    mpirun.args([
+        "--mca",
+        "btl",
+        "self,tcp",
+        "--mca",
+        "btl_tcp_if_include",
+        net,
+    ]);
+    mpirun.args(["--host", "10.77.0.1:2,10.77.0.2:2", "-n", "4"]);
+    let job = HeldJob::start(mpirun, &folder, &program, 4);
+    let ranks = running(&program);
+    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    let before = looks();
+    let starter = job.starter().to_string();
+    let options = ["--launcher-option", "-F", "--launcher-option", CONFIG];
+    let sdm = |verb| Sdm::new(&place, verb).args(options);
+    let done = sdm("stacks").args([&starter]).finish().code(1);
+    assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
+    assert!(done.out.contains("rank 1: main ()"), "{done}");
+    let none = sdm("stacks").args(["pmix:nobodys@1"]).finish().code(2);
+    let (_, known) = none.err.split_once("(known: ").expect("it lists them");
+    let namespace = known.split([',', ')']).next().expect("one is");
+    let done = sdm("attach")
+        .args([&*format!("pmix:{namespace}"), "--ranks", "2-3"])
+        .lines(&["print 1", "detach"])
+        .finish()
+        .code(0);
+    done.expect("print 1", "ranks 2-3 (2): 1\n");
+    assert_eq!(looks(), before);
+    // More than one tool would keep it from ending.
+    job.finish();
+}
+
+/// A helper that dies while it asks costs the job nothing, and nobody asks again.
+fn kill_the_helper(mpi: &Path, server: u32) {
+    let library = mpi.join("lib/openmpi/libpmix.so.2");
+    let ask = || {
+        let mut helper = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
+        helper.arg(&library).arg(server.to_string());
+        helper.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
+        helper
+    };
+    let mut helper = ask().stdout(Stdio::null()).spawn().expect("it runs");
+    let begun = format!("/tmp/ompi.{server}/sdm-processes");
+    let deadline = Instant::now() + BOUND;
+    while !Path::new(&begun).exists() {
+        assert!(Instant::now() < deadline, "no {begun}");
+        std::thread::yield_now();
+    }
+    helper.kill().expect("it is ours");
+    helper.wait().expect("it ends");
+    let again = ask().output().expect("it runs");
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        said.contains("was asked before and has not answered"),
+        "{said}"
+    );
+}
+
 fn held_job(mpi: &Path, folder: &Folder, program: &Path) -> HeldJob {
     let mut mpirun = Command::new(mpi.join("bin/mpirun"));
     mpirun.args(["--oversubscribe", "--bind-to", "none", "-n", "4"]);
@@ -82,6 +160,7 @@ fn a_hung_job_is_attached_to_and_left_as_it_was() {
     assert_eq!(looks(), before);
     let attached = Sdm::new(&place, "attach").args([&starter]).talk().spawn();
     attached.out.wait(0, "rank 1: attached");
+    kill_the_helper(&mpi, job.starter());
     processes::signal(attached.pid(), Signal::SIGKILL);
     assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);

@@ -49,6 +49,21 @@ pub enum JobError {
          was started (squeue shows the job's batch host)"
     )]
     NoSrun { id: String },
+    #[error("{program} (pid {pid}) runs several jobs: say which one: {}", namespaces.join(", "))]
+    Namespaces {
+        pid: i32,
+        program: String,
+        namespaces: Vec<String>,
+    },
+    #[error(
+        "no PMIx server on this machine that is yours knows the namespace {name}{}: run sdm where prterun \
+         or prte was started",
+        known(namespaces)
+    )]
+    NoNamespace {
+        name: String,
+        namespaces: Vec<String>,
+    },
     #[error("{count} processes: at most {max} fit into a session")]
     TooMany { count: usize, max: u32 },
 }
@@ -57,6 +72,13 @@ impl JobError {
     /// Whether the process was no longer there when it was looked at.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+fn known(namespaces: &[String]) -> String {
+    match namespaces {
+        [] => String::new(),
+        names => format!(" (known: {})", names.join(", ")),
     }
 }
 

@@ -7,10 +7,13 @@
 mod access;
 pub mod core_file;
 mod error;
+mod gdb;
 mod hosts;
 mod mpir;
+mod pmix;
 mod processes;
 mod ranks;
+mod starter;
 mod target;
 
 use std::path::Path;
@@ -75,6 +78,8 @@ pub struct Job {
     pub ranked: bool,
     /// Slurm's `JOB.STEP`, where it is one.
     pub slurm: Option<String>,
+    /// Which processes could not be found, and why; a sentence.
+    pub incomplete: Option<String>,
 }
 
 /// Looks up what a person means on this machine.
@@ -99,6 +104,7 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
             _ => search.of_pids(pids),
         },
         Target::Name(name) => search.of_name(name),
+        Target::Namespace(name) => search.of_namespace(name),
         Target::Slurm { job, step } => search.of_slurm(*job, *step),
     }?;
     if job.processes.len() > SERVERS_MAX as usize {
@@ -120,76 +126,6 @@ struct Search {
 impl Search {
     fn process(&self, pid: i32) -> Result<&Process, JobError> {
         self.processes.get(pid).ok_or(JobError::NoProcess { pid })
-    }
-
-    /// A starter stands for what it started; anything else for itself.
-    fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
-        let process = self.process(pid)?;
-        let is_starter = process.is_called_any(STARTERS);
-        if is_starter && process.uid != self.uid && self.uid != 0 {
-            return Err(JobError::Foreign {
-                pid,
-                program: process.program().to_owned(),
-                owner: access::user(process.uid),
-            });
-        }
-        let table = mpir::read(pid);
-        match table {
-            Ok(Some(mpir)) if !mpir.table.is_empty() => return Ok(self.of_table(process, mpir)),
-            _ => {}
-        }
-        if let Some(job) = self.below(process)? {
-            return Ok(job);
-        }
-        if !is_starter {
-            return self.of_pids(&[pid]);
-        }
-        match table {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Err(JobError::NothingStarted {
-                pid,
-                program: process.program().to_owned(),
-            }),
-        }
-    }
-
-    fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Job {
-        let mut processes = mpir.table;
-        for process in &mut processes {
-            if is_this_host(&process.host) {
-                process.pid = self.behind_wrappers(process.pid);
-            }
-        }
-        Job {
-            source: format!(
-                "the process table of {} (pid {})",
-                starter.program(),
-                starter.pid
-            ),
-            processes,
-            ranked: true,
-            slurm: mpir.slurm,
-        }
-    }
-
-    /// What a starter without a table has started here, known by the ranks in its environment.
-    fn below(&self, starter: &Process) -> Result<Option<Job>, JobError> {
-        let ranks = ranks::below(&self.processes, starter.pid)?;
-        if ranks.is_empty() {
-            return Ok(None);
-        }
-        let entry = |(rank, pid): (u32, i32)| self.entry(rank, self.behind_wrappers(pid));
-        let source = format!(
-            "the processes below {} (pid {})",
-            starter.program(),
-            starter.pid
-        );
-        Ok(Some(Job {
-            source,
-            processes: ranks.into_iter().map(entry).collect(),
-            ranked: true,
-            slurm: None,
-        }))
     }
 
     fn entry(&self, rank: u32, pid: i32) -> JobProcess {
@@ -236,6 +172,7 @@ impl Search {
             processes: (0..).zip(&pids).map(entry).collect(),
             ranked: false,
             slurm: None,
+            incomplete: None,
         })
     }
 
@@ -288,39 +225,6 @@ impl Search {
             job.ranked = true;
         }
         Ok(job)
-    }
-
-    /// The `srun` of a job, whose memory names the job.
-    fn of_slurm(&self, job: u32, step: Option<u32>) -> Result<Job, JobError> {
-        let meant = |slurm: &str| match step {
-            Some(step) => slurm == format!("{job}.{step}"),
-            None => slurm.split('.').next() == Some(&*job.to_string()),
-        };
-        let mut found: Vec<(&Process, mpir::Mpir)> = Vec::new();
-        for process in self.processes.all().filter(|it| it.is_called("srun")) {
-            // One that cannot be read is somebody else's, or no parent of the two that srun is.
-            let Ok(Some(mpir)) = mpir::read(process.pid) else {
-                continue;
-            };
-            if !mpir.table.is_empty() && mpir.slurm.as_deref().is_some_and(meant) {
-                found.push((process, mpir));
-            }
-        }
-        // srun forks: its child has a copy of the table.
-        let pids: Vec<i32> = found.iter().map(|(process, _)| process.pid).collect();
-        found.retain(|(process, _)| !pids.contains(&process.parent));
-        let step = step.map_or_else(String::new, |step| format!(".{step}"));
-        let pids = found.iter().map(|(process, _)| process.pid).collect();
-        match (found.pop(), found.is_empty()) {
-            (Some((process, mpir)), true) => Ok(self.of_table(process, mpir)),
-            (Some(_), false) => Err(JobError::Ambiguous {
-                name: format!("srun of job {job}"),
-                pids,
-            }),
-            (None, _) => Err(JobError::NoSrun {
-                id: format!("{job}{step}"),
-            }),
-        }
     }
 
     fn of_starter(&self, name: &str, found: Vec<&Process>) -> Result<Job, JobError> {

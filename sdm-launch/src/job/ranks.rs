@@ -7,14 +7,23 @@ use sdm_core::identity::Identity;
 use super::processes::{Environment, Processes};
 use super::{HELPERS, JobError};
 
-/// The processes below `starter` that a runtime gave a rank, topmost ones only, by rising rank.
+/// Processes that a runtime gave a rank.
+pub(super) struct Ranked {
+    /// Each with its rank, by rising rank.
+    pub(super) pids: Vec<(u32, i32)>,
+    /// How many ranks there are, on other hosts too, where the runtime says so.
+    pub(super) size: Option<u32>,
+}
+
+/// The processes below `starter` that a runtime gave a rank, topmost ones only.
 ///
 /// A variable that the starter has itself says nothing: `mpiexec` in a batch script of Slurm
 /// inherits the script's `SLURM_PROCID=0`.
 ///
 /// # Errors
 /// Two processes of one rank: more than one job runs below the starter.
-pub(super) fn below(processes: &Processes, starter: i32) -> Result<Vec<(u32, i32)>, JobError> {
+pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobError> {
+    let mut size = None;
     let inherited = processes.environment(starter);
     let mut found: BTreeMap<u32, i32> = BTreeMap::new();
     let mut open: Vec<i32> = processes.children(starter).map(|it| it.pid).collect();
@@ -23,11 +32,17 @@ pub(super) fn below(processes: &Processes, starter: i32) -> Result<Vec<(u32, i32
             continue;
         };
         let own = processes.environment(pid);
-        let rank = rank_of(&own, &inherited).filter(|_| !process.is_called_any(HELPERS));
-        let Some(rank) = rank else {
+        let found_one = identity(&own, &inherited).filter(|_| !process.is_called_any(HELPERS));
+        let Some(Identity {
+            server: rank,
+            size: of,
+            ..
+        }) = found_one
+        else {
             open.extend(processes.children(pid).map(|it| it.pid));
             continue;
         };
+        size = size.max(of);
         if let Some(other) = found.insert(rank, pid) {
             return Err(JobError::SameRank {
                 starter,
@@ -36,13 +51,14 @@ pub(super) fn below(processes: &Processes, starter: i32) -> Result<Vec<(u32, i32
             });
         }
     }
-    Ok(found.into_iter().collect())
+    let pids = found.into_iter().collect();
+    Ok(Ranked { pids, size })
 }
 
 /// The ranks of these processes, where each has one and no two have the same.
 pub(super) fn of(processes: &Processes, pids: &[i32]) -> Option<Vec<u32>> {
     let none = Environment::default();
-    let rank = |pid: &i32| rank_of(&processes.environment(*pid), &none);
+    let rank = |pid: &i32| Some(identity(&processes.environment(*pid), &none)?.server);
     let ranks: Vec<u32> = pids.iter().map(rank).collect::<Option<_>>()?;
     let mut distinct = ranks.clone();
     distinct.sort_unstable();
@@ -50,11 +66,11 @@ pub(super) fn of(processes: &Processes, pids: &[i32]) -> Option<Vec<u32>> {
     (distinct.len() == ranks.len()).then_some(ranks)
 }
 
-fn rank_of(own: &Environment, inherited: &Environment) -> Option<u32> {
+fn identity(own: &Environment, inherited: &Environment) -> Option<Identity> {
     let lookup = |name: &str| {
         let value = own.get(name)?;
         inherited.get(name).is_none().then(|| value.to_owned())
     };
     // Variables that hold nonsense are no rank either.
-    Identity::from_env(lookup, None).ok().map(|it| it.server)
+    Identity::from_env(lookup, None).ok()
 }

@@ -20,6 +20,8 @@ pub enum Target {
         /// The step's number; the job's only one where absent.
         step: Option<u32>,
     },
+    /// A job of a PMIx server on this machine, by the name of its namespace.
+    Namespace(String),
     /// The processes of this user with this name, or whose command line holds it.
     Name(String),
 }
@@ -27,8 +29,8 @@ pub enum Target {
 impl FromStr for Target {
     type Err = JobError;
 
-    /// `4711` and `4711,4712` are pids, `slurm:12` and `slurm:12.0` a job and a step of Slurm;
-    /// anything else is a name.
+    /// `4711` and `4711,4712` are pids, `slurm:12` and `slurm:12.0` a job and a step of Slurm,
+    /// `pmix:NAMESPACE` a job of PMIx's; anything else is a name.
     fn from_str(text: &str) -> Result<Self, JobError> {
         let refuse = |what| JobError::Target {
             text: text.chars().take(80).collect(),
@@ -46,6 +48,12 @@ impl FromStr for Target {
                     step: Some(step),
                 }),
                 _ => Err(refuse("expected slurm:JOB or slurm:JOB.STEP, in numbers")),
+            };
+        }
+        if let Some(namespace) = text.strip_prefix("pmix:") {
+            return match namespace {
+                "" => Err(refuse("expected pmix:NAMESPACE")),
+                name => Ok(Self::Namespace(name.to_owned())),
             };
         }
         let looks_like_pids = text
@@ -74,6 +82,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
+            Self::Namespace(name) => write!(f, "pmix:{name}"),
             Self::Slurm { job, step: None } => write!(f, "slurm:{job}"),
             Self::Slurm {
                 job,
@@ -104,6 +113,7 @@ mod tests {
         check("halo", Target::Name("halo".to_owned()));
         check("./halo 7", Target::Name("./halo 7".to_owned()));
         let slurm = |step| Target::Slurm { job: 12, step };
+        check("pmix:a@1", Target::Namespace("a@1".to_owned()));
         check("slurm:12", slurm(None));
         check("slurm:12.0", slurm(Some(0)));
         assert_eq!(slurm(Some(3)).to_string(), "slurm:12.3");

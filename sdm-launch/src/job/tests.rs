@@ -47,7 +47,33 @@ fn hydra_is_known_by_its_tree() {
         job.ranked && job.source.contains("below mpiexec.hydra"),
         "{job:?}"
     );
-    assert_eq!(job.processes[0].program, "halo");
+    assert_eq!(
+        (&*job.processes[0].program, &job.incomplete),
+        ("halo", &None)
+    );
+}
+
+#[test]
+fn ranks_that_run_elsewhere_are_missed() {
+    let proc = Proc::new("elsewhere");
+    proc.add(BASE, 1, "mpiexec.hydra -hosts a,b ./halo", "");
+    proc.add(BASE + 1, BASE, "hydra_pmi_proxy", "");
+    for rank in 0..2 {
+        let environment = format!("PMI_RANK={rank} PMI_SIZE=5");
+        proc.add(BASE + 2 + rank, BASE + 1, "./halo", &environment);
+    }
+    let job = find(&proc, &BASE.to_string()).unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 2), (1, BASE + 3)]);
+    let incomplete = job.incomplete.unwrap();
+    assert!(
+        incomplete.starts_with("3 of the 5 ranks run on other hosts"),
+        "{incomplete}"
+    );
+    let error = find(&proc, "pmix:a@1").unwrap_err().to_string();
+    assert!(
+        error.starts_with("no PMIx server on this machine"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -67,13 +67,16 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
     let job = job::find(args.job()).map_err(|error| error.to_string())?;
     let names = names(&job);
     let slurm = job.slurm.clone();
+    let incomplete = job.incomplete.clone();
     let wanted = wanted(job, args.ranks.as_ref())?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
     let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
     let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
     let is_free = |it: &JobProcess| !here(&it) || !obstacles.contains_key(&it.pid);
     let (free, obstructed): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
-    let left_out = refuse(&names, &obstructed, &obstacles);
+    let mut left_out = refuse(&names, &obstructed, &obstacles);
+    // Who asks for ranks that were found misses nobody.
+    left_out.extend(incomplete.filter(|_| args.ranks.is_none()));
     if free.is_empty() {
         return Err(left_out.join("; "));
     }

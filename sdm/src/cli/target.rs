@@ -12,8 +12,8 @@ use super::CommandArgs;
 /// Which processes are attached to, and how.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
-    /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP; pids,
-    /// with commas in between; or a program's name.
+    /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP;
+    /// pmix:NAMESPACE; pids, with commas in between; or a program's name.
     #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
     target: Option<Target>,
 

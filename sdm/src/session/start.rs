@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -211,28 +211,14 @@ impl<'a> Starting<'a> {
     }
 
     fn binary(&self, program: &'static str) -> Result<PathBuf, SessionError> {
-        let own = std::env::current_exe().ok();
-        let beside = own.as_ref().and_then(|own| own.parent()).map(PathBuf::from);
-        // Test programs live one folder below the binaries.
-        let above = beside
-            .as_ref()
-            .and_then(|dir| dir.parent())
-            .map(PathBuf::from);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let dirs = self
-            .config
-            .binaries
-            .clone()
-            .into_iter()
-            .chain(beside.clone())
-            .chain(above);
-        let candidates = dirs.chain(std::env::split_paths(&path));
-        let found = candidates
-            .map(|dir| dir.join(program))
-            .find(|path| path.is_file());
-        found.ok_or_else(|| SessionError::NoBinary {
-            program,
-            beside: beside.unwrap_or_default().display().to_string(),
+        let folder = self.config.binaries.as_deref();
+        sdm_launch::own_program(program, folder).ok_or_else(|| {
+            let own = std::env::current_exe().ok();
+            let beside = own.as_deref().and_then(Path::parent);
+            SessionError::NoBinary {
+                program,
+                beside: beside.map_or_else(String::new, |path| path.display().to_string()),
+            }
         })
     }
 

@@ -1,0 +1,166 @@
+//! A program that is asked something: it has a bound on its time and on what it says.
+
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::stream::{Line, Stream};
+use crate::sys;
+
+/// What a program has said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) lines: Vec<String>,
+    /// Of its standard error.
+    pub(crate) complaints: Vec<String>,
+    pub(crate) status: ExitStatus,
+}
+
+/// What bounds a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) wait: Duration,
+    /// Of standard output and standard error together.
+    pub(crate) lines_max: usize,
+}
+
+/// Runs a program to its end. One that takes too long or says too much is killed.
+///
+/// # Errors
+/// It cannot be started, or is beyond its bounds.
+pub(crate) fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
+    let end = Instant::now() + bounds.wait;
+    let (mut out, out_writer) = Stream::open(false)?;
+    let (mut err, err_writer) = Stream::open(true)?;
+    let (stdin, feed): (Stdio, Option<PipeWriter>) = match input {
+        [] => (Stdio::null(), None),
+        _ => {
+            let (reader, writer) = io::pipe()?;
+            (reader.into(), Some(writer))
+        }
+    };
+    command.stdin(stdin).stdout(out_writer).stderr(err_writer);
+    let mut child = command.spawn()?;
+    // The command holds our ends of its pipes.
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let run = || -> io::Result<Said> {
+        if let Some(mut feed) = feed {
+            feed.write_all(input)?;
+        }
+        read(&mut child, [&mut out, &mut err], end, bounds)
+    };
+    let said = run();
+    if said.is_err() {
+        // It has ended, or has had its time.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    said
+}
+
+fn read(
+    child: &mut Child,
+    [out, err]: [&mut Stream; 2],
+    end: Instant,
+    bounds: Bounds,
+) -> io::Result<Said> {
+    let ended = sys::pidfd_open(child.id())?;
+    let (mut lines, mut complaints) = (Vec::new(), Vec::new());
+    let mut status = None;
+    loop {
+        let mut sort = |line: Line| {
+            let to = if line.stderr {
+                &mut complaints
+            } else {
+                &mut lines
+            };
+            to.push(line.text);
+        };
+        while out.read(&mut sort) > 0 || err.read(&mut sort) > 0 {}
+        if let Some(status) = status {
+            // What it left running may hold its pipes: nobody waits for that.
+            out.close(&mut sort);
+            err.close(&mut sort);
+            return Ok(Said {
+                lines,
+                complaints,
+                status,
+            });
+        }
+        if lines.len() + complaints.len() > bounds.lines_max {
+            return Err(io::Error::other("says too much"));
+        }
+        let fds = [out.fd(), err.fd(), Some(ended.as_fd())];
+        wait(
+            &fds.into_iter().flatten().collect::<Vec<_>>(),
+            end,
+            bounds.wait,
+        )?;
+        status = child.try_wait()?;
+    }
+}
+
+fn wait(fds: &[BorrowedFd<'_>], end: Instant, whole: Duration) -> io::Result<()> {
+    let left = end.saturating_duration_since(Instant::now());
+    let left = PollTimeout::try_from(left).map_err(io::Error::other)?;
+    let mut fds: Vec<PollFd> = fds
+        .iter()
+        .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+        .collect();
+    match poll(&mut fds, left) {
+        Ok(0) => {
+            let text = format!("no answer within {} s", whole.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        }
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, input: &[u8], seconds: u64) -> io::Result<Said> {
+        let bounds = Bounds {
+            wait: Duration::from_secs(seconds),
+            lines_max: 1000,
+        };
+        run(Command::new("/bin/sh").args(["-c", script]), input, bounds)
+    }
+
+    #[test]
+    fn what_is_said_comes_whole_and_apart() {
+        let said = sh("cat; echo b >&2; printf c; exit 3", b"a\n", 60).unwrap();
+        assert_eq!(
+            (said.lines, said.complaints),
+            (vec!["a".to_owned(), "c".to_owned()], vec!["b".to_owned()])
+        );
+        assert_eq!(said.status.code(), Some(3));
+        // One that leaves something behind, which holds its pipes.
+        let said = sh("sleep 1000 & echo $!", b"", 60).unwrap();
+        let pid: i32 = said.lines[0].parse().unwrap();
+        nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(pid),
+            nix::sys::signal::Signal::SIGKILL,
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn who_takes_too_long_or_says_too_much_is_ended() {
+        let error = sh("exec sleep 1000", b"", 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let error = sh("while :; do echo; done", b"", 60).unwrap_err();
+        assert!(error.to_string().contains("too much"), "{error}");
+        let said = sh("kill -9 $$", b"", 60).unwrap();
+        assert_eq!(said.status.code(), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Jobs of a PMIx server, as the server tells a tool that connects to it.
+//!
+//! A helper process of ours asks: what a foreign library does there, or how long it takes, costs
+//! nobody else anything. Only `prterun` and `prte` are asked. Open MPI 4's `mpirun` dies of a tool's
+//! connection, and the user's job with it; it has MPIR.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_core::limits::SERVERS_MAX;
+
+use super::processes::Process;
+use super::{JobProcess, STARTERS};
+use crate::bounded::{self, Bounds, Said};
+
+/// Programs whose PMIx server takes tools.
+const SERVERS: &[&str] = &["prterun", "prte"];
+/// What answers in a second here, and at once where nobody is there, has hung by then.
+const ANSWER_WAIT: Duration = Duration::from_secs(15);
+
+/// A job of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Namespace {
+    pub(super) name: String,
+    pub(super) processes: Vec<JobProcess>,
+}
+
+/// Whether a process has a server that takes tools. The program itself decides, not what it calls itself.
+pub(super) fn is_server(process: &Process) -> bool {
+    let program = std::fs::read_link(format!("/proc/{}/exe", process.pid));
+    let name = program
+        .ok()
+        .and_then(|path| path.file_name().map(ToOwned::to_owned));
+    name.is_some_and(|name| SERVERS.iter().any(|server| name == *server))
+}
+
+/// The jobs of the server in a process, without those of tools.
+///
+/// # Errors
+/// Why it cannot be asked, for a person.
+pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
+    let helper = crate::own_program("sdm-pmix", None)
+        .ok_or("sdm-pmix is not beside sdm and not on PATH: install it there")?;
+    let library = library_of(server.pid).ok_or("no libpmix.so is loaded there")?;
+    let mut command = Command::new(helper);
+    command.arg(library).arg(server.pid.to_string());
+    // Both sides must prove who they are in the same way; this one always exists.
+    command.env("PMIX_MCA_psec", "native");
+    // The server takes nobody else than its owner, and its library is that owner's.
+    let owner = std::fs::metadata(format!("/proc/{}", server.pid));
+    let owner = owner.map_err(|error| format!("process {}: {error}", server.pid))?;
+    if nix::unistd::geteuid().is_root() && owner.uid() != 0 {
+        command.uid(owner.uid()).gid(owner.gid());
+    }
+    answer(&mut command, ANSWER_WAIT)
+}
+
+fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, String> {
+    let bounds = Bounds {
+        wait,
+        lines_max: 2 * SERVERS_MAX as usize,
+    };
+    let said = bounded::run(command, &[], bounds);
+    let said = said.map_err(|error| format!("sdm-pmix: {error}"))?;
+    if !said.status.success() || said.lines.last().map(String::as_str) != Some("end") {
+        return Err(why(&said));
+    }
+    let mut found: Vec<Namespace> = Vec::new();
+    for line in &said.lines {
+        let words: Vec<&str> = line.split('\t').collect();
+        let ["process", name, rank, pid, host, program] = words[..] else {
+            continue;
+        };
+        let (Ok(rank), Ok(pid)) = (rank.parse(), pid.parse()) else {
+            continue;
+        };
+        let process = JobProcess {
+            rank,
+            host: host.to_owned(),
+            program: program.to_owned(),
+            pid,
+        };
+        match found.last_mut().filter(|last| last.name == name) {
+            Some(last) => last.processes.push(process),
+            None => found.push(Namespace {
+                name: name.to_owned(),
+                processes: vec![process],
+            }),
+        }
+    }
+    found.retain(|it| !it.processes.iter().all(is_tool));
+    for namespace in &mut found {
+        namespace.processes.sort_by_key(|process| process.rank);
+    }
+    Ok(found)
+}
+
+/// Starters of other jobs, and ourselves, connect as tools and have a namespace each.
+fn is_tool(process: &JobProcess) -> bool {
+    let name = process.program.rsplit('/').next().unwrap_or_default();
+    name == "sdm-pmix" || STARTERS.contains(&name)
+}
+
+fn why(said: &Said) -> String {
+    let last = said
+        .complaints
+        .iter()
+        .rev()
+        .find(|line| line.starts_with("sdm-pmix: "));
+    match last {
+        Some(line) => line.clone(),
+        None => format!("sdm-pmix: {}", said.status),
+    }
+}
+
+/// The library that a process has loaded, as that process sees it.
+fn library_of(pid: i32) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let path = maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        let name = path.rsplit('/').next()?;
+        name.starts_with("libpmix.so").then(|| path.to_owned())
+    })?;
+    let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
+    Some(if Path::new(&path).is_file() {
+        path.into()
+    } else {
+        inside
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn helper(script: &str) -> Result<Vec<Namespace>, String> {
+        let mut command = Command::new("/bin/sh");
+        answer(command.args(["-c", script]), Duration::from_secs(60))
+    }
+
+    #[test]
+    fn what_the_helper_says_is_a_job() {
+        let found = helper(
+            "printf 'chatter of the library\\nnamespace\\tp@1\\nprocess\\tp@1\\t1\\t8\\th2\\t/x/halo\\n\
+             process\\tp@1\\t0\\t7\\th1\\t/x/halo\\nnamespace\\tp@2\\nprocess\\tp@2\\t0\\t9\\th1\\t/x/sdm-pmix\\nend\\n'",
+        );
+        let found = found.unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        let ranks: Vec<_> = found[0]
+            .processes
+            .iter()
+            .map(|it| (it.rank, it.pid, &*it.host))
+            .collect();
+        assert_eq!(
+            (&*found[0].name, ranks),
+            ("p@1", vec![(0, 7, "h1"), (1, 8, "h2")])
+        );
+    }
+
+    #[test]
+    fn a_helper_that_crashes_hangs_or_refuses_is_a_sentence() {
+        let crash = helper("kill -SEGV $$").unwrap_err();
+        assert!(crash.contains("signal: 11"), "{crash}");
+        let refused = helper("echo 'sdm-pmix: connect: UNREACH' >&2; exit 1").unwrap_err();
+        assert_eq!(refused, "sdm-pmix: connect: UNREACH");
+        assert!(helper("echo process").is_err());
+        let mut hang = Command::new("/bin/sh");
+        let hang = answer(hang.args(["-c", "exec sleep 1000"]), Duration::ZERO).unwrap_err();
+        assert!(hang.contains("no answer within"), "{hang}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Asks the PMIx server in a starter (`prterun`, `prte`) which processes its jobs have.
+//!
+//! A process of its own, so that whatever a foreign library does costs nobody else anything: who runs
+//! it kills it when it takes too long. The library is the one that the server itself has loaded, and
+//! it is loaded at run time. Never run it against Open MPI 4: its server dies of a tool's connection,
+//! and the user's job with it.
+//!
+//! ```text
+//! sdm-pmix LIBRARY PID     ->   namespace TAB NAME                            one line for each
+//!                               process TAB NAMESPACE TAB RANK TAB PID TAB HOST TAB PROGRAM
+//!                               end
+//! ```
+//! What goes wrong is one sentence on standard error and exit code 1.
+
+mod once;
+mod sys;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use once::Before;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sdm-pmix: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [library, server] = &arguments[..] else {
+        bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER");
+    };
+    let server: i32 = server.parse().context("the server's pid")?;
+    // Nobody waits for an answer any more, and a crash leaves no core behind.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
+    let text = match once::look(server)? {
+        Before::Known(text) => text,
+        Before::Unknown(file) => {
+            let text = ask(Path::new(library), server)?;
+            once::keep(file, &text)?;
+            text
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn ask(library: &Path, server: i32) -> Result<String> {
+    let tool = sys::Tool::connect(library, server)?;
+    let mut text = String::new();
+    for namespace in tool.namespaces()? {
+        text.push_str(&format!("namespace\t{namespace}\n"));
+        // Namespaces of tools and of the server itself have no table.
+        for process in tool.processes(&namespace).unwrap_or_default() {
+            let sys::Process {
+                rank,
+                pid,
+                host,
+                program,
+            } = process;
+            let line = format!("process\t{namespace}\t{rank}\t{pid}\t{host}\t{program}\n");
+            text.push_str(&line);
+        }
+    }
+    text.push_str(once::END);
+    tool.finish();
+    Ok(text)
+}
