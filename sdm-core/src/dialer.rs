@@ -20,6 +20,10 @@ pub const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// How long one connection may take before its handshake begins: a host that drops packets must
 /// not use up the time of its other addresses.
 pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
+/// Handshakes in a row with somebody else after which an announced address is given up. One alone
+/// may be a handshake of the right peer that was changed on its way; the pauses between eight make
+/// a quarter of a second.
+pub const STRANGERS_MAX: u8 = 8;
 /// What is said of a connection that stands and over which nothing came.
 const NO_ANSWER: &str = "connected, but nobody answers";
 
@@ -97,8 +101,9 @@ pub struct Dialer {
     last: Option<(ConnectionString, String)>,
     /// The last one that was there instead, and where: the better hint of the two.
     stranger: Option<(ConnectionString, String)>,
-    /// Announced addresses where someone else is; no use to come back.
-    ruled_out: Vec<usize>,
+    /// For each address, how many handshakes in a row were somebody else's; at `STRANGERS_MAX` an
+    /// announced one is ruled out: no use to come back.
+    strangers: Vec<u8>,
     /// True where the last connection stood, but nobody spoke.
     unanswered: bool,
     /// Tries in a row that were refused.
@@ -114,6 +119,7 @@ impl Dialer {
         } else {
             State::Pause(now + target.pause)
         };
+        let strangers = vec![0; target.addresses.len()];
         Self {
             target,
             state,
@@ -126,7 +132,7 @@ impl Dialer {
             tries: 0,
             last: None,
             stranger: None,
-            ruled_out: Vec::new(),
+            strangers,
             unanswered: false,
             refusals: 0,
         }
@@ -146,7 +152,7 @@ impl Dialer {
             let text = format!("no answer within {} s", ATTEMPT_WAIT.as_secs());
             self.failed(now, text, false);
         }
-        if now >= self.target.deadline || self.ruled_out.len() == self.target.addresses.len() {
+        if now >= self.target.deadline || self.first_left(0).is_none() {
             if self.state == State::Greeting {
                 self.failed(now, NO_ANSWER.to_owned(), true);
                 self.unanswered = true;
@@ -178,7 +184,7 @@ impl Dialer {
     /// listened there, and so is gone.
     #[must_use]
     pub fn is_refused(&self) -> bool {
-        let left = self.target.addresses.len() - self.ruled_out.len();
+        let left = self.strangers.iter().filter(|s| self.may_be(**s)).count();
         self.target.announced && left > 0 && self.refusals >= left
     }
 
@@ -195,6 +201,12 @@ impl Dialer {
         if !matches!(self.state, State::Connecting(_) | State::Greeting) {
             return;
         }
+        let at = self.address_index;
+        let strangers = match &failure {
+            DialFailure::Link(error) if error.is_someone_else() => self.strangers[at] + 1,
+            _ => 0,
+        };
+        self.strangers[at] = strangers.min(STRANGERS_MAX);
         match failure {
             DialFailure::Refused(error) => {
                 let count = self.refusals + 1;
@@ -209,9 +221,6 @@ impl Dialer {
                 let text = error.to_string();
                 let unanswered = matches!(error, LinkError::HandshakeTimeout(_));
                 self.stranger = Some((self.next_address(), text.clone()));
-                if self.target.announced && error.is_someone_else() {
-                    self.ruled_out.push(self.address_index);
-                }
                 self.failed(now, text, true);
                 self.unanswered = unanswered;
             }
@@ -238,19 +247,25 @@ impl Dialer {
         }
         self.offset = 0;
         self.empty_run = 0;
-        let count = self.target.addresses.len();
-        let next = (self.address_index + 1..count).find(|index| !self.ruled_out.contains(index));
-        if let Some(index) = next {
+        if let Some(index) = self.first_left(self.address_index + 1) {
             self.address_index = index;
             return;
         }
         self.end_round(now);
     }
 
+    /// The first address from `from` on where the child may still be.
+    fn first_left(&self, from: usize) -> Option<usize> {
+        (from..self.strangers.len()).find(|index| self.may_be(self.strangers[*index]))
+    }
+
+    /// True where the child may be, after so many strangers in a row.
+    fn may_be(&self, strangers: u8) -> bool {
+        !self.target.announced || strangers < STRANGERS_MAX
+    }
+
     fn end_round(&mut self, now: Instant) {
-        let count = self.target.addresses.len();
-        let first = (0..count).find(|index| !self.ruled_out.contains(index));
-        self.address_index = first.unwrap_or(0);
+        self.address_index = self.first_left(0).unwrap_or(0);
         self.state = State::Pause(now + self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         self.empty_run_max = (self.empty_run_max * 2).min(PORT_TRIES_MAX);
@@ -399,11 +414,13 @@ mod tests {
                 refused()
             }
         };
-        let tried = ports(true, &addresses, 8, world);
-        assert_eq!(tried, "1 2 3 - 1 3 - 1", "no use to come back");
-        let tried = ports(true, &addresses, 8, |_| wrong_peer());
+        let rounds = "1 2 3 - ".repeat(usize::from(STRANGERS_MAX));
+        let tried = ports(true, &addresses, 4 * 8 + 5, world);
+        assert_eq!(tried, format!("{rounds}1 3 - 1 3"), "no use to come back");
+        let tried = ports(true, &addresses, 99, |_| wrong_peer());
         assert_eq!(
-            tried, "1 2 3 !",
+            tried,
+            format!("{}!", rounds.trim_end_matches("- ")),
             "someone else is at every announced address"
         );
     }
@@ -428,7 +445,9 @@ mod tests {
         check(two(), now, &[refused()], false);
         check(two(), now, &[refused(), refused()], true);
         check(two(), now, &[refused(), unreachable(), refused()], false);
-        check(two(), now, &[wrong_peer(), refused()], true);
+        let other = [wrong_peer(), refused()];
+        check(two(), now, &other, false);
+        check(two(), now, &vec![other.clone(); STRANGERS_MAX.into()].concat(), true);
         let base = dialer(now, false, &addresses[..1]);
         check(base, now, &[refused(), refused(), refused()], false);
     }
