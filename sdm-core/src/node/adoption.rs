@@ -31,8 +31,7 @@ impl Node {
     }
 
     fn adopt(&mut self, slice: Slice, reach: IdSet, epoch: Epoch) {
-        let child = Child::new(slice, reach, epoch);
-        self.add_child(child.restating());
+        self.add_child(Child::new(slice, reach, epoch));
     }
 
     /// After a new plan: children outside it are let go, and those partly within it are told; the

@@ -37,8 +37,6 @@ pub(super) struct Child {
     attached: bool,
     /// True where those above were told that it is silent, and not that it is back.
     told_silent: bool,
-    /// True where those above may have been told by another that it is silent.
-    restates: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,15 +62,6 @@ impl Child {
             epoch,
             attached: false,
             told_silent: false,
-            restates: false,
-        }
-    }
-
-    /// A member that had another parent before.
-    pub(super) fn restating(self) -> Self {
-        Self {
-            restates: true,
-            ..self
         }
     }
 
@@ -345,6 +334,7 @@ impl Node {
                 self.ask_init_again(child);
             }
             self.hold_planned(&init.slice);
+            self.restate_health(now);
         }
         self.flush_events(Lane::Control, now);
         self.flush_events(Lane::Bulk, now);
@@ -499,9 +489,7 @@ impl Node {
 
     fn tell_back(&mut self, now: Instant, at: usize) {
         let child = &mut self.children[at];
-        let told_silent = std::mem::take(&mut child.told_silent);
-        let restates = std::mem::take(&mut child.restates);
-        if told_silent || restates {
+        if std::mem::take(&mut child.told_silent) {
             // Of those below it, it tells itself.
             let tasks = if self.root.is_some() {
                 child.reach.difference(&child.silent)
@@ -509,6 +497,26 @@ impl Node {
                 child.reach.intersection(&child.slice[0].tasks)
             };
             self.tell_health(now, tasks, Health::Reachable, "");
+        }
+    }
+
+    /// After a new plan: who is there and who is silent, for what was told of it before may have
+    /// been lost with a link above, or said by somebody else.
+    fn restate_health(&mut self, now: Instant) {
+        let mut there = self.local.clone();
+        let mut silent = Vec::new();
+        for child in &self.children {
+            if child.told_silent {
+                silent.push((child.reach.clone(), child.why_no_answer()));
+            } else if let ChildState::Up(_) = child.state {
+                there.union_with(&child.reach.difference(&child.silent));
+                let why = format!("silent below {}", name(&child.slice[0]));
+                silent.push((child.silent.intersection(&child.reach), why));
+            }
+        }
+        self.tell_health(now, there, Health::Reachable, "");
+        for (tasks, why) in silent {
+            self.tell_health(now, tasks, Health::Silent, &why);
         }
     }
 

@@ -169,11 +169,16 @@ impl Node {
 
     pub(super) fn deliver_reach(&mut self, mut change: ReachChange) {
         if let Some(root) = &mut self.root {
-            if change.health == Health::Reachable {
-                change.tasks.intersect_with(&root.unreachable);
-                root.unreachable.subtract(&change.tasks);
-            } else {
-                root.unreachable.union_with(&change.tasks);
+            match change.health {
+                Health::Reachable => {
+                    change.tasks.intersect_with(&root.unreachable);
+                    root.unreachable.subtract(&change.tasks);
+                }
+                Health::Silent => {
+                    change.tasks.subtract(&root.unreachable);
+                    root.unreachable.union_with(&change.tasks);
+                }
+                Health::Lost => root.unreachable.union_with(&change.tasks),
             }
         }
         if !change.tasks.is_empty() {
