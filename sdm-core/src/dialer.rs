@@ -23,7 +23,7 @@ pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// Handshakes in a row with somebody else after which an announced address is given up. One alone
 /// may be a handshake of the right peer that was changed on its way; the pauses between eight make
 /// a quarter of a second.
-pub const STRANGERS_MAX: u8 = 8;
+pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
 /// What is said of a connection that stands and over which nothing came.
 const NO_ANSWER: &str = "connected, but nobody answers";
 
@@ -101,7 +101,7 @@ pub struct Dialer {
     last: Option<(ConnectionString, String)>,
     /// The last one that was there instead, and where: the better hint of the two.
     stranger: Option<(ConnectionString, String)>,
-    /// For each address, how many handshakes in a row were somebody else's; at `STRANGERS_MAX` an
+    /// For each address, how many handshakes in a row were somebody else's; at `STRANGER_HANDSHAKES_MAX` an
     /// announced one is ruled out: no use to come back.
     strangers: Vec<u8>,
     /// True where the last connection stood, but nobody spoke.
@@ -206,7 +206,7 @@ impl Dialer {
             DialFailure::Link(error) if error.is_someone_else() => self.strangers[at] + 1,
             _ => 0,
         };
-        self.strangers[at] = strangers.min(STRANGERS_MAX);
+        self.strangers[at] = strangers.min(STRANGER_HANDSHAKES_MAX);
         match failure {
             DialFailure::Refused(error) => {
                 let count = self.refusals + 1;
@@ -261,7 +261,7 @@ impl Dialer {
 
     /// True where the child may be, after so many strangers in a row.
     fn may_be(&self, strangers: u8) -> bool {
-        !self.target.announced || strangers < STRANGERS_MAX
+        !self.target.announced || strangers < STRANGER_HANDSHAKES_MAX
     }
 
     fn end_round(&mut self, now: Instant) {
@@ -414,7 +414,7 @@ mod tests {
                 refused()
             }
         };
-        let rounds = "1 2 3 - ".repeat(usize::from(STRANGERS_MAX));
+        let rounds = "1 2 3 - ".repeat(usize::from(STRANGER_HANDSHAKES_MAX));
         let tried = ports(true, &addresses, 4 * 8 + 5, world);
         assert_eq!(tried, format!("{rounds}1 3 - 1 3"), "no use to come back");
         let tried = ports(true, &addresses, 99, |_| wrong_peer());
@@ -447,7 +447,12 @@ mod tests {
         check(two(), now, &[refused(), unreachable(), refused()], false);
         let other = [wrong_peer(), refused()];
         check(two(), now, &other, false);
-        check(two(), now, &vec![other.clone(); STRANGERS_MAX.into()].concat(), true);
+        check(
+            two(),
+            now,
+            &vec![other.clone(); STRANGER_HANDSHAKES_MAX.into()].concat(),
+            true,
+        );
         let base = dialer(now, false, &addresses[..1]);
         check(base, now, &[refused(), refused(), refused()], false);
     }

@@ -10,6 +10,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
 pub const CLASSES_MAX: usize = 4096;
 /// The most blocks in one message.
 pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
+/// What all sets of one message together may own once decoded, in bytes; a dozen bytes can stand for
+/// 2 MiB. As many disjoint sets of all ids as one message has stay below 80 MiB.
+pub const SETS_BYTES_MAX: u64 = 128 << 20;
 /// The most commands open at once in a member.
 pub const OPEN_COMMANDS_MAX: usize = 1024;
 /// The most bytes of cached answers a server keeps for repeats.

@@ -10,6 +10,8 @@ mod plan;
 use bytes::Bytes;
 use sdm_idset::{IdSet, SET_BYTES_MAX};
 
+use crate::limits::SETS_BYTES_MAX;
+
 pub use message::{decode_message, encode_message};
 
 /// Why received bytes are no value. The peer that sent them is dropped.
@@ -163,13 +165,19 @@ pub struct Reader<'a> {
     buf: &'a Bytes,
     /// 0 <= at <= `buf.len()`.
     at: usize,
+    /// What the sets yet to be taken may own, in bytes.
+    sets_bytes_left: u64,
 }
 
 impl<'a> Reader<'a> {
     /// Reads from the first byte on.
     #[must_use]
     pub fn new(buf: &'a Bytes) -> Self {
-        Self { buf, at: 0 }
+        Self {
+            buf,
+            at: 0,
+            sets_bytes_left: SETS_BYTES_MAX,
+        }
     }
 
     /// Ends the value.
@@ -318,8 +326,10 @@ impl<'a> Reader<'a> {
     /// A set.
     ///
     /// # Errors
-    /// Bytes that are no set, or one above its bounds.
+    /// Bytes that are no set, one above its bounds, or one with which the sets of this buffer own
+    /// more than [`SETS_BYTES_MAX`].
     pub fn set(&mut self, what: &'static str) -> Result<IdSet, DecodeError> {
+        let offset = self.at;
         let base = self.u32(what)?;
         let (set, used) =
             IdSet::decode(base, &self.buf[self.at..]).map_err(|e| DecodeError::Unexpected {
@@ -327,6 +337,9 @@ impl<'a> Reader<'a> {
                 offset: self.at + e.offset,
             })?;
         self.at += used;
+        let max = SETS_BYTES_MAX;
+        let left = self.sets_bytes_left.checked_sub(set.memory_bytes());
+        self.sets_bytes_left = left.ok_or(DecodeError::TooLarge { what, offset, max })?;
         Ok(set)
     }
 

@@ -46,6 +46,30 @@ fn lengths_are_looked_at_before_anything_is_taken() {
 }
 
 #[test]
+fn what_all_sets_of_a_message_own_is_bounded() {
+    // Every other id: a few bytes that stand for many.
+    let wide: IdSet = "0-99998/2".parse().unwrap();
+    let mut bytes = Vec::new();
+    for _ in 0..4 {
+        Writer::new(&mut bytes).set(&wide);
+    }
+    assert!(bytes.len() < 80, "{} bytes", bytes.len());
+    let offset = bytes.len() / 4 * 3;
+    let buf = Bytes::from(bytes);
+    let mut reader = Reader::new(&buf);
+    reader.sets_bytes_left = 3 * wide.memory_bytes();
+    for _ in 0..3 {
+        assert_eq!(reader.set("tasks").as_ref(), Ok(&wide));
+    }
+    let error = DecodeError::TooLarge {
+        what: "tasks",
+        offset,
+        max: SETS_BYTES_MAX,
+    };
+    assert_eq!(reader.set("tasks"), Err(error));
+}
+
+#[test]
 fn a_value_above_its_bound_is_not_written() {
     let mut out = Vec::new();
     let mut w = Writer::new(&mut out);
