@@ -179,7 +179,12 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
     let mut out = io::stdout();
     let mut shown = 0;
     loop {
-        match wire::receive(stream)? {
+        let frame = match wire::receive(stream) {
+            // It left something unread.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+            frame => frame?,
+        };
+        match frame {
             Some(Frame::Begin { dropped, at }) => {
                 shown = at;
                 if dropped > 0 {
@@ -190,7 +195,8 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
                 out.write_all(&bytes)?;
                 out.flush()?;
                 shown += bytes.len() as u64;
-                to.send(&Frame::Shown(shown))?;
+                // A keeper that is gone has perhaps said why before.
+                let _ = to.send(&Frame::Shown(shown));
             }
             Some(Frame::LetGo(taken)) => {
                 return Ok(if taken { Left::Taken } else { Left::Detached });
