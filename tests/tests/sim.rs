@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sdm_sim::{Options, Report, run};
 
 /// Seeds that broke a law once, each with what it found.
-const SEEDS: [(u64, &str); 14] = [
+const SEEDS: [(u64, &str); 16] = [
     (28, "a task was told to be missing and to be lost"),
     (41, "an event came a second way, behind newer ones"),
     (56, "a slow child's old words moved tasks in the books"),
@@ -27,6 +27,14 @@ const SEEDS: [(u64, &str); 14] = [
         "nobody asked a child that had its plan for the end of the start",
     ),
     (1271, "the master never came"),
+    (
+        246_190_037_770_380,
+        "a handshake that was changed on its way ruled a living server out",
+    ),
+    (
+        210_618_569_074_050,
+        "a living server was never told to be back after a link above it was lost",
+    ),
 ];
 
 fn check(seed: u64, what: &str) -> Report {
