@@ -110,6 +110,7 @@ impl<T: Transport> Driver<T> {
             if self.member.poll_timeout().is_some_and(|at| at <= now) {
                 self.member.handle_timeout(now);
                 self.drain();
+                self.drop_cut_off(now);
                 continue;
             }
             let until = [deadline, self.member.poll_timeout()]
@@ -265,6 +266,23 @@ impl<T: Transport> Driver<T> {
                     return;
                 }
             }
+        }
+    }
+
+    /// Ends connections to hosts that are cut off. Over a silent link pings go on, so there is
+    /// something to be acknowledged.
+    fn drop_cut_off(&mut self, now: Instant) {
+        let silent = self.member.silent_links();
+        let conns = silent.filter_map(|link| Some((link, *self.by_link.get(&link)?)));
+        let gone: Vec<_> = conns
+            .filter(|(_, conn)| self.transport.is_cut_off(*conn))
+            .collect();
+        for (link, conn) in gone {
+            self.transport.close(conn);
+            self.remove(conn);
+            let why = "its host acknowledges nothing";
+            self.member.handle_closed(now, link, why);
+            self.drain();
         }
     }
 

@@ -71,7 +71,6 @@ impl Heartbeat {
         if lost { Pulse::Lost } else { Pulse::Same }
     }
 
-    #[cfg(test)]
     pub(super) fn is_silent(&self) -> bool {
         self.silent
     }

@@ -430,8 +430,9 @@ impl Link {
         }
     }
 
-    #[cfg(test)]
-    fn heartbeat_is_silent(&self) -> bool {
+    /// True where the other end has not been heard for so long that it was told to be silent.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
         self.heartbeat.is_silent()
     }
 

@@ -86,6 +86,12 @@ impl Member {
         self.drain_node(now);
     }
 
+    /// The links whose other ends are silent.
+    pub fn silent_links(&self) -> impl Iterator<Item = LinkId> {
+        let silent = self.peers.iter().filter(|(_, peer)| peer.link.is_silent());
+        silent.map(|(id, _)| *id)
+    }
+
     /// Takes the bytes that are to be written to a link now. Call it only when what it gave
     /// before has been written: what is not taken can still be overtaken by control messages.
     pub fn poll_transmit(&mut self, now: Instant, id: LinkId, out: &mut Vec<u8>) -> bool {

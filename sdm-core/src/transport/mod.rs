@@ -89,6 +89,12 @@ pub trait Transport {
     /// `WouldBlock` where none are there; otherwise the connection is broken.
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
 
+    /// True where the other host acknowledges nothing of what is sent to it over and over again: it is
+    /// cut off, or gone. A process that stands still is not meant. Where that cannot be told: false.
+    fn is_cut_off(&self, _conn: ConnId) -> bool {
+        false
+    }
+
     /// Ends a connection, or the attempt to make one. What was sent still arrives. No event
     /// of it comes after that.
     fn close(&mut self, conn: ConnId);

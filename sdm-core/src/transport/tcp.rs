@@ -11,14 +11,16 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use nix::libc;
+use nix::sys::socket::getsockopt;
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::socket::{Listener, Stream};
 use super::{
     ConnId, ConnectionString, ForeignFd, Scheme, Transport, TransportEvent, Waker, listen_upwards,
     no_such_connection,
 };
-use crate::limits::UNACKNOWLEDGED_WAIT;
+use crate::limits::RETRANSMITS_MAX;
 
 /// Connections that the kernel may hold for us before we accept them.
 pub(super) const BACKLOG: i32 = 1024;
@@ -291,6 +293,11 @@ impl Transport for TcpTransport {
         received
     }
 
+    fn is_cut_off(&self, conn: ConnId) -> bool {
+        let connection = self.connections.get(&conn);
+        connection.is_some_and(|connection| connection.stream.is_cut_off())
+    }
+
     fn close(&mut self, conn: ConnId) {
         if let Some(mut connection) = self.connections.remove(&conn) {
             // Dropping it would do too; this keeps mio's own books right.
@@ -364,15 +371,28 @@ fn numeric(at: &ConnectionString) -> io::Result<std::net::SocketAddr> {
 
 pub(super) fn connect(to: &ConnectionString) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(numeric(to)?)?;
-    prepare(&stream)?;
+    stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// What holds for every connection: nothing small waits for more, and a host that is cut off is
-/// noticed while something is under way to it, which a ping sees to.
-pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    SockRef::from(stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_WAIT))
+/// The first bytes of the kernel's `tcp_info`: state, congestion state, retransmits, probes, backoff.
+#[derive(Clone, Copy, Debug)]
+struct TcpInfo;
+
+nix::getsockopt_impl!(
+    TcpInfo,
+    libc::IPPROTO_TCP,
+    libc::TCP_INFO,
+    [u8; 5],
+    nix::sys::socket::sockopt::GetStruct<[u8; 5]>
+);
+
+/// True where the other host has acknowledged nothing for long, though it was asked again and again:
+/// bytes on their way to it, or a probe for room where its process does not read. A time-out of the
+/// kernel's own (`TCP_USER_TIMEOUT`) would end the latter too, though its probes are answered.
+pub(super) fn is_cut_off(stream: &TcpStream) -> bool {
+    getsockopt(stream, TcpInfo)
+        .is_ok_and(|[_, _, retransmits, probes, _]| retransmits.max(probes) >= RETRANSMITS_MAX)
 }
 
 /// Whether the connection stands now.
@@ -437,4 +457,30 @@ fn token(number: usize, kind: usize) -> Token {
 
 fn index(conn: ConnId) -> usize {
     usize::try_from(conn.0).expect("connections are counted in memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_host_whose_process_does_not_read_is_not_cut_off() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _unread = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut stream = TcpStream::from_std(stream);
+        while stream.write(&[0; 1 << 16]).is_ok() {}
+        // Each probe for room is answered by the kernel and doubles the pause before the next.
+        let until = Instant::now() + Duration::from_secs(120);
+        while getsockopt(&stream, TcpInfo).unwrap()[4] <= RETRANSMITS_MAX {
+            assert!(Instant::now() < until, "the kernel asks for room");
+            assert!(!is_cut_off(&stream));
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!is_cut_off(&stream));
+    }
 }

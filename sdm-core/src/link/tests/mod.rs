@@ -494,7 +494,7 @@ fn quiet_peers_are_pinged_and_found_silent() {
 fn a_silent_peer_can_come_back() {
     let mut pair = Pair::up();
     let mut wire = Vec::new();
-    while !pair.parent.heartbeat_is_silent() {
+    while !pair.parent.is_silent() {
         pair.now = pair.parent.poll_timeout().unwrap();
         pair.parent.handle_timeout(pair.now).unwrap();
         pair.parent.poll_transmit(&mut wire);
