@@ -150,6 +150,14 @@ impl World {
 
     /// Whoever lives has one parent that knows it, and nobody else thinks to be that.
     fn check_tree(&mut self) -> Checked {
+        let mut servers = self
+            .procs
+            .iter()
+            .filter(|(id, _)| **id != ServerId::FRONT_END);
+        if servers.any(|(_, proc)| proc.member.node().parent_link().is_none()) {
+            // Whoever was given up before it was ever reached waits for its time.
+            self.run_until(self.now.max(self.start_deadline) + END_US);
+        }
         let mut held = BTreeSet::new();
         for (parent, proc) in &self.procs {
             for (child, link) in proc.member.node().children() {
