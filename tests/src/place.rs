@@ -21,6 +21,10 @@ pub struct Place {
 pub enum Compiler {
     /// No MPI.
     C,
+    /// C++, no MPI.
+    Cxx,
+    /// Fortran, no MPI.
+    Fortran,
     /// Open MPI.
     OpenMpi,
     /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
@@ -33,12 +37,22 @@ impl Compiler {
     fn command(self) -> PathBuf {
         match self {
             Self::C => "cc".into(),
+            Self::Cxx => "c++".into(),
+            Self::Fortran => "gfortran".into(),
             Self::OpenMpi => "mpicc.openmpi".into(),
             Self::OpenMpi5 => {
                 let folder = crate::parts::openmpi5();
                 folder.expect("the test has asked for it").join("bin/mpicc")
             }
             Self::Mpich => "mpicc.mpich".into(),
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Cxx => "cc",
+            Self::Fortran => "f90",
+            Self::C | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
         }
     }
 }
@@ -72,7 +86,7 @@ impl Place {
         name.expect("it is made of letters and digits")
     }
 
-    /// Compiles `tests/fixtures/NAME.c` into the folder.
+    /// Compiles the fixture `NAME` into the folder.
     ///
     /// # Panics
     /// Where that fails; a missing compiler is named.
@@ -92,8 +106,11 @@ impl Place {
         let mut command = Command::new(compiler.command());
         command.args(["-O0", "-pthread", "-o"]).arg(&program);
         command
-            .arg(fixtures.join(name).with_extension("c"))
-            .args(options);
+            .arg(fixtures.join(name).with_extension(compiler.extension()))
+            .args(options)
+            .args(["-lm"])
+            // Where Fortran writes its modules.
+            .current_dir(&self.directory);
         match command.output() {
             Ok(done) => assert!(
                 done.status.success(),

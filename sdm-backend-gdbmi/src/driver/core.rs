@@ -16,6 +16,7 @@ use sdm_core::CommandId;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
 use super::breakpoints::{Breakpoints, Owner};
+use super::processes::Processes;
 use super::run::{Interrupts, OpenRun};
 use super::scope::Scope;
 use super::wrapped::Wrapped;
@@ -48,6 +49,8 @@ pub(super) struct State {
     pub(super) task: TaskState,
     /// The process, while there is one.
     pub(super) pid: Option<i32>,
+    /// Those that gdb holds beside it.
+    pub(super) processes: Processes,
     /// True from `^running` to `*stopped`: what gdb says, while `task` is what we say.
     pub(super) executing: bool,
     /// True where the process was attached to and not started.
@@ -87,6 +90,8 @@ pub(super) struct StopRecord {
     pub(super) results: Results,
     /// Whose breakpoint it was. Found out at once: gdb says next that a temporary one is gone.
     pub(super) owner: Option<Owner>,
+    /// It is the end of another process than the task's own.
+    pub(super) other_ended: bool,
 }
 
 /// An MI command under way.
@@ -115,6 +120,7 @@ impl Gdb {
             pending: BTreeMap::new(),
             task: TaskState::Absent,
             pid: None,
+            processes: Processes::default(),
             executing: false,
             attached: false,
             wrapped: None,

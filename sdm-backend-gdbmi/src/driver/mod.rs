@@ -15,6 +15,7 @@ mod internal;
 mod interrupt;
 mod memory;
 mod objects;
+mod processes;
 mod records;
 mod run;
 mod scope;

@@ -8,6 +8,7 @@ use super::breakpoints::watch_number;
 use super::console::PRINTED_BYTES_MAX;
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
+use super::processes::remark;
 use super::run::OpenRun;
 use super::scope::Stopped;
 use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
@@ -125,9 +126,21 @@ fn handle_thread_stopped(gdb: &Gdb, results: Results) {
 }
 
 fn handle_stopped(gdb: &Gdb, results: Results) {
-    gdb.edit().executing = false;
+    let other_ended = {
+        let mut state = gdb.edit();
+        state.executing = false;
+        state.processes.take_other_end()
+    };
     // Signals that passed since the last stop stand in front: only the last reason is this one.
     match last_text(&results, "reason") {
+        Some(reason) if other_ended && reason.starts_with("exited") => {
+            let stop = StopRecord {
+                results,
+                other_ended,
+                owner: None,
+            };
+            gdb.edit().stops.push_back(stop);
+        }
         Some("exited-normally") => program_ended(gdb, End::Exited(0)),
         Some("exited") => {
             let code = last_text(&results, "exit-code").and_then(|code| {
@@ -154,7 +167,11 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 _ => None,
             };
             if state.stops.len() < STOPS_MAX {
-                state.stops.push_back(StopRecord { results, owner });
+                state.stops.push_back(StopRecord {
+                    results,
+                    owner,
+                    other_ended: false,
+                });
             }
         }
     }
@@ -170,7 +187,9 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
     match class {
         "thread-group-started" if gdb.get().core_file => {}
         "thread-group-started" => {
-            gdb.edit().pid = results.number("pid");
+            let mut state = gdb.edit();
+            let (own, group) = (state.pid, results.text("id").unwrap_or_default());
+            state.pid = state.processes.started(own, group, results.number("pid"));
         }
         "thread-created" => {
             if let (Some(scope), Some(id)) = (&mut gdb.edit().scope, results.number("id")) {
@@ -192,7 +211,9 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
             }
         }
         "thread-group-exited" => {
-            gdb.edit().pid = None;
+            let mut state = gdb.edit();
+            let (own, group) = (state.pid, results.text("id").unwrap_or_default());
+            state.pid = state.processes.ended(own, group);
         }
         "breakpoint-modified" => {
             let Some(breakpoint) = results.tuple("bkpt") else {
@@ -218,6 +239,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         if let Some(name) = name {
             gdb.tell(Event::SignalPassed { name });
         }
+        tell_remark(gdb, text);
     }
     let wanted = gdb
         .get()
@@ -236,6 +258,16 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         if printed.len() + text.len() <= PRINTED_BYTES_MAX {
             printed.push_str(text);
         }
+    }
+}
+
+/// Says what has become of the program's processes, once.
+fn tell_remark(gdb: &Gdb, text: &str) {
+    let started = gdb.get().task != TaskState::Starting;
+    if let Some(text) = remark(text).filter(|_| started)
+        && gdb.edit().processes.is_new(&text)
+    {
+        gdb.tell(Event::Notice { text });
     }
 }
 

@@ -14,6 +14,7 @@ use super::breakpoints::{Owner, caught};
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
 use super::internal::{Internal, insert_internal};
+use super::processes::select_own;
 use super::records::last_text;
 use super::run::{RunKind, begin};
 use super::stack::thread_select;
@@ -40,7 +41,12 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         // Something (a console command of the person's) has let it run again.
         return;
     }
-    let record = &stop.results;
+    let own;
+    let mut record = &stop.results;
+    if stop.other_ended {
+        own = select_own(&gdb).await;
+        record = &own;
+    }
     let verdict = judge(&gdb, &stop);
     let reason = match verdict {
         Verdict::Report(reason) => reason,
@@ -101,6 +107,10 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
     let record = &stop.results;
     let kind = gdb.get().run.as_ref().map(|run| run.kind);
     match last_text(record, "reason") {
+        _ if stop.other_ended => {
+            let text = "a process that it has forked has ended";
+            Verdict::Report(StopReason::Other(text.to_owned()))
+        }
         Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
         Some("signal-received") => judge_signal(gdb, record, kind),
         Some("end-stepping-range") if kind == Some(RunKind::To) => {
@@ -207,11 +217,16 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     let Some(Owner::User(number)) = stop.owner else {
         return other();
     };
-    let state = gdb.get();
-    match state.breakpoints.spec(number) {
+    let spec = gdb.get().breakpoints.spec(number).cloned();
+    match spec {
         Some(PointSpec::Watch(spec)) => {
-            let expression = spec.expression.clone();
+            let expression = spec.expression;
             Verdict::Report(if reason == "watchpoint-scope" {
+                // gdb says that it is gone only after the stop.
+                if let Some(known) = last_text(&stop.results, "wpnum") {
+                    let known = known.parse().unwrap_or_default();
+                    gdb.edit().breakpoints.deleted(known);
+                }
                 StopReason::WatchpointScope { number, expression }
             } else {
                 let values = stop.results.tuple("value");

@@ -200,6 +200,13 @@ impl Stats {
         own(sources, payload, None)
     }
 
+    /// True where nobody answered a number, an infinite one or none (`nan`).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let odd = [&self.not_a_number, &self.infinite_up, &self.infinite_down];
+        self.count == 0 && odd.iter().all(|who| who.count == 0)
+    }
+
     /// The sum of all finite numbers.
     #[must_use]
     pub fn sum(&self) -> f64 {

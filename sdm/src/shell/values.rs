@@ -84,7 +84,7 @@ impl<D: Debug> Shell<D> {
                 stats = again;
             }
         }
-        if stats.count > 0 || stats.not_a_number.count > 0 {
+        if !stats.is_empty() {
             self.show(&Item::Stats {
                 expression,
                 stats: Box::new(stats),
