@@ -10,8 +10,10 @@ mod script;
 mod target;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 
 pub use batch::BatchArgs;
 pub use core::CoreArgs;
@@ -55,6 +57,12 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Core(CoreArgs),
+    /// What options are unless the command line says otherwise, and where that is said.
+    Settings(SettingsArgs),
+    /// Write a shell's completions: `sdm completions bash > ...`.
+    Completions(CompletionsArgs),
+    /// Write manual pages into a folder.
+    Man(ManArgs),
     /// List the sessions that are kept (`--keep`) on this machine.
     Sessions,
     /// Bring a kept session to this terminal.
@@ -64,6 +72,29 @@ pub enum Verb {
     /// Keep a session: started by `--keep`.
     #[command(hide = true)]
     Keeper(KeeperArgs),
+}
+
+/// `sdm settings`.
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    /// All settings of this command, also those that are as they are by default.
+    #[arg(value_name = "COMMAND")]
+    pub verb: Option<String>,
+}
+
+/// `sdm completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For which shell.
+    pub shell: Shell,
+}
+
+/// `sdm man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Where they go: sdm.1, sdm-run.1, ...
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
 }
 
 /// Which kept session.
@@ -84,14 +115,15 @@ pub struct KeeperArgs {
     pub command: Vec<OsString>,
 }
 
-/// Reads the command line; the commands of -x and -c in their order.
+/// Reads the command line by its definition; the commands of -x and -c in their order.
 ///
 /// # Errors
 /// A wrong command line, or `--help` and `--version`: clap's error says which.
 pub fn parse(
+    definition: Command,
     args: impl IntoIterator<Item = OsString>,
 ) -> Result<(Cli, Vec<Commands>), clap::Error> {
-    let matches = Cli::command().try_get_matches_from(args)?;
+    let matches = definition.try_get_matches_from(args)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let given = match &cli.command {
         Verb::Run(args) => Some(&args.script.commands),
@@ -109,10 +141,13 @@ pub fn parse(
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn read(line: &str) -> Result<(Cli, Vec<Commands>), clap::Error> {
-        parse(line.split_whitespace().map(OsString::from))
+        let words = line.split_whitespace().map(OsString::from);
+        parse(Cli::command(), words)
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod quoted;
 pub mod render;
 pub mod report;
 pub mod session;
+pub mod settings;
 pub mod shell;
 mod sys;
 pub mod view;

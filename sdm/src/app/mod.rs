@@ -4,6 +4,7 @@ mod attach;
 mod core;
 mod diagnose;
 mod emulate;
+mod itself;
 mod job;
 mod keep;
 mod live;
@@ -58,7 +59,15 @@ pub trait Opener {
 /// Carries out a command line; gives the exit code.
 pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let (cli, commands) = match cli::parse(args.iter().cloned()) {
+    let verb = args.get(1).and_then(|word| word.to_str());
+    let definition = match itself::definition(verb) {
+        Ok(definition) => definition,
+        Err(error) => {
+            eprintln!("sdm: {error}");
+            return 2;
+        }
+    };
+    let (cli, commands) = match cli::parse(definition, args.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(error) => {
             // Nothing can be said where standard error is gone.
@@ -76,6 +85,9 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
+        Verb::Settings(args) => itself::settings(args.verb.as_deref()),
+        Verb::Completions(args) => itself::completions(args.shell),
+        Verb::Man(args) => itself::man(&args.directory),
         Verb::Sessions => keep::sessions(),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),

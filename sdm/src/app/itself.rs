@@ -1,0 +1,97 @@
+//! What `sdm` says of itself: completions, manual pages, settings.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::settings::{Origin, Settings, SettingsError};
+
+/// What is set, where this command line's command has settings.
+///
+/// # Errors
+/// A setting that cannot be.
+pub(super) fn definition(verb: Option<&str>) -> Result<Command, SettingsError> {
+    let command = Cli::command();
+    // These say what is wrong with the settings, or have none.
+    let plain = |verb: &str| {
+        verb.starts_with('-') || ["help", "settings", "completions", "man"].contains(&verb)
+    };
+    if verb.is_none_or(plain) {
+        return Ok(command);
+    }
+    load(&command)?.apply(command)
+}
+
+fn load(command: &Command) -> Result<Settings, SettingsError> {
+    Settings::load(command, |name| std::env::var_os(name))
+}
+
+/// `sdm completions SHELL`.
+pub(super) fn completions(shell: Shell) -> u8 {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sdm", &mut text);
+    written(io::stdout().write_all(&text))
+}
+
+/// `sdm man DIR`.
+pub(super) fn man(directory: &Path) -> u8 {
+    let made = std::fs::create_dir_all(directory);
+    let made = made.and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    match made {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("sdm: {}: {error}", directory.display());
+            1
+        }
+    }
+}
+
+/// `sdm settings`: all of a command's, or what is set for any.
+pub(super) fn settings(verb: Option<&str>) -> u8 {
+    let command = Cli::command();
+    let known = verb.is_none_or(|verb| command.find_subcommand(verb).is_some());
+    if let Some(verb) = verb.filter(|_| !known) {
+        eprintln!("sdm: settings: {verb}: no such command");
+        return 2;
+    }
+    let settings = load(&command).and_then(|settings| {
+        settings.apply(command.clone())?;
+        Ok(settings)
+    });
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("sdm: {error}");
+            return 2;
+        }
+    };
+    let mut text = match settings.file() {
+        Some(path) if path.is_file() => format!("# {}\n", path.display()),
+        Some(path) => format!("# {} (there is none)\n", path.display()),
+        None => String::new(),
+    };
+    let mut of = "";
+    let rows = settings.rows(&command, verb);
+    for row in &rows {
+        if verb.is_none() && row.origin == Origin::Definition {
+            continue;
+        }
+        if of != row.verb {
+            text.push_str(&format!("{}\n", row.verb));
+            of = &row.verb;
+        }
+        let place = settings.place(&row.origin);
+        text.push_str(&format!("  {:<18} {:<24} {place}\n", row.key, row.value));
+    }
+    if verb.is_none() && of.is_empty() {
+        text.push_str("nothing is set; `sdm settings run` lists what can be for `sdm run`\n");
+    }
+    written(io::stdout().write_all(text.as_bytes()))
+}
+
+fn written(result: io::Result<()>) -> u8 {
+    u8::from(result.is_err())
+}

@@ -1,0 +1,103 @@
+//! The file of settings: TOML, options outside of tables or in a command's table.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Origin, Setting, SettingsError};
+
+/// The largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a file; one that is not there is empty, unless it is `wanted`.
+pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsError> {
+    let error = |what: String| SettingsError {
+        place: path.display().to_string(),
+        what,
+    };
+    match fs::metadata(path) {
+        Err(missing) if missing.kind() == ErrorKind::NotFound && !wanted => return Ok(Vec::new()),
+        Err(why) => return Err(error(why.to_string())),
+        Ok(known) if known.len() > FILE_BYTES_MAX => {
+            return Err(error(format!("larger than {FILE_BYTES_MAX} bytes")));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(path).map_err(|why| error(why.to_string()))?;
+    parse(&text).map_err(|(line, what)| SettingsError {
+        place: format!("{}:{line}", path.display()),
+        what,
+    })
+}
+
+/// The settings of a text; where it is wrong, the line and what.
+pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
+    let line_at = |at: usize| {
+        text.as_bytes()[..at.min(text.len())]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1
+    };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        (line_at(at), error.message().to_owned())
+    })?;
+    let mut settings = Vec::new();
+    for (key, value) in table.get_ref() {
+        let line = line_at(key.span().start);
+        let name = key.get_ref().as_ref();
+        let DeValue::Table(table) = value.get_ref() else {
+            let origin = Origin::File(line);
+            settings.push(setting(None, name, value, origin).map_err(|what| (line, what))?);
+            continue;
+        };
+        for (key, value) in table {
+            let line = line_at(key.span().start);
+            let origin = Origin::Table(line);
+            let key = key.get_ref().as_ref();
+            let setting = setting(Some(name), key, value, origin);
+            settings.push(setting.map_err(|what| (line, what))?);
+        }
+    }
+    Ok(settings)
+}
+
+fn setting(
+    verb: Option<&str>,
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    origin: Origin,
+) -> Result<Setting, String> {
+    let values = match value.get_ref() {
+        DeValue::Array(values) => {
+            let texts = values.iter().map(|value| text_of(value.get_ref()));
+            texts.collect::<Option<Vec<_>>>()
+        }
+        one => text_of(one).map(|text| vec![text]),
+    };
+    Ok(Setting {
+        verb: verb.map(str::to_owned),
+        key: key.to_owned(),
+        values: values.ok_or_else(|| {
+            format!("{key}: expected a text, a number, true or false, or a list of them")
+        })?,
+        origin,
+    })
+}
+
+fn text_of(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix());
+            number.ok().map(|number| number.to_string())
+        }
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Boolean(is) => Some(is.to_string()),
+        _ => None,
+    }
+}

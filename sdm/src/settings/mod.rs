@@ -1,0 +1,333 @@
+//! What options are unless the command line says otherwise: from the environment and from a file.
+//!
+//! Every option that says how something is done, and not what, can be set: `SDM_TIMEOUT=60`, or
+//! `timeout = 60` in the file, there for one command in a table of its name (`[run]`). The command
+//! line goes before the environment, that before a command's table, that before the rest of the
+//! file. What is set becomes the option's default in the definition of the command line: so
+//! `--help` shows it, and everything that holds for defaults holds for it.
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Command};
+
+/// Options that say what is done, and are not for a file.
+const NO_SETTINGS: [&str; 12] = [
+    "help",
+    "version",
+    "command",
+    "command-file",
+    "interactive",
+    "keep",
+    "batch",
+    "no-report",
+    "ranks",
+    "pids",
+    "match",
+    "roundtrips",
+];
+/// Where the file is, where it is not in its usual place.
+const FILE_VARIABLE: &str = "SDM_CONFIG";
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The definition of the command line.
+    Definition,
+    /// The file, outside of tables.
+    File(usize),
+    /// The file, in the command's table.
+    Table(usize),
+    /// A variable of the environment.
+    Variable(String),
+}
+
+/// A value for an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    /// For which command; absent: for all that have the option.
+    verb: Option<String>,
+    /// The option's long name.
+    key: String,
+    values: Vec<String>,
+    origin: Origin,
+}
+
+/// A setting that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct SettingsError {
+    /// File and line, or the variable.
+    pub place: String,
+    /// The option, and what is wrong.
+    pub what: String,
+}
+
+/// An option and what it is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Of which command.
+    pub verb: String,
+    /// Its long name.
+    pub key: String,
+    /// Its value; empty where it has none.
+    pub value: String,
+    /// Where that comes from.
+    pub origin: Origin,
+}
+
+/// All that is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    file: Option<PathBuf>,
+    settings: Vec<Setting>,
+}
+
+impl Settings {
+    /// Reads the file and the environment.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a setting for an option that there is not; a missing file is
+    /// none.
+    pub fn load(
+        command: &Command,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, SettingsError> {
+        let file = file_path(&lookup);
+        let mut settings = match &file {
+            Some(path) => file::read(path, lookup(FILE_VARIABLE).is_some())?,
+            None => Vec::new(),
+        };
+        let place = |origin: &Origin| place(file.as_deref(), origin);
+        for setting in &settings {
+            let error = |what: String| SettingsError {
+                place: place(&setting.origin),
+                what,
+            };
+            check_name(command, setting).map_err(error)?;
+        }
+        let mut keys: Vec<&str> = verbs(command)
+            .flat_map(options)
+            .map(|(key, _)| key)
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let variable = variable_of(key);
+            let Some(value) = lookup(&variable).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let value = value.into_string().map_err(|_| SettingsError {
+                place: variable.clone(),
+                what: "its value is no UTF-8".to_owned(),
+            })?;
+            settings.push(Setting {
+                verb: None,
+                key: key.to_owned(),
+                values: value.split_whitespace().map(str::to_owned).collect(),
+                origin: Origin::Variable(variable),
+            });
+        }
+        Ok(Self { file, settings })
+    }
+
+    /// The file, whether it is there or not.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The definition of the command line with these settings as its defaults.
+    ///
+    /// # Errors
+    /// A value that the option cannot have.
+    pub fn apply(&self, command: Command) -> Result<Command, SettingsError> {
+        let names: Vec<String> = verbs(&command)
+            .map(|verb| verb.get_name().to_owned())
+            .collect();
+        let mut applied = command;
+        for name in names {
+            let verb = applied.find_subcommand(&name).expect("it is one of them");
+            let mut defaults = Vec::new();
+            for (key, arg) in options(verb) {
+                let Some(setting) = self.of(&name, key) else {
+                    continue;
+                };
+                let values = self.checked(verb, arg, setting)?;
+                if !values.is_empty() {
+                    defaults.push((arg.get_id().clone(), values));
+                }
+            }
+            applied = applied.mut_subcommand(name, |verb| {
+                let set = |verb: Command, (id, values): (clap::Id, Vec<String>)| {
+                    verb.mut_arg(id, |arg| arg.default_values(values))
+                };
+                defaults.into_iter().fold(verb, set)
+            });
+        }
+        Ok(applied)
+    }
+
+    /// The options of a command, or of all, and where their values come from.
+    #[must_use]
+    pub fn rows(&self, command: &Command, verb: Option<&str>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for of in verbs(command).filter(|of| verb.is_none_or(|verb| of.get_name() == verb)) {
+            for (key, arg) in options(of) {
+                let (value, origin) = match self.of(of.get_name(), key) {
+                    Some(setting) => (setting.values.join(" "), setting.origin.clone()),
+                    None => {
+                        let values = arg.get_default_values().iter();
+                        let values = values.map(|value| value.to_string_lossy());
+                        (values.collect::<Vec<_>>().join(" "), Origin::Definition)
+                    }
+                };
+                rows.push(Row {
+                    verb: of.get_name().to_owned(),
+                    key: key.to_owned(),
+                    value,
+                    origin,
+                });
+            }
+        }
+        rows
+    }
+
+    /// An origin as a person reads it.
+    #[must_use]
+    pub fn place(&self, origin: &Origin) -> String {
+        place(self.file.as_deref(), origin)
+    }
+
+    /// What an option of a command is set to: the strongest setting.
+    fn of(&self, verb: &str, key: &str) -> Option<&Setting> {
+        let meant = |setting: &&Setting| {
+            setting.key == key && setting.verb.as_deref().is_none_or(|of| of == verb)
+        };
+        let settings = self.settings.iter().filter(meant);
+        settings.max_by_key(|setting| setting.origin.clone())
+    }
+
+    /// The values, known to be such as the option can have; none for a switch that is off.
+    fn checked(
+        &self,
+        verb: &Command,
+        arg: &Arg,
+        setting: &Setting,
+    ) -> Result<Vec<String>, SettingsError> {
+        let error = |what: String| SettingsError {
+            place: self.place(&setting.origin),
+            what: format!("{}: {what}", setting.key),
+        };
+        if !takes_value(arg) {
+            return match setting.values.join(" ").as_str() {
+                "true" | "1" | "yes" | "on" => Ok(vec!["true".to_owned()]),
+                "false" | "0" | "no" | "off" => Ok(Vec::new()),
+                other => Err(error(format!("expected true or false, not {other:?}"))),
+            };
+        }
+        if setting.values.len() != 1 && !matches!(arg.get_action(), ArgAction::Append) {
+            return Err(error("expected one value".to_owned()));
+        }
+        for value in &setting.values {
+            let word = format!("--{}={value}", setting.key);
+            let parsed = verb.clone().try_get_matches_from([verb.get_name(), &word]);
+            // Whatever else is missing or does not go together is not the setting's concern.
+            if let Err(refused) = parsed
+                && matches!(
+                    refused.kind(),
+                    ErrorKind::InvalidValue | ErrorKind::ValueValidation
+                )
+            {
+                let text = refused.to_string();
+                let line = text.lines().next().unwrap_or_default();
+                return Err(error(line.trim_start_matches("error: ").to_owned()));
+            }
+        }
+        Ok(setting.values.clone())
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&place(None, self))
+    }
+}
+
+fn place(file: Option<&Path>, origin: &Origin) -> String {
+    match origin {
+        Origin::Definition => "default".to_owned(),
+        Origin::Variable(name) => name.clone(),
+        Origin::File(line) | Origin::Table(line) => {
+            let file = file.map_or_else(|| "file".to_owned(), |path| path.display().to_string());
+            format!("{file}:{line}")
+        }
+    }
+}
+
+/// The file's path: where `SDM_CONFIG` says, else below the user's folder for such files.
+fn file_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name| {
+        lookup(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let below = || {
+        let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+        Some(folder.join("sdm/config.toml"))
+    };
+    set(FILE_VARIABLE).or_else(below)
+}
+
+/// Commands with options that can be set.
+fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
+    let visible = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    visible.filter(|verb| options(verb).next().is_some())
+}
+
+fn options(verb: &Command) -> impl Iterator<Item = (&str, &Arg)> {
+    let options = verb.get_arguments();
+    let options = options.filter_map(|arg| Some((arg.get_long()?, arg)));
+    options.filter(|(key, _)| !NO_SETTINGS.contains(key))
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+/// `start-wait` is `SDM_START_WAIT`.
+fn variable_of(key: &str) -> String {
+    format!("SDM_{}", key.to_uppercase().replace('-', "_"))
+}
+
+/// There is such a command, and such an option of it.
+fn check_name(command: &Command, setting: &Setting) -> Result<(), String> {
+    let key = &setting.key;
+    if let Some(name) = &setting.verb
+        && !verbs(command).any(|verb| verb.get_name() == name)
+    {
+        return Err(format!("[{name}]: no command of sdm with settings"));
+    }
+    let mut of = verbs(command).filter(|verb| {
+        setting
+            .verb
+            .as_deref()
+            .is_none_or(|name| name == verb.get_name())
+    });
+    if of.any(|verb| options(verb).any(|(known, _)| known == key)) {
+        return Ok(());
+    }
+    Err(match &setting.verb {
+        Some(name) => format!("{key}: no setting of `sdm {name}`"),
+        None if NO_SETTINGS.contains(&key.as_str()) => {
+            format!("{key}: belongs on a command line, not into a file")
+        }
+        None => format!("{key}: no setting of any command; `sdm settings` lists them"),
+    })
+}

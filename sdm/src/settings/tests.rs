@@ -1,0 +1,176 @@
+use std::collections::BTreeMap;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::*;
+use crate::cli::{Cli, Verb};
+
+/// Settings of a file's text and of an environment.
+fn settings(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {
+    let folder =
+        std::env::temp_dir().join(format!("sdm-settings-{:?}", std::thread::current().id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("config.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut variables: BTreeMap<String, OsString> = BTreeMap::new();
+    variables.insert(FILE_VARIABLE.to_owned(), file.clone().into());
+    for (name, value) in environment {
+        variables.insert((*name).to_owned(), value.into());
+    }
+    let loaded = Settings::load(&Cli::command(), |name| variables.get(name).cloned());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = |error: SettingsError| error.to_string().replace(&*file.to_string_lossy(), "FILE");
+    let settings = loaded.map_err(said)?;
+    settings.apply(Cli::command()).map_err(said)?;
+    Ok(settings)
+}
+
+/// What a command line comes to with these settings.
+fn parsed(settings: &Settings, line: &str) -> Cli {
+    let command = settings.apply(Cli::command()).unwrap();
+    let matches = command.try_get_matches_from(line.split_whitespace());
+    Cli::from_arg_matches(&matches.unwrap()).unwrap()
+}
+
+#[test]
+fn the_stronger_goes_before_the_weaker() {
+    let text = "timeout = 40\nlauncher = \"mpirun\"\n[run]\ntimeout = 50\npartial = true\nhang-timeout = 9\n\
+                launcher-option = [\"--host\", \"a:4\"]\n[attach]\ngdb = \"/x/gdb\"\n";
+    let run = |settings: &Settings, line: &str| match parsed(settings, line).command {
+        Verb::Run(args) => args,
+        other => panic!("{other:?}"),
+    };
+    let file = settings(text, &[]).unwrap();
+    let args = run(&file, "sdm run -- ./a");
+    assert_eq!(
+        (args.script.timeout, &*args.launch.launcher),
+        (50, "mpirun")
+    );
+    assert_eq!(args.launch.launcher_options, ["--host", "a:4"]);
+    assert!(args.tree.partial && args.gdb.is_none());
+    assert_eq!(
+        (args.batch.hang_timeout, args.batch.batch),
+        (Some(9), false)
+    );
+    let args = run(
+        &file,
+        "sdm run --timeout 7 --launcher local --launcher-option -q -- ./a",
+    );
+    assert_eq!((args.script.timeout, &*args.launch.launcher), (7, "local"));
+    assert_eq!(args.launch.launcher_options, ["-q"]);
+
+    let both = settings(
+        text,
+        &[
+            ("SDM_TIMEOUT", "60"),
+            ("SDM_PARTIAL", "off"),
+            ("SDM_HOST", "a,b:2"),
+        ],
+    )
+    .unwrap();
+    let args = run(&both, "sdm run -- ./a");
+    assert_eq!((args.script.timeout, args.tree.partial), (60, false));
+    assert_eq!(args.launch.hosts.len(), 2);
+    match parsed(&both, "sdm attach 7").command {
+        Verb::Attach(args) => assert_eq!(args.target.gdb.unwrap(), Path::new("/x/gdb")),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    for (text, environment, expect) in [
+        (
+            "\ntimeout = \"x\"\n",
+            &[][..],
+            "FILE:2: timeout: invalid value 'x' for '--timeout <S>'",
+        ),
+        (
+            "[run]\n\ntimeout = 0\n",
+            &[],
+            "FILE:3: timeout: invalid value '0' for '--timeout <S>'",
+        ),
+        (
+            "launchr = \"a\"",
+            &[],
+            "FILE:1: launchr: no setting of any command",
+        ),
+        (
+            "command = \"bt\"",
+            &[],
+            "FILE:1: command: belongs on a command line",
+        ),
+        (
+            "[run]\nfull = true",
+            &[],
+            "FILE:2: full: no setting of `sdm run`",
+        ),
+        (
+            "[fly]\ngdb = \"x\"",
+            &[],
+            "FILE:2: [fly]: no command of sdm",
+        ),
+        (
+            "[run]\npartial = 3",
+            &[],
+            "FILE:2: partial: expected true or false, not \"3\"",
+        ),
+        (
+            "timeout = [1, 2]",
+            &[],
+            "FILE:1: timeout: expected one value",
+        ),
+        (
+            "timeout = 1979-05-27",
+            &[],
+            "FILE:1: timeout: expected a text, a number",
+        ),
+        ("a = 1\nb = [", &[], "FILE:2: "),
+        (
+            "",
+            &[("SDM_TOPOLOGY", "ring")],
+            "SDM_TOPOLOGY: topology: invalid value 'ring'",
+        ),
+    ] {
+        let error = settings(text, environment).expect_err(text);
+        assert!(error.starts_with(expect), "{error}, not {expect}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_none_unless_it_was_asked_for() {
+    let absent = Settings::load(&Cli::command(), |name| {
+        (name == "HOME").then(|| "/no/such/home".into())
+    });
+    let file = absent.unwrap().file;
+    assert_eq!(
+        file.unwrap(),
+        Path::new("/no/such/home/.config/sdm/config.toml")
+    );
+    let wanted = Settings::load(&Cli::command(), |name| {
+        (name == FILE_VARIABLE).then(|| "/no/such/file".into())
+    });
+    assert!(
+        wanted
+            .unwrap_err()
+            .to_string()
+            .starts_with("/no/such/file: No such file")
+    );
+}
+
+#[test]
+fn every_value_says_where_it_comes_from() {
+    let settings = settings("[run]\ngdb = \"/x/gdb\"\n", &[("SDM_TIMEOUT", "60")]).unwrap();
+    let rows = settings.rows(&Cli::command(), Some("run"));
+    let row = |key: &str| {
+        let row = rows.iter().find(|row| row.key == key).unwrap();
+        (row.value.as_str(), row.origin.clone())
+    };
+    assert_eq!(row("gdb"), ("/x/gdb", Origin::Table(2)));
+    assert_eq!(
+        row("timeout"),
+        ("60", Origin::Variable("SDM_TIMEOUT".to_owned()))
+    );
+    assert_eq!(row("start-wait"), ("60", Origin::Definition));
+    assert!(rows.iter().all(|row| row.key != "command"));
+}
