@@ -121,18 +121,25 @@ fn start(item: &Item) -> Value {
     let Item::Start {
         session,
         tasks,
-        program,
+        programs,
         pids,
     } = item
     else {
         return Value::Null;
     };
+    let program = programs.first().map(|(_, words)| words.as_slice());
+    let program = program.unwrap_or_default();
+    let several = programs
+        .iter()
+        .map(|(tasks, words)| json!({ "tasks": set(tasks), "program": words }));
+    let programs: Vec<_> = several.collect();
     let pids = pids.iter();
     let pids = pids.map(|(task, pid)| json!({ "task": task, "pid": pid }));
     json!({
         "session": session,
         "tasks": set(tasks),
         "program": program,
+        "programs": programs,
         "pids": pids.collect::<Vec<_>>(),
     })
 }

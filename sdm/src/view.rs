@@ -24,8 +24,8 @@ pub enum Item {
         session: String,
         /// Its tasks.
         tasks: IdSet,
-        /// The program and its arguments; empty where tasks were attached to.
-        program: Vec<String>,
+        /// The programs with their arguments, and who runs each; none where tasks were attached to.
+        programs: Vec<(IdSet, Vec<String>)>,
         /// Task and Unix pid, where tasks were attached to.
         pids: Vec<(u32, i32)>,
     },

@@ -51,7 +51,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
         args: &args.script,
         commands,
         session: session(args, scenario),
-        start,
+        programs: vec![(all.clone(), start)],
         stdin_tasks: all,
     })
 }

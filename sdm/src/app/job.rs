@@ -9,18 +9,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
+use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
 
 use super::prompt::{Piped, Prompt, Queue};
 use super::report;
 use super::signals::Signals;
-use super::{Opener, Wake, give_up};
+use super::{CurrentWake, Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
 use crate::render::Names;
 use crate::report::Files;
 use crate::session::{Debug, SessionConfig};
-use crate::shell::{Batch, Control, Ending, LineSource, Options, Script, ScriptLine, Shell};
+use crate::shell::{
+    Batch, Control, Ending, LineSource, Options, Restart, Script, ScriptLine, Shell,
+};
 
 /// What ends a session before it began: the exit code and why.
 pub(super) type Refused = (u8, String);
@@ -33,8 +36,8 @@ pub(super) struct Job<'a> {
     pub(super) commands: Vec<Commands>,
     /// Which processes.
     pub(super) session: SessionConfig,
-    /// How they are started.
-    pub(super) start: StartSpec,
+    /// Who runs which program.
+    pub(super) programs: Vec<(IdSet, StartSpec)>,
     /// Whose standard input is fed by `send`.
     pub(super) stdin_tasks: IdSet,
     /// How it runs to its end by itself, where it does.
@@ -56,7 +59,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         args,
         commands,
         session: config,
-        start,
+        programs,
         stdin_tasks,
         batch,
         files,
@@ -68,22 +71,23 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, batch.is_some(), Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let program = OsStr::from_bytes(&start.program);
+    let program = OsStr::from_bytes(&programs[0].1.program);
     let facts = report::facts(program, &config, files.is_some());
     let opened = super::open(opener, &config).map_err(|why| (124, why));
     if let (Some(files), Err(refused)) = (&files, &opened) {
         report::of_no_session(files, facts.clone(), refused);
     }
     let (session, wake) = opened?;
+    let current = CurrentWake::new(wake);
+    let wake = current.wake();
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
     let options = Options {
         interactive: prompts && !has_script,
-        echo: true,
         query_timeout: Duration::from_secs(args.timeout.into()),
         stdin_tasks,
-        attached: false,
+        ..Options::default()
     };
     let mut shell = Shell::new(
         session,
@@ -93,6 +97,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         Box::new(Instant::now),
     );
     shell.set_report(facts, Names::ranks(), files);
+    shell.set_restart(restart(opener.clone(), config, current));
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,
@@ -100,7 +105,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         controls,
         wake,
     };
-    let ending = if shell.start(start) || prompts {
+    let ending = if shell.start(programs) || prompts {
         match batch {
             None => carry_out(&mut shell, lines),
             Some(batch) => carry_out_batch(&mut shell, lines, &batch),
@@ -109,6 +114,21 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         shell.failed_start()
     };
     Ok(end(shell, opener, ending))
+}
+
+/// Ends a session and opens another one like it, which is the one that is woken from then on.
+fn restart<O: Opener>(
+    mut opener: O,
+    config: SessionConfig,
+    current: CurrentWake,
+) -> Restart<O::Session> {
+    Box::new(move |session| {
+        let closed = opener.close(session, EndPolicy::KillStarted);
+        let (next, wake) = super::open(&mut opener, &config)?;
+        *session = next;
+        current.set(wake);
+        Ok(closed.err())
+    })
 }
 
 /// Where lines come from, one source after the other.
@@ -156,7 +176,7 @@ pub(super) fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending 
         Ok(mut source) => shell.run_lines(&mut *source),
         Err(error) => Ending {
             code: 124,
-            policy: sdm_debug::EndPolicy::KillStarted,
+            policy: EndPolicy::KillStarted,
             reason: Some(format!("use the terminal: {error}")),
         },
     }
@@ -170,11 +190,12 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
         policy,
         mut reason,
     } = ending;
-    let (session, mut ended) = shell.into_parts();
-    if let Err(why) = opener.close(session, policy) {
+    let (mut session, mut ended) = shell.into_parts();
+    if let Err(why) = opener.close(&mut session, policy) {
         code = if code == 0 { 1 } else { code };
         reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
     }
+    drop(session);
     match ended.finish_report(code, reason.as_ref()) {
         Ok(Some(screen)) => eprint!("{screen}"),
         Ok(None) => {}

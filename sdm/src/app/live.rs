@@ -24,8 +24,8 @@ impl Opener for Live {
         Ok((session, Arc::new(move || waker.wake())))
     }
 
-    fn close(&mut self, session: Session, policy: EndPolicy) -> Result<(), String> {
-        session.close(match policy {
+    fn close(&mut self, session: &mut Session, policy: EndPolicy) -> Result<(), String> {
+        session.end(match policy {
             EndPolicy::KillStarted => sdm_core::message::EndPolicy::KillStarted,
             EndPolicy::Detach => sdm_core::message::EndPolicy::Detach,
         })

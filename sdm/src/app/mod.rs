@@ -18,7 +18,7 @@ mod stacks;
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sdm_debug::EndPolicy;
@@ -34,8 +34,32 @@ use screen::{StatusLine, Stdout};
 /// Wakes a session that waits for its next event, from any thread.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
+/// Wakes whichever session there is now: a job that is started anew has another one.
+#[derive(Clone)]
+struct CurrentWake(Arc<Mutex<Wake>>);
+
+impl CurrentWake {
+    fn new(wake: Wake) -> Self {
+        Self(Arc::new(Mutex::new(wake)))
+    }
+
+    /// Another session is woken from now on.
+    fn set(&self, wake: Wake) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = wake;
+    }
+
+    fn wake(&self) -> Wake {
+        let current = self.clone();
+        Arc::new(move || {
+            let wake = current.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let wake = Arc::clone(&wake);
+            wake();
+        })
+    }
+}
+
 /// Opens sessions and closes them.
-pub trait Opener {
+pub trait Opener: Clone + 'static {
     /// A session.
     type Session: Debug;
 
@@ -49,11 +73,11 @@ pub trait Opener {
         tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Self::Session, Wake), String>;
 
-    /// Closes it.
+    /// Closes it: nothing more can be asked of it.
     ///
     /// # Errors
     /// What could not be ended, for a person.
-    fn close(&mut self, session: Self::Session, policy: EndPolicy) -> Result<(), String>;
+    fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), String>;
 }
 
 /// Carries out a command line; gives the exit code.

@@ -99,7 +99,7 @@ pub(super) fn measure<O: Opener>(
     let (mut session, _) = super::open(opener, config)?;
     let times = rounds_of(&mut session, probe, rounds);
     let tasks = session.tasks().len();
-    let closed = opener.close(session, EndPolicy::KillStarted);
+    let closed = opener.close(&mut session, EndPolicy::KillStarted);
     let mut times = times?;
     closed?;
     times.sort_unstable();

@@ -10,6 +10,8 @@ use std::time::Duration;
 use sdm_debug::command::{StartSpec, StopAt};
 
 use super::Opener;
+use sdm_idset::IdSet;
+
 use super::job::{self, Job, Refused};
 use crate::cli::{BatchArgs, Commands, RunArgs};
 use crate::report::Files;
@@ -43,7 +45,10 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         args: &args.script,
         commands,
         session: session(args)?,
-        start: start_spec(args, stdin_tasks.to_string()),
+        programs: vec![(
+            IdSet::all_below(args.count),
+            start_spec(args, stdin_tasks.to_string()),
+        )],
         stdin_tasks,
     })
 }

@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::set::Until;
 use super::{CommandError, Point, SetExpr, UserCommand};
+use crate::quoted::outside_quotes;
 use sdm_debug::command::BreakSpec;
 
 /// The most numbers that one command takes.
@@ -188,6 +189,19 @@ pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u
             "{command}: expected how often, 1 or more, not `{word}`"
         ))
     })
+}
+
+/// The arguments of a program. No shell looks at them: what would mean something to one is refused.
+/// `begin` is where they stand in the line.
+pub(super) fn program_arguments(text: &str, begin: usize) -> Result<Vec<String>, CommandError> {
+    let meant = outside_quotes(text).find(|(_, c)| "<>|;&`$*?".contains(*c));
+    if let Some((at, c)) = meant {
+        let message = format!(
+            "`{c}` means nothing here: no shell reads the arguments; in quotes it is passed on"
+        );
+        return Err(CommandError::at(begin + at, message));
+    }
+    shell_words::split(text).map_err(|_| CommandError::at(begin, "a quote is not closed"))
 }
 
 /// All that is left, an expression.

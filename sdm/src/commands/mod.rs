@@ -101,8 +101,8 @@ pub enum UserCommand {
     Detach,
     /// `quit`.
     Quit,
-    /// `run`, `start`: the whole job anew.
-    Rerun,
+    /// What is about the job as a whole.
+    Job(JobCommand),
     /// `help [COMMAND]`.
     Help(Option<String>),
     /// `info nodes|tree|links|sets`.
@@ -162,6 +162,26 @@ pub enum UserCommand {
     },
     /// `source FILE`.
     Source(String),
+}
+
+/// What is about the job as a whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobCommand {
+    /// `run [ARGS]`, `start [ARGS]`: the whole job anew.
+    Run {
+        /// In place of the arguments before.
+        arguments: Option<Vec<String>>,
+        /// Held at `main`, as the first time.
+        to_main: bool,
+        /// Does not wait.
+        background: bool,
+    },
+    /// `set args [ARGS]`: for the next `run`.
+    Arguments(Vec<String>),
+    /// `show args`.
+    ShowArguments,
+    /// `set confirm on|off`.
+    Confirm(bool),
 }
 
 /// What the session can tell of itself.

@@ -1,24 +1,40 @@
 //! Breakpoints, watchpoints and catchpoints: their words and the commands that make them.
 
 use sdm_debug::Command;
-use sdm_debug::command::{CatchEvent, WatchKind};
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind, WatchSpec};
 
 use super::Point;
 
 impl Point {
+    /// What tasks are told of it, under this number.
+    #[must_use]
+    pub fn spec(&self, number: u32) -> PointSpec {
+        match self.clone() {
+            Self::Break(spec) => PointSpec::Break(BreakSpec { number, ..spec }),
+            Self::Watch(spec) => PointSpec::Watch(WatchSpec { number, ..spec }),
+            Self::Catch(spec) => PointSpec::Catch(CatchSpec { number, ..spec }),
+        }
+    }
+
     /// The command that makes it, under this number.
     #[must_use]
     pub fn command(&self, number: u32) -> Command {
-        match self.clone() {
+        match self.spec(number) {
+            PointSpec::Break(spec) => Command::BreakInsert(spec),
+            PointSpec::Watch(spec) => Command::WatchInsert(spec),
+            PointSpec::Catch(spec) => Command::CatchInsert(spec),
+        }
+    }
+
+    /// True where its place depends on where the tasks stand: `break`, `break 12`, `break +1`.
+    #[must_use]
+    pub fn is_relative(&self) -> bool {
+        match self {
             Self::Break(spec) => {
-                Command::BreakInsert(sdm_debug::command::BreakSpec { number, ..spec })
+                let first = spec.location.chars().next();
+                !spec.regex && first.is_none_or(|c| c.is_ascii_digit() || "+-".contains(c))
             }
-            Self::Watch(spec) => {
-                Command::WatchInsert(sdm_debug::command::WatchSpec { number, ..spec })
-            }
-            Self::Catch(spec) => {
-                Command::CatchInsert(sdm_debug::command::CatchSpec { number, ..spec })
-            }
+            Self::Watch(_) | Self::Catch(_) => false,
         }
     }
 

@@ -112,10 +112,11 @@ impl Recorder {
         self.dirty = true;
         match item {
             Item::Start {
-                session, program, ..
+                session, programs, ..
             } => {
                 self.session.clone_from(session);
-                self.program.clone_from(program);
+                let words: Vec<_> = programs.iter().map(|(_, words)| &words[..]).collect();
+                self.program = words.join(&":".to_owned());
             }
             Item::Happened { tasks, what } => self.happened(at, tasks, what),
             Item::Output {

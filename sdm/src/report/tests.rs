@@ -79,7 +79,7 @@ fn hostile() -> Report {
         Item::Start {
             session: HOSTILE.to_owned(),
             tasks: IdSet::all_below(8),
-            program: vec![HOSTILE.to_owned()],
+            programs: vec![(IdSet::all_below(8), vec![HOSTILE.to_owned()])],
             pids: Vec::new(),
         },
         Item::Output {

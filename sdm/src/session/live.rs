@@ -93,7 +93,14 @@ impl Session {
         self.end(policy)
     }
 
-    fn end(&mut self, policy: EndPolicy) -> Result<(), String> {
+    /// The same for a session that somebody keeps: it says and does nothing more.
+    ///
+    /// # Errors
+    /// What could not be ended in time.
+    pub fn end(&mut self, policy: EndPolicy) -> Result<(), String> {
+        if self.ending {
+            return Ok(());
+        }
         self.ending = true;
         self.driver
             .with_member(|member, now| member.finish(now, policy));

@@ -110,7 +110,7 @@ impl<D: Debug> Shell<D> {
         let item = Item::Start {
             session: self.debug.id().to_string(),
             tasks: self.debug.tasks().clone(),
-            program: vec![program],
+            programs: vec![(self.debug.tasks().clone(), vec![program])],
             pids: Vec::new(),
         };
         self.show(&item);

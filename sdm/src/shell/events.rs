@@ -8,10 +8,10 @@ use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
 
+use super::Shell;
 use super::gather::join;
 use super::notices::Patience;
 use super::open::Open;
-use super::{Over, Shell};
 use crate::session::{Class, ClassAnswer, Debug, SessionEvent};
 use crate::view::{Happening, Item};
 
@@ -82,9 +82,7 @@ impl<D: Debug> Shell<D> {
                 self.notices.launcher_ended(now, status, last_words);
             }
             SessionEvent::Woken => {}
-            SessionEvent::Ended(why) => {
-                self.over.get_or_insert(Over::Ended(why));
-            }
+            SessionEvent::Ended(why) => self.session_ended(why),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Whole sessions: start, lines, end; and the one that only shows stacks.
 
+use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
+use super::gather::join;
 use super::input::{Control, LineSource, ScriptLine};
 use super::wait::{Goal, Waited};
 use super::{Over, Shell, Verdict};
@@ -36,51 +38,77 @@ pub enum StacksCode {
 }
 
 impl<D: Debug> Shell<D> {
-    /// Starts the program on all tasks and brings it to `main`; false where that failed.
-    pub fn start(&mut self, spec: StartSpec) -> bool {
+    /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
+    pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
+        self.programs.clone_from(&programs);
+        self.show_start(&programs);
+        let held = programs.iter().any(|(_, spec)| spec.stop == StopAt::Main);
+        let ids = self.send_starts(programs);
+        let goal = if held {
+            Goal::Held(ids.clone())
+        } else {
+            Goal::Started(ids.clone())
+        };
+        let waited = self.wait_for(&goal, "start", None);
+        self.finish_start(&ids, waited)
+    }
+
+    pub(super) fn show_start(&mut self, programs: &[(IdSet, StartSpec)]) {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-        let program = std::iter::once(&spec.program).chain(&spec.args);
+        let words = |spec: &StartSpec| {
+            let words = std::iter::once(&spec.program).chain(&spec.args);
+            words.map(text).collect::<Vec<_>>()
+        };
+        let mut shown = Vec::new();
+        for (tasks, spec) in programs {
+            join(&mut shown, tasks, words(spec));
+        }
         let item = Item::Start {
             session: self.debug.id().to_string(),
             tasks: self.debug.tasks().clone(),
-            program: program.map(text).collect(),
+            programs: shown,
             pids: Vec::new(),
         };
         self.show(&item);
-        let all = self.debug.tasks().clone();
-        let held = spec.stop == StopAt::Main;
-        let id = self.send("start", &all, &Command::Start(spec));
-        let goal = if held {
-            Goal::Held(id)
-        } else {
-            Goal::Started(id)
-        };
-        let waited = self.wait_for(&goal, "start", None);
-        self.finish_start(id, waited)
     }
 
-    fn finish_start(&mut self, id: sdm_core::CommandId, waited: Waited) -> bool {
+    pub(super) fn send_starts(&mut self, programs: Vec<(IdSet, StartSpec)>) -> Vec<CommandId> {
+        let all = self.debug.tasks().clone();
+        let programs = programs.into_iter();
+        let programs = programs.map(|(tasks, spec)| (tasks.intersection(&all), spec));
+        programs
+            .filter(|(tasks, _)| !tasks.is_empty())
+            .map(|(tasks, spec)| self.send("start", &tasks, &Command::Start(spec)))
+            .collect()
+    }
+
+    pub(super) fn finish_start(&mut self, ids: &[CommandId], waited: Waited) -> bool {
         self.show_held();
         if waited == Waited::Over {
             return false;
         }
-        if let Some(open) = self.open.find(id)
-            && !open.complete
-        {
-            open.unattended = true;
-            return waited == Waited::Reached;
+        let mut well = !ids.is_empty();
+        let mut all_stand = well;
+        for id in ids {
+            if let Some(open) = self.open.find(*id)
+                && !open.complete
+            {
+                open.unattended = true;
+                well &= waited == Waited::Reached;
+                all_stand = false;
+                continue;
+            }
+            well &= self.conclude(*id).is_some_and(|open| !open.has_failed());
         }
-        let Some(open) = self.conclude(id) else {
-            return false;
-        };
-        !open.has_failed()
+        self.fresh = well && all_stand;
+        well
     }
 
     /// Carries out lines until there are none left or the session is over. A script ends at its
     /// first line that fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
         while self.over.is_none() && !self.warned {
-            source.request(&self.prompt(), self.asking);
+            source.request(&self.prompt(), self.asking.is_some());
             let line = match self.next_line() {
                 Some(Control::Line(line)) => line,
                 Some(Control::Eof) if self.options.interactive => {
@@ -207,7 +235,7 @@ impl<D: Debug> Shell<D> {
         let item = Item::Start {
             session: self.debug.id().to_string(),
             tasks: all.clone(),
-            program: Vec::new(),
+            programs: Vec::new(),
             pids: spec.pids.clone(),
         };
         self.show(&item);

@@ -8,6 +8,7 @@ use sdm_idset::IdSet;
 use super::run::Said;
 use super::wait::{Goal, Waited};
 use super::{Shell, Verdict};
+use crate::commands::Point;
 use crate::session::Debug;
 use crate::view::{Gathered, Item};
 
@@ -42,32 +43,31 @@ impl<D: Debug> Shell<D> {
         }
         let all = self.debug.tasks();
         for row in self.breaks.rows() {
-            let Some(point) = self.breaks.point(row.number) else {
-                continue;
-            };
-            let to = if row.tasks == *all {
-                "all".to_owned()
-            } else {
-                row.tasks.to_string()
-            };
-            line(format_args!("[{to}] {}", point.line()));
-            let (ignore, commands) = match point {
-                crate::commands::Point::Break(spec) => (spec.ignore, &spec.commands[..]),
-                crate::commands::Point::Watch(spec) => (spec.ignore, &[][..]),
-                crate::commands::Point::Catch(_) => (0, &[][..]),
-            };
-            if ignore > 0 {
-                line(format_args!("ignore $bpnum {ignore}"));
-            }
-            if !commands.is_empty() {
-                line(format_args!("commands"));
-                for command in commands {
-                    line(format_args!("{command}"));
+            for (tasks, point, enabled) in self.breaks.again(row) {
+                let to = if tasks == *all {
+                    "all".to_owned()
+                } else {
+                    tasks.to_string()
+                };
+                line(format_args!("[{to}] {}", point.line()));
+                let (ignore, commands) = match &point {
+                    Point::Break(spec) => (spec.ignore, &spec.commands[..]),
+                    Point::Watch(spec) => (spec.ignore, &[][..]),
+                    Point::Catch(_) => (0, &[][..]),
+                };
+                if ignore > 0 {
+                    line(format_args!("ignore $bpnum {ignore}"));
                 }
-                line(format_args!("end"));
-            }
-            if !row.enabled {
-                line(format_args!("disable $bpnum"));
+                if !commands.is_empty() {
+                    line(format_args!("commands"));
+                    for command in commands {
+                        line(format_args!("{command}"));
+                    }
+                    line(format_args!("end"));
+                }
+                if !enabled {
+                    line(format_args!("disable $bpnum"));
+                }
             }
         }
         text

@@ -4,6 +4,7 @@
 //! for, and says what comes of it to a [`View`]. It starts no thread and looks at no clock but
 //! the one it is given; lines and signals reach it as [`Control`]s.
 
+mod again;
 mod batch;
 mod breaks;
 mod closer;
@@ -25,6 +26,7 @@ mod points;
 mod report;
 mod run;
 mod sets;
+mod settings;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ mod topics;
 mod values;
 mod wait;
 
+pub use again::Restart;
 pub use batch::Batch;
 pub use flow::{Ending, StacksCode};
 pub use input::{Control, LineSource, Script, ScriptLine};
@@ -42,6 +45,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
+use sdm_debug::command::StartSpec;
 use sdm_debug::event::Phase;
 use sdm_debug::rules::rule_of;
 use sdm_debug::{Command, EndPolicy, TaskState};
@@ -50,6 +54,7 @@ use sdm_idset::IdSet;
 use crate::report::{Files, Report};
 use crate::session::{Debug, SendOptions};
 use crate::view::{Item, Problem, View};
+use again::Question;
 use breaks::Breaks;
 use display::Displays;
 use notices::Notices;
@@ -75,6 +80,8 @@ pub struct Options {
     pub stdin_tasks: IdSet,
     /// The tasks were attached to, not started.
     pub attached: bool,
+    /// A person is asked before what was started is ended.
+    pub confirm: bool,
 }
 
 impl Default for Options {
@@ -85,6 +92,7 @@ impl Default for Options {
             query_timeout: QUERY_TIMEOUT,
             stdin_tasks: IdSet::new(),
             attached: false,
+            confirm: true,
         }
     }
 }
@@ -109,7 +117,7 @@ pub struct Shell<D> {
     /// What an empty line says again.
     last: Option<String>,
     stdin: Vec<(IdSet, u64)>,
-    asking: bool,
+    asking: Option<Question>,
     /// A line is being completed: nothing is shown.
     completing: bool,
     source_depth: u32,
@@ -125,6 +133,15 @@ pub struct Shell<D> {
     reporting: Reporting,
     /// A signal says that the time is nearly over.
     warned: bool,
+    /// Who was started how.
+    programs: Vec<(IdSet, StartSpec)>,
+    /// What gdb was told to be like, in order, and in which tasks.
+    settings: Vec<(IdSet, String)>,
+    restart: Option<Restart<D>>,
+    /// The tasks stand where their start has brought them, and nothing of theirs was changed.
+    fresh: bool,
+    /// The job is over, and the next one not started.
+    jobless: bool,
     over: Option<Over>,
 }
 
@@ -202,7 +219,7 @@ impl<D: Debug> Shell<D> {
             phases: Vec::new(),
             last: None,
             stdin: Vec::new(),
-            asking: false,
+            asking: None,
             completing: false,
             source_depth: 0,
             collecting: None,
@@ -210,6 +227,11 @@ impl<D: Debug> Shell<D> {
             lists_on: false,
             quiet_runs: false,
             warned: false,
+            programs: Vec::new(),
+            settings: Vec::new(),
+            restart: None,
+            fresh: false,
+            jobless: false,
             over: None,
         }
     }
@@ -295,6 +317,7 @@ impl<D: Debug> Shell<D> {
         (rule, rule_params): (u16, Vec<u8>),
     ) -> CommandId {
         let run = command.is_run_control();
+        self.fresh &= !disturbs(command);
         let options = SendOptions {
             timeout: (!run).then_some(self.options.query_timeout),
             rule,
@@ -323,10 +346,8 @@ impl<D: Debug> Shell<D> {
     /// What is said at the prompt: focus and states.
     #[must_use]
     pub fn prompt(&self) -> String {
-        if self.asking {
-            let tasks = self.tasks.live();
-            let noun = if tasks.len() == 1 { "task" } else { "tasks" };
-            return format!("kill {} {noun} started here? (y/n/detach) ", tasks.len());
+        if let Some(question) = self.question() {
+            return question;
         }
         if self.collecting.is_some() {
             return ">".to_owned();
@@ -338,4 +359,19 @@ impl<D: Debug> Shell<D> {
         };
         format!("[{who}: {}] (sdm) ", self.tasks.summary(&self.focus))
     }
+}
+
+/// True for a command after which a program is not what it was when it was started.
+fn disturbs(command: &Command) -> bool {
+    command.is_run_control()
+        || matches!(
+            command,
+            Command::Kill
+                | Command::Detach
+                | Command::SetVariable { .. }
+                | Command::Call { .. }
+                | Command::Return { .. }
+                | Command::MemoryWrite { .. }
+                | Command::Mi { .. }
+        )
 }

@@ -92,6 +92,14 @@ impl Output {
         }
     }
 
+    /// One for another job.
+    pub(super) fn again(before: &Self) -> Self {
+        Self {
+            on: before.on,
+            ..Self::new()
+        }
+    }
+
     /// True where no more will come of these.
     pub(super) fn has_ended(&self, tasks: &IdSet) -> bool {
         tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)

@@ -197,11 +197,7 @@ impl<D: Debug> Shell<D> {
             if one != Verdict::Done {
                 verdict = one;
             }
-            if let Some(row) = self.breaks.find(number)
-                && row.tasks.is_subset(&done)
-            {
-                row.enabled = enabled;
-            }
+            self.breaks.enable(number, &done, enabled);
         }
         verdict
     }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use sdm_core::CommandId;
 use sdm_debug::rules::rule_of;
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
+use super::again::Question;
 use super::wait::{Goal, Waited};
 use super::{Over, Shell, Verdict};
 use crate::commands::{self, CommandError, SetExpr, UserCommand as C};
@@ -27,8 +29,10 @@ pub(super) struct Said<'a> {
 impl<D: Debug> Shell<D> {
     /// Carries out one line.
     pub fn execute(&mut self, line: &str) -> Verdict {
-        if self.asking {
-            return self.answer_quit(line.trim());
+        match self.asking.take() {
+            Some(Question::Quit) => return self.answer_quit(line.trim()),
+            Some(Question::Again(again)) => return self.answer_again(again, line.trim()),
+            None => {}
         }
         if self.collecting.is_some() {
             return self.collect(line.trim());
@@ -42,6 +46,9 @@ impl<D: Debug> Shell<D> {
                 Some(last) => self.execute(&last),
                 None => Verdict::Done,
             };
+        }
+        if let Some(verdict) = self.refuse_jobless(&parsed.command) {
+            return verdict;
         }
         let to = match &parsed.to {
             None => Ok(self.focus.clone()),
@@ -94,7 +101,7 @@ impl<D: Debug> Shell<D> {
                 self.breaks.pending = on;
                 Verdict::Done
             }
-            C::Ask(command) => self.ask(said.line, &said.to, &command).0,
+            C::Ask(command) => self.ask_of_user(said, &command),
             C::Run {
                 command,
                 background,
@@ -121,10 +128,7 @@ impl<D: Debug> Shell<D> {
             C::Save(file) => self.save(&file),
             C::Load(file) => self.source(&file),
             C::Dump(file) => self.dump(said, &file),
-            C::Rerun => self.complain(
-                "the program is started by `sdm run`; end this session and say it again",
-                "",
-            ),
+            C::Job(command) => self.about_the_job(said, command),
             C::Send { to, text, eof } => self.send_input(said, &to, &text, eof),
             C::Output(on) => self.switch_output(on),
             C::Wait { to, seconds } => self.wait_command(said, to.as_ref(), seconds),
@@ -151,31 +155,50 @@ impl<D: Debug> Shell<D> {
     }
 
     /// Lets tasks run and, unless told otherwise, waits for the end of the run.
-    fn run(&mut self, said: &Said<'_>, command: &Command, background: bool) -> Verdict {
+    pub(super) fn run(&mut self, said: &Said<'_>, command: &Command, background: bool) -> Verdict {
         let to = self.not_held(said);
         if to.is_empty() {
             return Verdict::Done;
         }
         let id = self.send(said.line, &to, command);
-        if background {
-            if let Some(open) = self.open.find(id) {
-                open.unattended = true;
-            }
-            return Verdict::Done;
-        }
-        let waited = self.wait_for(&Goal::Run(id), said.line, None);
-        if let Some(verdict) = self.not_reached(waited) {
-            if let Some(open) = self.open.find(id) {
-                open.unattended = true;
+        self.await_run(said.line, &to, &[id], background)
+    }
+
+    /// Waits for the end of runs, unless it is not to be waited for, and shows what came of them.
+    pub(super) fn await_run(
+        &mut self,
+        line: &str,
+        to: &IdSet,
+        ids: &[CommandId],
+        background: bool,
+    ) -> Verdict {
+        let given_up = if background {
+            Some(Verdict::Done)
+        } else {
+            let waited = self.wait_for(&Goal::Run(ids.to_vec()), line, None);
+            self.not_reached(waited)
+        };
+        if let Some(verdict) = given_up {
+            for id in ids {
+                if let Some(open) = self.open.find(*id) {
+                    open.unattended = true;
+                }
             }
             return verdict;
         }
-        let stopped = self.open.get(id).map(|open| open.stopped.clone());
-        let ended = self.ended_among(&stopped.unwrap_or_default());
+        let open = ids.iter().filter_map(|id| self.open.get(*id));
+        let stopped = IdSet::union_all(open.map(|open| &open.stopped));
+        let ended = self.ended_among(&stopped);
         self.settle(&ended);
         self.show_held();
-        let verdict = self.verdict_of(id);
-        self.show_displays(&to);
+        let mut verdict = Verdict::Done;
+        for id in ids {
+            let one = self.verdict_of(*id);
+            if one != Verdict::Done {
+                verdict = one;
+            }
+        }
+        self.show_displays(to);
         verdict
     }
 
@@ -195,7 +218,7 @@ impl<D: Debug> Shell<D> {
     }
 
     /// Shows what came of a command that is over, and whether that is a failure.
-    fn verdict_of(&mut self, id: sdm_core::CommandId) -> Verdict {
+    fn verdict_of(&mut self, id: CommandId) -> Verdict {
         match self.conclude(id) {
             Some(open) if open.has_failed() => Verdict::Failed,
             _ => Verdict::Done,
@@ -294,8 +317,8 @@ impl<D: Debug> Shell<D> {
 
     fn quit(&mut self) -> Verdict {
         let live = self.tasks.live();
-        if self.options.interactive && !self.options.attached && !live.is_empty() {
-            self.asking = true;
+        if self.asks() && !self.options.attached && !live.is_empty() {
+            self.asking = Some(Question::Quit);
         } else {
             self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
         }
@@ -304,25 +327,15 @@ impl<D: Debug> Shell<D> {
 
     /// The end of input asks like `quit`; a second one is the answer.
     pub(super) fn end_of_input(&mut self) {
-        if self.asking {
-            self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
-        } else {
-            self.quit();
-        }
-    }
-
-    fn answer_quit(&mut self, answer: &str) -> Verdict {
-        self.asking = false;
-        let policy = match answer.to_ascii_lowercase().as_str() {
-            "y" | "yes" => EndPolicy::KillStarted,
-            "d" | "detach" => EndPolicy::Detach,
-            _ => {
-                self.show(&Item::Notice("not ended".to_owned()));
-                return Verdict::Done;
+        match self.asking.take() {
+            Some(Question::Quit) => {
+                self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
             }
-        };
-        self.over.get_or_insert(Over::Quit(policy));
-        Verdict::Done
+            Some(Question::Again(_)) => self.say("not started anew"),
+            None => {
+                self.quit();
+            }
+        }
     }
 
     fn show_ranks(&mut self, said: &Said<'_>) -> Verdict {

@@ -29,11 +29,11 @@ pub(super) enum Goal {
     /// A question is answered.
     Answered(CommandId),
     /// Every task that was let run has stopped or ended.
-    Run(CommandId),
+    Run(Vec<CommandId>),
     /// The tasks are held at `main`.
-    Held(CommandId),
+    Held(Vec<CommandId>),
     /// The tasks are on their way.
-    Started(CommandId),
+    Started(Vec<CommandId>),
     /// None of these runs.
     Still(IdSet),
     /// All of these, which were detached, have ended.
@@ -92,7 +92,7 @@ impl<D: Debug> Shell<D> {
             if self.is_reached(goal) {
                 return Waited::Reached;
             }
-            if self.over.is_some() {
+            if self.over.is_some() || self.jobless {
                 return Waited::Over;
             }
             let now = self.now();
@@ -150,15 +150,16 @@ impl<D: Debug> Shell<D> {
 
     fn is_reached(&self, goal: &Goal) -> bool {
         match goal {
-            Goal::Answered(id) | Goal::Run(id) | Goal::Held(id) => {
-                self.open.get(*id).is_none_or(|o| o.complete)
+            Goal::Answered(id) => self.open.get(*id).is_none_or(|open| open.complete),
+            Goal::Run(ids) | Goal::Held(ids) => {
+                let mut open = ids.iter().filter_map(|id| self.open.get(*id));
+                open.all(|open| open.complete)
             }
-            Goal::Started(id) => {
-                let Some(open) = self.open.get(*id).filter(|open| !open.complete) else {
-                    return true;
-                };
+            Goal::Started(ids) => {
                 let running = self.phase(Phase::Running);
-                open.left.difference(&running).is_empty()
+                let open = ids.iter().filter_map(|id| self.open.get(*id));
+                let mut under_way = open.filter(|open| !open.complete);
+                under_way.all(|open| open.left.is_subset(&running))
             }
             Goal::Still(tasks) => tasks.is_disjoint(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
@@ -169,10 +170,7 @@ impl<D: Debug> Shell<D> {
     fn interrupt_goal(&mut self, goal: &Goal) {
         let tasks = match goal {
             Goal::Answered(id) => return self.debug.cancel(*id),
-            Goal::Run(id) | Goal::Held(id) | Goal::Started(id) => match self.open.get(*id) {
-                Some(open) => open.left.clone(),
-                None => return,
-            },
+            Goal::Run(ids) | Goal::Held(ids) | Goal::Started(ids) => self.asked_and_left(ids).1,
             Goal::Still(tasks) => tasks.intersection(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
         };
@@ -196,15 +194,9 @@ impl<D: Debug> Shell<D> {
 
     fn status_line(&self, goal: &Goal, said: &str, took: Duration) -> String {
         let seconds = took.as_secs();
-        let of = |id: &CommandId| {
-            let open = self.open.get(*id);
-            open.map_or_else(Default::default, |open| {
-                (open.gathered.to.clone(), open.left.clone())
-            })
-        };
         match goal {
             Goal::Answered(id) => {
-                let (to, left) = of(id);
+                let (to, left) = self.asked_and_left(&[*id]);
                 let done = to.len() - left.len();
                 format!(
                     "{said}: {done}/{} answered, waiting for {} ({seconds} s); ^C gives it up",
@@ -212,8 +204,8 @@ impl<D: Debug> Shell<D> {
                     set_text(&left, 24)
                 )
             }
-            Goal::Run(id) => {
-                let (to, left) = of(id);
+            Goal::Run(ids) => {
+                let (to, left) = self.asked_and_left(ids);
                 running_line(said, &to, &left, seconds)
             }
             Goal::Still(to) => {
@@ -225,8 +217,8 @@ impl<D: Debug> Shell<D> {
                 let left = set_text(&left, 24);
                 format!("{said}: running on: {left} ({seconds} s); ^C kills them")
             }
-            Goal::Held(id) | Goal::Started(id) => {
-                let (to, left) = of(id);
+            Goal::Held(ids) | Goal::Started(ids) => {
+                let (to, left) = self.asked_and_left(ids);
                 let all = to.len();
                 let symbols = self.phase(Phase::Symbols);
                 let symbols = symbols.union(&to.difference(&left));
@@ -241,6 +233,15 @@ impl<D: Debug> Shell<D> {
                 line
             }
         }
+    }
+
+    /// To whom commands under way went, and who has not answered.
+    fn asked_and_left(&self, ids: &[CommandId]) -> (IdSet, IdSet) {
+        let open: Vec<_> = ids.iter().filter_map(|id| self.open.get(*id)).collect();
+        (
+            IdSet::union_all(open.iter().map(|open| &open.gathered.to)),
+            IdSet::union_all(open.iter().map(|open| &open.left)),
+        )
     }
 
     /// The tasks among these that have ended.

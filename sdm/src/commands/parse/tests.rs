@@ -4,7 +4,7 @@ use sdm_debug::command::{
 };
 
 use super::*;
-use crate::commands::{Point, Topic};
+use crate::commands::{JobCommand, Point, Topic};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -312,4 +312,34 @@ fn a_trace_prints_and_goes_on() {
         "continue",
     ];
     assert_eq!(spec.commands, expect);
+}
+
+#[test]
+fn jobs_are_started_anew_with_other_arguments() {
+    let again = |arguments: Option<&[&str]>, to_main, background| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        C::Job(JobCommand::Run {
+            arguments: arguments.map(words),
+            to_main,
+            background,
+        })
+    };
+    check("run", again(None, false, false));
+    check("r &", again(None, false, true));
+    check("run&", again(None, false, true));
+    check("start", again(None, true, false));
+    check("run 5 'b c' &", again(Some(&["5", "b c"]), false, true));
+    check(r"start '*' a\ b", again(Some(&["*", "a b"]), true, false));
+    let set = |words: &[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        C::Job(JobCommand::Arguments(words))
+    };
+    check("set args", set(&[]));
+    check("set args 1 -x=2", set(&["1", "-x=2"]));
+    check("show args", C::Job(JobCommand::ShowArguments));
+    check("show args x", gdb("show args x"));
+    check("set confirm off", C::Job(JobCommand::Confirm(false)));
+    check_error("run < in.txt", Some(4), "`<` means nothing here");
+    check_error("set args a $HOME", Some(11), "`$` means nothing here");
+    check_error("run 'a", Some(4), "not closed");
 }

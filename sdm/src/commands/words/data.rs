@@ -5,7 +5,7 @@ use sdm_debug::Command;
 use super::looking::pass;
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, UserCommand as C, args};
+use crate::commands::{CommandError, JobCommand, UserCommand as C, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -91,17 +91,26 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "set var NAME = VALUE",
         what: "changes a variable",
         more: "set breakpoint pending on|off: keeps breakpoints whose place is not loaded yet.\n\
+               set args ARGS: the program's arguments, from the next `run` on.\n\
+               set confirm on|off: asks before `run` and `quit` end something.\n\
                All other settings are gdb's own.",
-        completes: Completes::Words(&["var", "breakpoint pending on", "breakpoint pending off"]),
+        completes: Completes::Words(&[
+            "var",
+            "args",
+            "breakpoint pending on",
+            "breakpoint pending off",
+            "confirm off",
+            "confirm on",
+        ]),
         parse: set,
         ..PLAIN
     },
     Spec {
         name: "show",
         usage: "show SETTING",
-        what: "gdb's own, on every task",
+        what: "gdb's own, on every task; `show args`: of the program",
         completes: Completes::Program,
-        parse: pass,
+        parse: show,
         ..PLAIN
     },
     Spec {
@@ -170,6 +179,26 @@ fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         let on = on.ok_or_else(|| ahead.error("set breakpoint pending: expected on or off"))?;
         *rest = ahead;
         return Ok(C::SetPending(on));
+    }
+    if word == "args" {
+        let at = ahead.at();
+        let words = args::program_arguments(ahead.take_rest(), at)?;
+        *rest = ahead;
+        return Ok(C::Job(JobCommand::Arguments(words)));
+    }
+    if word == "confirm" {
+        let on = args::on_off(&mut ahead, "set confirm")?;
+        *rest = ahead;
+        return Ok(C::Job(JobCommand::Confirm(on.unwrap_or(true))));
+    }
+    pass(name, rest)
+}
+
+fn show(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let mut ahead = *rest;
+    if ahead.take_word("args") && ahead.is_empty() {
+        *rest = ahead;
+        return Ok(C::Job(JobCommand::ShowArguments));
     }
     pass(name, rest)
 }

@@ -5,7 +5,7 @@ use sdm_debug::command::StepKind;
 
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, UserCommand as C, args};
+use crate::commands::{CommandError, JobCommand, UserCommand as C, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -121,11 +121,12 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "run",
         short: &["r"],
-        usage: "run",
-        what: "says how a job is started anew",
-        more: "A session has one run of its job: MPI cannot be initialised twice. `save FILE` keeps \
-               breakpoints and sets for `load FILE` in the next one.",
-        parse: |_, _| Ok(C::Rerun),
+        usage: "run [ARGS] [&]",
+        what: "starts the whole job anew",
+        more: "Breakpoints, focus, sets, displays, holds and settings stay. ARGS replace the program's\n\
+               arguments; words are divided as a shell does, and mean nothing more to it.\n\
+               While the tasks still wait at main, `run` lets them run.",
+        parse: |_, rest| again(rest, false),
         ..PLAIN
     },
     Spec {
@@ -137,9 +138,9 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "start",
-        usage: "start",
-        what: "the same as `run`: all are brought to main",
-        parse: |_, _| Ok(C::Rerun),
+        usage: "start [ARGS]",
+        what: "the same as `run`, and all are held at main",
+        parse: |_, rest| again(rest, true),
         ..PLAIN
     },
     Spec {
@@ -198,6 +199,23 @@ fn background<'a>(rest: &mut Cursor<'a>) -> (Vec<&'a str>, bool) {
         words.extend(Some(stripped.unwrap_or(last)).filter(|word| !word.is_empty()));
     }
     (words, background)
+}
+
+fn again(rest: &mut Cursor<'_>, to_main: bool) -> Result<C, CommandError> {
+    let at = rest.at();
+    let text = rest.take_rest();
+    let before = text.strip_suffix('&');
+    let before = before.filter(|text| text.is_empty() || text.ends_with(char::is_whitespace));
+    let words = before.unwrap_or(text);
+    let arguments = match words.trim() {
+        "" => None,
+        words => Some(args::program_arguments(words, at)?),
+    };
+    Ok(C::Job(JobCommand::Run {
+        arguments,
+        to_main,
+        background: before.is_some() && !to_main,
+    }))
 }
 
 fn plain_run(

@@ -133,7 +133,10 @@ pub(super) fn run(
             format!("-c {}", index + 1)
         },
     });
-    shell.start(sdm_debug::command::StartSpec::default());
+    shell.start(vec![(
+        IdSet::all_below(count),
+        sdm_debug::command::StartSpec::default(),
+    )]);
     let ending = shell.run_lines(&mut Script::new(lines.collect(), to));
     let (_, ended) = shell.into_parts();
     ended.show(ending.code, ending.reason.clone());
