@@ -254,10 +254,7 @@ impl GdbBackend {
         self.breakpoints_of_ended(task)?;
         let pid = spec.pids.iter().find(|(known, _)| *known == task.0);
         let found = pid.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
-        found.ok_or_else(|| {
-            let text = format!("task {task}: no process was named for it");
-            Failure::new(FailureCode::AttachFailed, text)
-        })
+        found.ok_or_else(|| Failure::new(FailureCode::AttachFailed, "no process was named for it"))
     }
 
     fn load_core(
@@ -270,7 +267,7 @@ impl GdbBackend {
         self.breakpoints_of_ended(task)?;
         let core = spec.cores.iter().find(|(known, _)| *known == task.0);
         let Some((_, core)) = core else {
-            let text = format!("task {task}: no core file was named for it");
+            let text = "no core file was named for it";
             return Err(Failure::new(FailureCode::BadCommand, text));
         };
         let directory = find_directory(None)?;

@@ -192,6 +192,7 @@ impl Breakpoints {
     pub(super) fn deleted(&mut self, number: u32) {
         self.internal.retain(|(known, ..)| *known != number);
         self.times.remove(&number);
+        self.last_met = self.last_met.filter(|met| *met != number);
         self.user.retain_mut(|point| {
             let before = point.numbers.len();
             point.numbers.retain(|known| *known != number);
