@@ -4,6 +4,12 @@
 //! SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,127.0.0.1\n
 //! ```
 //!
+//! Or that it cannot be there:
+//!
+//! ```text
+//! SDM1 failed=3 why=listen at tcp://[::]:7000: everything up to ... is in use\n
+//! ```
+//!
 //! A launcher that forwards stdout may put a tag in front of the line (`[1,3]<stdout>:`), end it
 //! with `\r\n`, or glue it to an unfinished line of another process. The line is a hint only: who
 //! really listens there is settled by the handshake of the link.
@@ -18,6 +24,10 @@ use crate::limits::ADDRESSES_MAX;
 
 /// What every announcement starts with; the digit is the version of the format.
 pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
+/// What every refusal starts with.
+pub const REFUSAL_MAGIC: &str = "SDM1 failed=";
+/// The longest reason of a refusal, in bytes.
+pub const REASON_BYTES_MAX: usize = 1024;
 /// The longest announcement, in bytes, without its line end: below `PIPE_BUF`, so that one write
 /// of it stays in one piece.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
@@ -37,6 +47,49 @@ pub struct Announcement {
     pub pid: u32,
     /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`].
     pub addresses: Vec<IpAddr>,
+}
+
+/// Who could not come up, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// The server's number, at most [`ServerId::SERVER_MAX`].
+    pub server: u32,
+    /// One line, at most [`REASON_BYTES_MAX`] bytes.
+    pub why: String,
+}
+
+impl Refusal {
+    /// A refusal for this reason, cut and put on one line.
+    #[must_use]
+    pub fn new(server: u32, why: &str) -> Self {
+        let why: String = why
+            .chars()
+            .map(|it| if it.is_control() { ' ' } else { it })
+            .collect();
+        let end = (0..=REASON_BYTES_MAX.min(why.len()))
+            .rev()
+            .find(|at| why.is_char_boundary(*at));
+        let why = why[..end.unwrap_or(0)].trim().to_owned();
+        Self { server, why }
+    }
+
+    /// Looks for a refusal at the end of `line`; a number that is none makes it no refusal.
+    #[must_use]
+    pub fn find(line: &str) -> Option<Self> {
+        let (_, rest) = line.split_once(REFUSAL_MAGIC)?;
+        let (server, why) = rest.split_once(" why=")?;
+        let server = number(server, "server number").ok()?;
+        let server = u32::try_from(server)
+            .ok()
+            .filter(|it| *it <= ServerId::SERVER_MAX.0)?;
+        Some(Self::new(server, why))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{REFUSAL_MAGIC}{} why={}", self.server, self.why)
+    }
 }
 
 /// An announcement that breaks its format.
@@ -191,6 +244,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn refusals_read_back() {
+        let refusal = Refusal::new(7, "listen at x:\nin use\t");
+        let line = refusal.to_string();
+        assert_eq!(line, "SDM1 failed=7 why=listen at x: in use");
+        assert_eq!(
+            Refusal::find(&format!("[1,7]<stdout>:{line}\r\n")),
+            Some(refusal)
+        );
+        let long = Refusal::new(1, &"é".repeat(REASON_BYTES_MAX));
+        assert_eq!(long.why.len(), REASON_BYTES_MAX);
+        for none in [
+            "",
+            "SDM1 failed=",
+            "SDM1 failed=x why=y",
+            "SDM1 failed=4294967295 why=",
+            "SDM1 server=3",
+        ] {
+            assert_eq!(Refusal::find(none), None, "{none}");
+        }
+    }
 
     fn example() -> Announcement {
         Announcement {

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use nix::sys::signal::Signal;
-use sdm_core::announce::Announcement;
+use sdm_core::announce::{Announcement, Refusal};
 
 use crate::LaunchError;
 use crate::member::{LastWords, Member, Started};
@@ -20,6 +20,8 @@ use crate::stream::{Line, Stream};
 pub enum LaunchEvent {
     /// A server says where it is.
     Announced(Announcement),
+    /// A server says that it cannot be there, and why.
+    Refused(Refusal),
     /// A line that a server or a launcher wrote otherwise: hostile text, at most 4096 bytes long.
     Text {
         /// The server that wrote it; none where it came through `mpirun` or the like.
@@ -279,6 +281,10 @@ fn sort_lines(
     events: &mut VecDeque<LaunchEvent>,
 ) {
     for Line { stderr, text } in lines {
+        if let Some(refusal) = Refusal::find(&text).filter(|_| !stderr) {
+            events.push_back(LaunchEvent::Refused(refusal));
+            continue;
+        }
         let found = if stderr {
             Ok(None)
         } else {

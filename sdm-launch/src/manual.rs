@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use sdm_core::announce::Announcement;
+use sdm_core::transport::PortRange;
 
 use crate::hosts::spread;
 use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher};
@@ -15,7 +16,7 @@ pub const MANUAL_PORT: u16 = 23_000;
 /// Says which commands start the master and the servers, and starts nothing.
 ///
 /// Nobody passes announcements on: the addresses follow from the hosts (this one where none is
-/// named) and from the ports, which count up from [`LaunchSpec::port`].
+/// named) and from the ports, which count up from [`LaunchSpec::ports`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manual;
 
@@ -54,10 +55,9 @@ impl Launcher for Manual {
         let shares = spread(self.name(), hosts, spec.count)?;
         let handover = spec.handover.as_ref();
         let handover = handover.ok_or_else(|| refuse("nothing to hand over".to_owned()))?;
-        let base = if spec.port == 0 {
-            MANUAL_PORT
-        } else {
-            spec.port
+        let ports = match spec.ports.is_any() {
+            true => PortRange::from(MANUAL_PORT),
+            false => spec.ports,
         };
         let mut launch = Launch::new();
         let beside = spec.server.with_file_name("sdm-master");
@@ -77,10 +77,9 @@ impl Launcher for Manual {
         for (share, count) in hosts.iter().zip(shares) {
             let addresses = resolve(&share.host).map_err(refuse)?;
             for _ in 0..count {
-                let offset = u16::try_from(server).ok();
-                let port = offset.and_then(|offset| base.checked_add(offset));
-                let port =
-                    port.ok_or_else(|| refuse(format!("no {} ports from {base} on", spec.count)))?;
+                let port = ports.at(server).ok_or_else(|| {
+                    refuse(format!("{} ports are needed: --port {ports}", spec.count))
+                })?;
                 let program = word(&spec.server.display().to_string());
                 let mut line = format!("{program} {handover} --id {server} --port {port}");
                 for argument in &spec.server_args {
@@ -139,7 +138,7 @@ mod tests {
         spec.handover = Some("/run/key".into());
         spec.front_end = "tcp://10.0.0.1:4000".to_owned();
         spec.hosts = HostShare::list("10.0.0.1:1,10.0.0.2").unwrap();
-        spec.port = 7000;
+        spec.ports = PortRange::from(7000);
         let mut launch = Manual.launch(&spec).unwrap();
         let events: Vec<_> = std::iter::from_fn(|| launch.poll_event()).collect();
         let places: Vec<_> = events
@@ -163,7 +162,7 @@ mod tests {
             "'/opt/s d/sdm-server' --handover /run/key --id 1 --port 7001    # on 10.0.0.2"
         );
         assert!(launch.is_over());
-        spec.port = 65_534;
+        spec.ports = PortRange::from(65_534);
         assert!(Manual.launch(&spec).is_err());
     }
 }

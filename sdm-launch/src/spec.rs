@@ -6,6 +6,7 @@ use std::process::Command;
 
 pub use sdm_core::handover::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use sdm_core::limits::SERVERS_MAX;
+use sdm_core::transport::PortRange;
 
 use crate::{HostShare, Launch, LaunchError};
 
@@ -31,8 +32,8 @@ pub struct LaunchSpec {
     /// The name and key of the session, for who is started by hand: a file that nobody else may
     /// read, written by the owner.
     pub handover: Option<PathBuf>,
-    /// The first port for servers, for launchers that give each its own; 0 for their own choice.
-    pub port: u16,
+    /// The ports for servers, for launchers that give each its own.
+    pub ports: PortRange,
     /// Where the master finds the front-end, for who starts it by hand.
     pub front_end: String,
     /// Where the servers start; this process's own directory if none.
@@ -56,7 +57,7 @@ impl LaunchSpec {
             launcher_options: Vec::new(),
             hosts: Vec::new(),
             handover: None,
-            port: 0,
+            ports: PortRange::default(),
             front_end: String::new(),
             directory: None,
             processes: count.into(),

@@ -1,5 +1,6 @@
 //! What `sdm-server` is made of, apart from its arguments and its wiring.
 
 mod backend;
+mod network;
 pub mod run;
 mod starter;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sdm_backend_gdbmi::SignalState;
-use sdm_core::announce::Announcement;
+use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::handover::HandoverError;
 use sdm_core::ids::ServerId;
-use sdm_core::limits;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message;
 use sdm_core::node::Node;
-use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
+use sdm_core::transport::{Interface, PortRange, tcp::TcpTransport};
 use sdm_core::{CommandId, Failure};
 use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Upward};
+use crate::network;
 use crate::starter::Starter;
 use sdm_core::identity::Identity;
 
@@ -39,13 +39,16 @@ pub struct Arguments {
     /// The server's number; taken from the launcher's variables where absent
     #[arg(long)]
     pub id: Option<u32>,
-    /// The address to listen on; where it is 0.0.0.0, the host's own addresses are announced
+    /// The address to listen on; where it is 0.0.0.0 or ::, the host's own addresses are announced
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: IpAddr,
-    /// The first port to try; the local index is added, and taken ports are passed by. 0 lets the
-    /// system choose
-    #[arg(long, default_value_t = 0)]
-    pub port: u16,
+    /// Of the host's own addresses only these: the name of an interface, an address or a network
+    #[arg(long, value_name = "NAME|NET")]
+    pub interface: Option<Interface>,
+    /// The first port to try, or a range; the local index is added, and taken ports are passed by. 0
+    /// lets the system choose
+    #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
+    pub port: PortRange,
     /// Where the session's name and key are: a file that only you may read, `-` for standard
     /// input; the environment where absent
     #[arg(long, value_name = "FILE")]
@@ -89,38 +92,49 @@ pub fn serve(
     };
     let identity =
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
+    let inherited = SignalState::capture();
+    match come_up(arguments, identity, config, inherited) {
+        Ok(server) => server.run(),
+        Err(error) => {
+            // Where others end only together with this one nobody would hear of it otherwise.
+            let why = format!("{error:#}");
+            say(&Refusal::new(identity.server, &why).to_string())?;
+            Err(error)
+        }
+    }
+}
+
+/// Listens and says where.
+fn come_up(
+    arguments: &Arguments,
+    identity: Identity,
+    config: LinkConfig,
+    inherited: SignalState,
+) -> Result<Server> {
     let me = ServerId(identity.server);
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .with_context(|| format!("{me}: ask to be told of the launcher's death"))?;
-    let inherited = SignalState::capture();
     let signals = catch_signals().with_context(|| format!("{me}: catch signals"))?;
     let mut transport = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
-    let base = match arguments.port {
-        0 => 0,
-        port => port.saturating_add(u16::try_from(identity.local_index.unwrap_or(0)).unwrap_or(0)),
-    };
-    let wanted = ConnectionString::from(SocketAddr::new(arguments.bind, base));
-    let bound = transport
-        .listen(&wanted, limits::PORT_TRIES_MAX)
-        .with_context(|| format!("{me}: listen at {wanted} or above"))?;
-    let bound = bound.socket_addr().context("the address that was bound")?;
-    announce(identity.server, bound).with_context(|| format!("{me}: announce"))?;
+    let ports = arguments.port.search(identity.local_index.unwrap_or(0));
+    let interface = arguments.interface.as_ref();
+    let (port, addresses) = network::listen(&mut transport, arguments.bind, interface, ports)
+        .with_context(|| me.to_string())?;
+    announce(identity.server, port, addresses).with_context(|| format!("{me}: announce"))?;
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
     transport
         .watch(signals.as_raw_fd(), true, false)
         .with_context(|| format!("{me}: watch signals"))?;
-    let driver = Driver::new(Member::new(node, Arc::new(config)), transport);
-    Server {
-        driver,
+    Ok(Server {
+        driver: Driver::new(Member::new(node, Arc::new(config)), transport),
         backend: None,
         signals,
         inherited,
         stopped: None,
         starter: Starter::now(),
         alone: false,
-    }
-    .run()
+    })
 }
 
 /// Blocks the signals that end a server; they are read from a descriptor instead.
@@ -134,53 +148,28 @@ fn catch_signals() -> nix::Result<SignalFd> {
 }
 
 /// Says where this server is, in one line on stdout.
-fn announce(server: u32, bound: SocketAddr) -> Result<()> {
+fn announce(server: u32, port: u16, addresses: Vec<IpAddr>) -> Result<()> {
     // Slurm may call a node otherwise than the node itself does.
     let host = match std::env::var_os("SLURMD_NODENAME") {
         Some(node) => node,
         None => nix::unistd::gethostname().context("the host's name")?,
     };
-    let addresses = if bound.ip().is_unspecified() {
-        own_addresses()
-    } else {
-        vec![bound.ip()]
-    };
     let announcement = Announcement {
         server,
         host: host.to_string_lossy().into_owned(),
-        port: bound.port(),
+        port,
         pid: std::process::id(),
         addresses,
     };
     let line = announcement.to_line().map_err(|error| anyhow!("{error}"))?;
-    let mut stdout = std::io::stdout().lock();
-    stdout
-        .write_all(format!("{line}\n").as_bytes())
-        .and_then(|()| stdout.flush())?;
-    Ok(())
+    say(&line)
 }
 
-/// The addresses at which others may reach this host, best first.
-fn own_addresses() -> Vec<IpAddr> {
-    let mut found = Vec::new();
-    // Interfaces that are up, loopback last: it serves those on the same host.
-    if let Ok(interfaces) = nix::ifaddrs::getifaddrs() {
-        for interface in interfaces {
-            let Some(storage) = interface.address else {
-                continue;
-            };
-            if let Some(v4) = storage.as_sockaddr_in() {
-                found.push(IpAddr::V4(v4.ip()));
-            }
-        }
-    }
-    found.sort_by_key(IpAddr::is_loopback);
-    found.dedup();
-    found.truncate(sdm_core::limits::ADDRESSES_MAX);
-    if found.is_empty() {
-        found.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    found
+/// A line on stdout.
+fn say(line: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(format!("{line}\n").as_bytes())?;
+    Ok(stdout.flush()?)
 }
 
 /// A server at work.

@@ -19,7 +19,7 @@ pub use batch::BatchArgs;
 pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
 pub use gdb::GdbArgs;
-pub use launch::{LauncherArgs, TreeArgs};
+pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
 pub use run::{RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
 pub use target::{AttachArgs, DiagnoseArgs, StacksArgs, TargetArgs};

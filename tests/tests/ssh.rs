@@ -50,6 +50,7 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     let work = place.compile("work", Compiler::C);
     five_tasks_on_four_hosts(&place, &work);
     what_ssh_says_is_explained(&place, &work);
+    the_network_is_the_one_that_was_chosen(&place, &work);
     core_files_are_read_where_they_are(&place);
     nothing_stays_where_sdm_is_killed(&place, &work);
     an_open_mpi_job_is_attached_to_on_its_hosts(&place);
@@ -213,6 +214,61 @@ fn five_tasks_on_four_hosts(place: &Place, work: &std::path::Path) {
     );
     done.expect("print number", "ranks 0-4 (5): 7\n");
     done.expect_part("stacks", "ranks 0-4 (5): main ()");
+}
+
+fn the_network_is_the_one_that_was_chosen(place: &Place, work: &Path) {
+    let four = |network: &[&str]| {
+        run(place, 4, "10.77.0.1,10.77.0.2:2,10.77.0.3")
+            .args(network)
+            .lines(&["print 1"])
+            .program(work, &[])
+            .finish()
+    };
+    // IPv6 only, and two ports on each host.
+    let done = four(&["--interface", "fd77::/64", "--port", "23500-23501"]).code(0);
+    done.expect("print 1", "ranks 0-3 (4): 1\n");
+    let done = four(&["--port", "23500-23500"]).code(124);
+    let said = "listen at tcp://[::]:23500: everything up to tcp://[::]:23500 is in use";
+    assert!(done.err.contains(said), "{done}");
+    let done = four(&["--interface", "ib0"]).code(124);
+    assert!(
+        done.err
+            .contains("no address of this host is in --interface"),
+        "{done}"
+    );
+    assert!(done.err.contains(" (eth0), ::1 (lo)"), "{done}");
+    // No port is open but that of sshd.
+    let ssh = place.path().join("bin/ssh");
+    fs::create_dir_all(ssh.parent().expect("it has one")).expect("a folder");
+    let text = format!("#!/bin/sh\nexec /usr/bin/ssh -F {CONFIG} \"$@\"\n");
+    fs::write(&ssh, text).expect("a file");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let bin = place.path().join("bin");
+    let path = |rest: &str| format!("{}:{rest}", bin.display());
+    let behind = place.path().join("server-tunnel");
+    let set_path = format!(
+        "#!/bin/sh\nPATH={} exec {} \"$@\"\n",
+        path("$PATH"),
+        server(place).display()
+    );
+    fs::write(&behind, set_path).expect("a file");
+    fs::set_permissions(&behind, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    for host in ["1", "2", "3"] {
+        hosts_script(&["only-ssh", host]);
+    }
+    let own = std::env::var("PATH").expect("a path");
+    let done = Sdm::run(place, 3)
+        .env("PATH", path(&own))
+        .args(["--launcher", "ssh", "--host", "h1,h2,h3", "--tunnel"])
+        .args([OsStr::new("--server-path"), behind.as_os_str()])
+        .lines(&["print 1"])
+        .program(work, &[])
+        .finish()
+        .code(0);
+    done.expect("print 1", "ranks 0-2 (3): 1\n");
+    for host in ["1", "2", "3"] {
+        hosts_script(&["mend", host]);
+    }
 }
 
 fn what_ssh_says_is_explained(place: &Place, work: &std::path::Path) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sdm::session::SessionError;
+use sdm_core::transport::PortRange;
 use sdm_idset::IdSet;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
@@ -138,7 +139,7 @@ fn two_sessions_share_one_range_of_ports() {
     let base = 21_000 + u16::try_from(std::process::id() % 100).expect("below 100") * 64;
     let config = |value: &str| {
         let mut config = fake(12, &format!("value who = {value}\n"));
-        config.port = base;
+        config.network.ports = PortRange::from(base);
         config
     };
     let mut first = Run::start(&config("1"));

@@ -5,7 +5,9 @@
 //! [`TransportEvent::Writable`]. An event may be one too many, never one too few.
 
 mod address;
+mod interface;
 pub mod mem;
+mod ports;
 #[cfg(feature = "net")]
 mod socket;
 #[cfg(feature = "net")]
@@ -21,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::{AddressError, ConnectionString, Scheme};
+pub use interface::Interface;
+pub use ports::PortRange;
 
 /// Names one connection of a transport; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

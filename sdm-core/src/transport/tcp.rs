@@ -419,6 +419,10 @@ pub(super) fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     // Only ports whose last connections linger become free by this, never those of a listener.
     socket.set_reuse_address(true)?;
+    if addr.is_ipv6() && addr.ip().is_unspecified() {
+        // Whoever listens everywhere does so for both versions, whatever the system's setting.
+        socket.set_only_v6(false)?;
+    }
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
     Ok(TcpListener::from_std(socket.into()))

@@ -119,7 +119,8 @@ fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) 
         ..TreeArgs::default()
     };
     let mut session = SessionConfig {
-        server_path: args.server_path.clone(),
+        server_path: args.reach.server_path.clone(),
+        network: args.reach.network(),
         ..tree.session(count)
     };
     if hosts.iter().all(|(host, _)| job::is_this_host(host)) {
@@ -155,7 +156,7 @@ fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) 
     }
     session
         .launcher_options
-        .extend(args.launcher_options.iter().cloned());
+        .extend(args.reach.launcher_options.iter().cloned());
     session
 }
 

@@ -57,7 +57,7 @@ fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
     let launch = &args.launch;
     let hosts = launch.hosts().map_err(|why| (2, why))?;
     let mut launcher = launch.launcher.clone();
-    let mut launcher_options = launch.launcher_options.clone();
+    let mut launcher_options = launch.reach.launcher_options.clone();
     if launcher == AUTO && !hosts.is_empty() {
         "ssh".clone_into(&mut launcher);
     } else if launcher == AUTO {
@@ -82,8 +82,8 @@ fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
         launcher,
         launcher_options,
         hosts,
-        port: launch.port,
-        server_path: launch.server_path.clone(),
+        network: launch.reach.network(),
+        server_path: launch.reach.server_path.clone(),
         backend: args.gdb_use.backend(),
         ..session
     })

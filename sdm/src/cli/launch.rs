@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::Args;
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
+use sdm_core::transport::{Interface, PortRange};
 use sdm_launch::HostShare;
 
-use crate::session::SessionConfig;
+use crate::session::{Network, SessionConfig};
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
@@ -20,14 +21,6 @@ pub struct LauncherArgs {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub launcher: String,
 
-    /// An option for the launcher, passed on unchanged; may be repeated.
-    #[arg(
-        long = "launcher-option",
-        value_name = "OPT",
-        allow_hyphen_values = true
-    )]
-    pub launcher_options: Vec<OsString>,
-
     /// The hosts to start on, for ssh and manual: `a,b:4`, a number for how many processes.
     #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]
     pub hosts: Vec<HostShare>,
@@ -36,13 +29,52 @@ pub struct LauncherArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     pub hostfile: Option<PathBuf>,
 
-    /// The first port for the servers; each takes the next free one from there on.
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    pub port: u16,
+    /// How other hosts are reached.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// How servers come to other hosts, and how they are reached there.
+#[derive(Clone, Debug, Args)]
+pub struct ReachArgs {
+    /// An option for what starts the servers (mpirun, mpiexec, srun, ssh), passed on unchanged; may be
+    /// repeated.
+    #[arg(
+        long = "launcher-option",
+        value_name = "OPT",
+        allow_hyphen_values = true
+    )]
+    pub launcher_options: Vec<OsString>,
 
     /// Where sdm-server is on the servers' hosts; where it is here unless given.
     #[arg(long, value_name = "PATH")]
     pub server_path: Option<PathBuf>,
+
+    /// The ports for the servers: a first one, of which each takes the next free one, or a range.
+    #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
+    pub port: PortRange,
+
+    /// Which of their addresses the servers use: those of an interface (`ib0`), of a network
+    /// (`10.1.0.0/16`), or one.
+    #[arg(long, value_name = "NAME|NET")]
+    pub interface: Option<Interface>,
+
+    /// Reach the servers through ssh, where no other port is open between the hosts: each connection of
+    /// the tree is an `ssh -W` to the host's name.
+    #[arg(long, conflicts_with = "interface")]
+    pub tunnel: bool,
+}
+
+impl ReachArgs {
+    /// Where servers listen and how they are reached.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        Network {
+            ports: self.port,
+            interface: self.interface.clone(),
+            tunnel: self.tunnel,
+        }
+    }
 }
 
 impl LauncherArgs {

@@ -1,13 +1,12 @@
 //! Processes that run already: `sdm attach`, `stacks` and `diagnose`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 use sdm_idset::IdSet;
 use sdm_launch::job::Target;
 
-use super::CommandArgs;
+use super::{CommandArgs, ReachArgs};
 
 /// Which processes are attached to, and how.
 #[derive(Debug, Args)]
@@ -25,18 +24,9 @@ pub struct TargetArgs {
     #[arg(long = "match", value_name = "NAME", value_parser = name, conflicts_with = "target")]
     matching: Option<Target>,
 
-    /// An option for what starts servers on the job's other hosts (ssh, or srun for a job of
-    /// Slurm's), passed on unchanged; may be repeated.
-    #[arg(
-        long = "launcher-option",
-        value_name = "OPT",
-        allow_hyphen_values = true
-    )]
-    pub launcher_options: Vec<OsString>,
-
-    /// Where sdm-server is on the job's other hosts; where it is here unless given.
-    #[arg(long, value_name = "PATH")]
-    pub server_path: Option<PathBuf>,
+    /// How the job's other hosts are reached.
+    #[command(flatten)]
+    pub reach: ReachArgs,
 
     /// These ranks only.
     #[arg(long, value_name = "SET")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
+use sdm_core::transport::{Interface, PortRange};
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::HostShare;
@@ -33,8 +34,8 @@ pub struct SessionConfig {
     pub backend: BackendSettings,
     /// Where the servers start; this process's directory where absent.
     pub directory: Option<PathBuf>,
-    /// The first port that servers try; 0 lets the system choose.
-    pub port: u16,
+    /// Where servers listen and how they are reached.
+    pub network: Network,
     /// `sdm-master` and `sdm-server`; beside this program where absent.
     pub binaries: Option<PathBuf>,
     /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
@@ -56,11 +57,22 @@ impl SessionConfig {
             config: Config::default(),
             backend: BackendSettings::Gdb,
             directory: None,
-            port: 0,
+            network: Network::default(),
             binaries: None,
             server_path: None,
         }
     }
+}
+
+/// Where servers listen and how they are reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// The ports that servers try.
+    pub ports: PortRange,
+    /// Which of their host's addresses they say to be theirs; all where absent.
+    pub interface: Option<Interface>,
+    /// Whether servers listen at their host's loopback only, and are reached through `ssh`.
+    pub tunnel: bool,
 }
 
 /// How far a start is.

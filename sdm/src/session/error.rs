@@ -36,6 +36,8 @@ pub enum SessionError {
         last_words: Vec<String>,
         advice: Option<&'static str>,
     },
+    #[error("{why}")]
+    Refused { why: String },
     #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
     TooSlow {
         missing: usize,

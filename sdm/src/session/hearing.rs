@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use sdm_core::announce::Announcement;
+use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::DriverEvent;
 use sdm_core::ids::ServerId;
 use sdm_idset::{IdSet, TaskId};
@@ -88,6 +88,7 @@ impl Starting<'_> {
             LaunchEvent::Note(note) => {
                 self.progress("launched", self.heard.len(), Some(note));
             }
+            LaunchEvent::Refused(refusal) => self.refused(refusal)?,
             LaunchEvent::Text { .. } => {}
             LaunchEvent::Ended {
                 who,
@@ -115,6 +116,19 @@ impl Starting<'_> {
                     self.progress("launched", self.heard.len(), Some(ended.to_string()));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Result<(), SessionError> {
+        let Refusal { server, why } = refusal;
+        let error = SessionError::Refused { why };
+        if !self.config.config.partial {
+            return Err(error);
+        }
+        if server < self.config.servers && !self.heard.contains_key(&server) {
+            self.ended.extend([TaskId(server)]);
+            self.progress("launched", self.heard.len(), Some(error.to_string()));
         }
         Ok(())
     }

@@ -10,6 +10,6 @@ mod master;
 mod start;
 
 pub use api::{Class, ClassAnswer, Debug, Member, SendOptions, SessionEvent};
-pub use config::{SessionConfig, StartProgress};
+pub use config::{Network, SessionConfig, StartProgress};
 pub use error::SessionError;
 pub use live::Session;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -250,15 +250,21 @@ impl<'a> Starting<'a> {
         spec.environment = self.environment();
         spec.handover = handover.map(|file| file.0.clone());
         spec.front_end = self.address.to_string();
-        spec.port = config.port;
+        spec.ports = config.network.ports;
         spec.processes = self.processes();
+        let spans_hosts = launcher.may_span_hosts(&spec);
+        let mut say = |option: &str, value: String| {
+            spec.server_args.extend([option.into(), value.into()]);
+        };
         // Servers that may be on other hosts listen at all addresses; the others stay private.
-        if launcher.may_span_hosts(&spec) {
-            spec.server_args.extend(["--bind".into(), "0.0.0.0".into()]);
+        if spans_hosts && !config.network.tunnel {
+            say("--bind", Ipv6Addr::UNSPECIFIED.to_string());
+            if let Some(interface) = &config.network.interface {
+                say("--interface", interface.to_string());
+            }
         }
-        if config.port != 0 && !launcher.is_by_hand() {
-            spec.server_args
-                .extend(["--port".into(), config.port.to_string().into()]);
+        if !config.network.ports.is_any() && !launcher.is_by_hand() {
+            say("--port", config.network.ports.to_string());
         }
         Ok(launcher.launch(&spec)?)
     }
@@ -318,6 +324,21 @@ impl<'a> Starting<'a> {
         Err(SessionError::Unreachable(lacking.join("; ")))
     }
 
+    /// Where others reach a server.
+    fn addresses_of(&self, heard: &Announcement) -> Vec<String> {
+        let direct = |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port));
+        if self.config.network.tunnel
+            && let Ok(through) = ConnectionString::ssh(&heard.host, heard.port)
+        {
+            return vec![through.to_string()];
+        }
+        heard
+            .addresses
+            .iter()
+            .map(|ip| direct(ip).to_string())
+            .collect()
+    }
+
     fn plan(&self) -> Slice {
         let entry = |server, tasks, host: &str, addresses| PlanEntry {
             server,
@@ -328,9 +349,7 @@ impl<'a> Starting<'a> {
         };
         let servers = self.heard.values().map(|heard| {
             let tasks = self.tasks_of(heard);
-            let address =
-                |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port)).to_string();
-            let addresses = heard.addresses.iter().map(address).collect();
+            let addresses = self.addresses_of(heard);
             entry(ServerId(heard.server), tasks, &heard.host, addresses)
         });
         let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());

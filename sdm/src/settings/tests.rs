@@ -46,7 +46,7 @@ fn the_stronger_goes_before_the_weaker() {
         (args.script.timeout, &*args.launch.launcher),
         (50, "mpirun")
     );
-    assert_eq!(args.launch.launcher_options, ["--host", "a:4"]);
+    assert_eq!(args.launch.reach.launcher_options, ["--host", "a:4"]);
     assert!(args.tree.partial && args.gdb.is_none());
     assert_eq!(
         (args.batch.hang_timeout, args.batch.batch),
@@ -57,7 +57,7 @@ fn the_stronger_goes_before_the_weaker() {
         "sdm run --timeout 7 --launcher local --launcher-option -q -- ./a",
     );
     assert_eq!((args.script.timeout, &*args.launch.launcher), (7, "local"));
-    assert_eq!(args.launch.launcher_options, ["-q"]);
+    assert_eq!(args.launch.reach.launcher_options, ["-q"]);
 
     let both = settings(
         text,
