@@ -24,4 +24,5 @@ mod world;
 
 pub use ledger::Violation;
 pub use million::{Cost, Meters, Sized, measure};
+pub use rng::Rng;
 pub use run::{Broken, Options, Report, run};

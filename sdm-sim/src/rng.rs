@@ -2,33 +2,33 @@
 
 /// SplitMix64: one word of state, good enough to choose faults by.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The sequence of a seed.
     #[must_use]
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(mix(seed ^ 0x5344_4D00_7369_6D00))
     }
 
     /// The next number.
-    pub(crate) fn word(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
 
     /// A number below `bound`; 0 where the bound is 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.word() % bound }
     }
 
     /// A number from `low` to `high`, both included.
-    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
     /// A number from `low` to `high`, each order of magnitude as likely as the others.
-    pub(crate) fn skewed(&mut self, low: u64, high: u64) -> u64 {
+    pub fn skewed(&mut self, low: u64, high: u64) -> u64 {
         let (low, high) = (low.max(1), high.max(1));
         let octaves = u64::from((high / low).max(1).ilog2());
         let floor = low << self.below(octaves + 1);
@@ -36,18 +36,18 @@ impl Rng {
     }
 
     /// True once in `count` times.
-    pub(crate) fn one_in(&mut self, count: u64) -> bool {
+    pub fn one_in(&mut self, count: u64) -> bool {
         self.below(count) == 0
     }
 
     /// One of some things; absent where there is none.
-    pub(crate) fn pick<T: Copy>(&mut self, things: &[T]) -> Option<T> {
+    pub fn pick<T: Copy>(&mut self, things: &[T]) -> Option<T> {
         let at = usize::try_from(self.below(things.len() as u64)).unwrap_or(0);
         things.get(at).copied()
     }
 
     /// Puts things into a random order.
-    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
+    pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for at in (1..things.len()).rev() {
             let other = usize::try_from(self.below(at as u64 + 1)).unwrap_or(0);
             things.swap(at, other);
@@ -55,7 +55,7 @@ impl Rng {
     }
 
     /// A position, each as likely as its weight says; absent where all weights are 0.
-    pub(crate) fn weighted(&mut self, weights: &[u32]) -> Option<usize> {
+    pub fn weighted(&mut self, weights: &[u32]) -> Option<usize> {
         let total = weights.iter().map(|weight| u64::from(*weight)).sum();
         let mut at = self.below(total);
         for (position, weight) in weights.iter().enumerate() {

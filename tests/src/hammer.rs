@@ -13,6 +13,7 @@ use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, Failure, ServerId};
 use sdm_debug::{FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
+use sdm_sim::Rng;
 
 /// A decoder, and what it should be able to read.
 pub struct Target {
@@ -62,7 +63,7 @@ pub fn targets() -> Vec<Target> {
 /// # Errors
 /// The input on which it panicked.
 pub fn hammer(target: &Target, executions: u64, seed: u64) -> Result<(), Vec<u8>> {
-    let mut mutator = Mutator(seed | 1);
+    let mut mutator = Mutator(Rng::new(seed));
     for _ in 0..executions {
         let input = mutator.input(&target.seeds);
         if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
@@ -72,26 +73,19 @@ pub fn hammer(target: &Target, executions: u64, seed: u64) -> Result<(), Vec<u8>
     Ok(())
 }
 
-/// A small generator: inputs need be varied, not unpredictable.
-struct Mutator(u64);
+/// Makes inputs: they need be varied, not unpredictable.
+struct Mutator(Rng);
 
 impl Mutator {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
     fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound.max(1) as u64).expect("below a usize")
+        usize::try_from(self.0.below(bound as u64)).expect("below a usize")
     }
 
     fn byte(&mut self) -> u8 {
         // What lengths and tags are made of comes more often.
         match self.below(4) {
             0 => [0, 1, 0x7f, 0x80, 0xff, b'"', b'\\', b'\n'][self.below(8)],
-            _ => self.next().to_le_bytes()[3],
+            _ => self.0.word().to_le_bytes()[3],
         }
     }
 

@@ -76,6 +76,12 @@ impl<'a> Terminal<'a> {
         came
     }
 
+    /// All that was on the screen.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.screen.text()
+    }
+
     /// Types a line and waits for `wanted` and then the next prompt; gives what came up to it.
     ///
     /// # Panics
