@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sdm_sim::{Options, Report, run};
 
 /// Seeds that broke a law once, each with what it found.
-const SEEDS: [(u64, &str); 17] = [
+const SEEDS: [(u64, &str); 18] = [
     (28, "a task was told to be missing and to be lost"),
     (41, "an event came a second way, behind newer ones"),
     (56, "a slow child's old words moved tasks in the books"),
@@ -38,6 +38,10 @@ const SEEDS: [(u64, &str); 17] = [
     (
         221_362_733_984_257,
         "a server that was cut off all through the start waits for its time",
+    ),
+    (
+        166_289_223_274_879,
+        "a record whose length was changed swallowed all that came behind it",
     ),
 ];
 

@@ -69,6 +69,10 @@ pub enum LinkError {
     /// A record was changed on the way, or repeated, or left out.
     #[error("a record does not open")]
     BadRecord,
+    /// Bytes came for as long as makes a peer silent, and no record ended: its length was changed on
+    /// the way.
+    #[error("a record does not end")]
+    EndlessRecord,
     /// What the other end sent is no message.
     #[error(transparent)]
     Decode(#[from] DecodeError),

@@ -1,4 +1,4 @@
-//! Is the other end still there? Any byte says yes; after some quiet a ping asks.
+//! Is the other end still there? Any record says yes; after some quiet a ping asks.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,20 @@ pub(super) enum Pulse {
     Same,
     /// It has become silent.
     Lost,
+    /// Bytes came all the time, but no record ended.
+    Stuck,
 }
 
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     ping_after: Duration,
     unanswered_max: u32,
-    /// Pings sent since the last byte came.
+    /// Pings sent since the last record came.
     unanswered: u32,
+    /// Pings in a row before each of which bytes came, but no whole record.
+    trickles: u32,
+    /// True where bytes have come since the last ping or record.
+    fed: bool,
     silent: bool,
     /// When the next ping is due.
     ping_at: Instant,
@@ -33,6 +39,8 @@ impl Heartbeat {
             ping_after,
             unanswered_max,
             unanswered: 0,
+            trickles: 0,
+            fed: false,
             silent: false,
             ping_at: now + ping_after,
             ping_due: false,
@@ -46,9 +54,14 @@ impl Heartbeat {
         self.unanswered_max = unanswered_max;
     }
 
-    /// A byte came; true where the other end had been silent.
+    /// Bytes came; whether they make a record is yet to be seen.
+    pub(super) fn fed(&mut self) {
+        self.fed = true;
+    }
+
+    /// A record came; true where the other end had been silent.
     pub(super) fn heard(&mut self, now: Instant) -> bool {
-        self.unanswered = 0;
+        (self.unanswered, self.trickles, self.fed) = (0, 0, false);
         self.ping_at = now + self.ping_after;
         std::mem::take(&mut self.silent)
     }
@@ -62,6 +75,12 @@ impl Heartbeat {
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Pulse {
         if now < self.ping_at {
             return Pulse::Same;
+        }
+        // Whoever stands still in the middle of a record sends nothing at all meanwhile.
+        let fed = std::mem::take(&mut self.fed);
+        self.trickles = if fed { self.trickles + 1 } else { 0 };
+        if self.trickles > self.unanswered_max {
+            return Pulse::Stuck;
         }
         // One step at a time: whoever was stopped itself asks first and judges later.
         let lost = !self.silent && self.unanswered >= self.unanswered_max;

@@ -258,9 +258,7 @@ impl Link {
         if input.is_empty() {
             return Ok(());
         }
-        if self.heartbeat.heard(now) && self.is_up() {
-            self.events.push_back(LinkEvent::Alive);
-        }
+        self.heartbeat.fed();
         let result = self.take_bytes(now, input);
         result.map_err(|error| self.fail(error))
     }
@@ -277,7 +275,12 @@ impl Link {
         let mut result = Ok(());
         while result.is_ok() {
             result = match records.open(&mut input) {
-                Ok(Some(contents)) => self.take_contents(&contents),
+                Ok(Some(contents)) => {
+                    if self.heartbeat.heard(now) {
+                        self.events.push_back(LinkEvent::Alive);
+                    }
+                    self.take_contents(&contents)
+                }
                 Ok(None) => break,
                 Err(error) => Err(error),
             };
@@ -288,6 +291,7 @@ impl Link {
 
     fn open(&mut self, now: Instant, initiator: bool, opened: Opened) {
         self.records = Some(Records::new(opened.noise));
+        self.heartbeat.heard(now);
         if initiator {
             // The first record tells the responder that this was no repeated handshake.
             self.heartbeat.ping_now(now);
@@ -401,7 +405,7 @@ impl Link {
     /// Does what is due at `now`; early calls do nothing.
     ///
     /// # Errors
-    /// The handshake was not finished in time.
+    /// The handshake was not finished in time, or a record does not end.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), LinkError> {
         match &self.stage {
             Stage::Failed(error) => return Err(error.clone()),
@@ -411,11 +415,11 @@ impl Link {
                     return Err(self.fail(error));
                 }
             }
-            Stage::Up(_) => {
-                if self.heartbeat.handle_timeout(now) == Pulse::Lost {
-                    self.events.push_back(LinkEvent::Silent);
-                }
-            }
+            Stage::Up(_) => match self.heartbeat.handle_timeout(now) {
+                Pulse::Same => {}
+                Pulse::Lost => self.events.push_back(LinkEvent::Silent),
+                Pulse::Stuck => return Err(self.fail(LinkError::EndlessRecord)),
+            },
         }
         Ok(())
     }

@@ -510,6 +510,32 @@ fn a_silent_peer_can_come_back() {
 }
 
 #[test]
+fn a_record_whose_length_was_changed_ends_the_link() {
+    let mut pair = Pair::up();
+    let mut wire = Vec::new();
+    let mut ended = None;
+    for round in 0..10 {
+        pair.now += PING_AFTER;
+        pair.parent.handle_timeout(pair.now).unwrap();
+        wire.clear();
+        pair.parent.poll_transmit(&mut wire);
+        // The length stands in front, in two bytes: this one makes whatever comes part of one record.
+        wire[1] |= if round == 0 { 0x40 } else { 0 };
+        pair.child.handle_bytes(pair.now, &wire).unwrap();
+        ended = pair.child.handle_timeout(pair.now).err();
+        // What the child asks comes through, so it is not silent there.
+        let mut up = Vec::new();
+        pair.child.poll_transmit(&mut up);
+        pair.parent.handle_bytes(pair.now, &up).unwrap();
+        if ended.is_some() {
+            break;
+        }
+    }
+    assert_eq!(ended, Some(LinkError::EndlessRecord));
+    assert_eq!(events(&mut pair.parent), []);
+}
+
+#[test]
 fn who_was_stopped_asks_before_it_judges() {
     let mut pair = Pair::up();
     pair.now += Duration::from_secs(3600);
