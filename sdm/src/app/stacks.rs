@@ -1,5 +1,7 @@
 //! `sdm stacks`.
 
+use std::time::Duration;
+
 use sdm_debug::EndPolicy;
 
 use super::attach::{look_up, open_to_look};
@@ -18,7 +20,13 @@ pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
 fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String> {
     let attachment = look_up(&args.target, true)?;
     let (mut shell, spec, all) = open_to_look(&args.target, attachment, opener)?;
-    let mut code = shell.show_stacks_of(spec, args.full);
+    let mut code = match args.watch {
+        Some(seconds) => {
+            let period = Duration::from_secs(seconds.into());
+            shell.watch_stacks_of(spec, args.full, period)
+        }
+        None => shell.show_stacks_of(spec, args.full),
+    };
     if !all {
         code = StacksCode::Error;
     }

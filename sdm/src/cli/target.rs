@@ -91,6 +91,12 @@ pub struct StacksArgs {
     /// Unfolded, and every thread.
     #[arg(long)]
     pub full: bool,
+
+    /// Look again every S seconds (2) and show what differs, until Ctrl-C; the processes run in
+    /// between.
+    #[arg(long, value_name = "S", num_args = 0..=1, require_equals = true,
+          default_missing_value = "2", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub watch: Option<u32>,
 }
 
 fn pids(text: &str) -> Result<Target, String> {

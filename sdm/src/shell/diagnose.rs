@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::gather::join;
 use super::run::Said;
-use super::wait::Goal;
+use super::wait::{Goal, Waited};
 use super::{Shell, Verdict};
 use crate::diagnose::{Diagnosis, Observed, Sample, judge};
 use crate::session::Debug;
@@ -178,20 +178,22 @@ impl<D: Debug> Shell<D> {
         self.now() - began
     }
 
-    fn continue_quietly(&mut self, line: &str, tasks: &IdSet) {
+    pub(super) fn continue_quietly(&mut self, line: &str, tasks: &IdSet) {
         let id = self.send(line, tasks, &Command::Continue);
         if let Some(open) = self.open.find(id) {
             open.unattended = true;
         }
     }
 
-    fn stop_quietly(&mut self, line: &str, tasks: &IdSet) {
+    /// Stops tasks; false where a person gave up waiting for it.
+    pub(super) fn stop_quietly(&mut self, line: &str, tasks: &IdSet) -> bool {
         if tasks.is_empty() {
-            return;
+            return true;
         }
-        self.ask_quietly(line, tasks, &Command::Interrupt);
+        let (verdict, _) = self.ask_quietly(line, tasks, &Command::Interrupt);
         let until = Some(self.now() + STOP_WAIT);
-        self.wait_for(&Goal::Still(tasks.clone()), line, until);
+        let waited = self.wait_for(&Goal::Still(tasks.clone()), line, until);
+        verdict != Verdict::GivenUp && waited != Waited::GivenUp
     }
 
     fn sample(&mut self, line: &str, tasks: &IdSet, last: bool) -> Sample {

@@ -33,6 +33,7 @@ mod tests;
 mod topics;
 mod values;
 mod wait;
+mod watch;
 
 pub use again::Restart;
 pub use batch::Batch;

@@ -1,0 +1,54 @@
+//! `sdm stacks --watch`: processes that are looked at again and again, and go on as before.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes::signal;
+use sdm_tests::sdm::Sdm;
+
+/// A process that waits for its input.
+fn waiting(place: &Place) -> Child {
+    let program = place.compile("work", Compiler::C);
+    let mut command = Command::new(program);
+    command
+        .arg("echo")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    command.spawn().expect("it was compiled")
+}
+
+#[test]
+fn what_does_not_change_is_shown_once_and_the_end_is_told() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let mut process = waiting(&elsewhere);
+    let pid = process.id().to_string();
+    let running = Sdm::new(&place, "stacks")
+        .args([&*pid, "--watch=1"])
+        .spawn();
+    running.out.wait(0, "echo () at work.c");
+    let attached = running.out.mark();
+    drop(process.stdin.take());
+    running.out.wait(attached, "gone: ");
+    let done = running.finish().code(0);
+    assert_eq!(done.out.matches("main () at work.c").count(), 1, "{done}");
+    assert!(done.out.contains("exited"), "{done}");
+    let status = process.wait().expect("it is a child");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_person_who_has_seen_enough_leaves_everything_running() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let mut process = waiting(&elsewhere);
+    let pid = process.id().to_string();
+    let running = Sdm::new(&place, "stacks").args([&*pid, "--watch"]).spawn();
+    running.out.wait(0, "echo () at work.c");
+    signal(running.pid(), Signal::SIGINT);
+    let done = running.finish().code(0);
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    assert!(status.contains("TracerPid:\t0"), "{status}{done}");
+    drop(process.stdin.take());
+    assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+}
