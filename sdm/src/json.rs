@@ -61,6 +61,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         Item::Start { .. } => ("start", start(item)),
         Item::Echo { line } => ("command", json!({ "line": line })),
         Item::Answer(gathered) => ("answer", answer(gathered)),
+        Item::Whole(item) => record(item),
         Item::Happened { tasks, what } => {
             let (kind, mut record) = reply::happening(what);
             if let Some(fields) = record.as_object_mut() {

@@ -67,8 +67,8 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
-/// How many characters fit into a line of the terminal behind `fd`.
-pub(crate) fn terminal_width(fd: &impl AsRawFd) -> Option<usize> {
+/// How many characters fit into a line of the terminal behind `fd`, and how many lines onto it.
+pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Option<(usize, usize)> {
     let fd: RawFd = fd.as_raw_fd();
     let mut size = libc::winsize {
         ws_row: 0,
@@ -78,5 +78,5 @@ pub(crate) fn terminal_width(fd: &impl AsRawFd) -> Option<usize> {
     };
     // SAFETY: TIOCGWINSZ writes one `winsize`, which `size` is.
     let result = unsafe { libc::ioctl(fd, libc::TIOCGWINSZ, &raw mut size) };
-    (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    (result == 0 && size.ws_col > 0).then_some((size.ws_col.into(), size.ws_row.into()))
 }

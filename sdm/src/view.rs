@@ -36,6 +36,8 @@ pub enum Item {
     },
     /// What came of a command.
     Answer(Gathered),
+    /// The same, or another item, as a whole however long it is: somebody asked for that.
+    Whole(Box<Item>),
     /// What happened to tasks: they stopped, ended, and so on.
     Happened {
         /// To whom.
@@ -312,6 +314,9 @@ pub trait View {
 
     /// Shows, changes or removes the line of what goes on; off a terminal nothing is shown.
     fn status(&mut self, line: Option<&str>);
+
+    /// Items that belong together begin, or have ended: there may be too many to show each.
+    fn group(&mut self, _begins: bool) {}
 
     /// True once nobody reads what is shown.
     fn is_gone(&self) -> bool {

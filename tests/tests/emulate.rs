@@ -80,6 +80,36 @@ fn a_scenario_says_what_the_tasks_do() {
     }
 }
 
+/// Everybody somewhere else: what is too long for a screen is folded, and all there when asked for.
+#[test]
+fn as_many_places_as_ranks_fit_a_screen() {
+    let file = std::env::temp_dir().join(format!("sdm-places-{}.scenario", std::process::id()));
+    let stack = |n| {
+        format!(
+            "stack = main a.c:1 > phase a.c:2 > place_{n} a.c:{}\n",
+            100 + n
+        )
+    };
+    let scenario = format!("[all]\n{}", (0..64).map(stack).collect::<String>());
+    std::fs::write(&file, scenario).expect("a file of the test's own");
+    let file_name = file.display().to_string();
+    let mut args = vec!["-n", "64", "--scenario", &file_name];
+    let lines = ["stacks", "more", "bt", "outliers rank", "report r.html"];
+    args.extend(lines.iter().flat_map(|line| ["-c", line]));
+    let output = emulate("places", &args);
+    std::fs::remove_file(&file).expect("it was written");
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    for (line, said) in lines.iter().zip(out.split("(sdm) ").skip(1)) {
+        let count = said.lines().count() - 1;
+        let whole = (0..64).all(|n| said.contains(&format!("place_{n} ")));
+        match *line {
+            "more" => assert!(whole && count > 64, "{said}"),
+            line => assert!(count <= 41 && !whole, "{line}: {said}"),
+        }
+    }
+}
+
 #[test]
 fn round_trips_are_one_line() {
     let args = "-n 32 --roundtrips 20 --bytes 64 --topology kary:4";

@@ -7,6 +7,9 @@ use super::prompt::Queue;
 use crate::render::{Screen, Style};
 use crate::sys;
 
+/// The fewest lines that a screen is taken to have.
+const ROWS_MIN: usize = 20;
+
 /// Standard output, and a line about what goes on where standard error is a terminal.
 pub(super) struct Stdout {
     colour: bool,
@@ -61,10 +64,14 @@ impl Screen for Stdout {
     }
 
     fn style(&self) -> Style {
-        let terminal = self.terminal.then(|| sys::terminal_width(&io::stdout()));
+        let size = self
+            .terminal
+            .then(|| sys::terminal_size(&io::stdout()))
+            .flatten();
         Style {
             colour: self.colour,
-            width: terminal.flatten().or(self.width),
+            width: size.map(|(columns, _)| columns).or(self.width),
+            rows: size.map_or(Style::ROWS, |(_, rows)| rows.max(ROWS_MIN)),
         }
     }
 
@@ -92,7 +99,7 @@ impl StatusLine {
         if !self.terminal || (line.is_none() && self.shown.is_none()) {
             return;
         }
-        let width = sys::terminal_width(&io::stderr()).unwrap_or(80);
+        let width = sys::terminal_size(&io::stderr()).map_or(80, |(columns, _)| columns);
         let cut: String = line
             .unwrap_or("")
             .chars()

@@ -68,6 +68,8 @@ pub enum UserCommand {
     },
     /// `commands [N...]`: the lines that follow, up to `end`.
     Commands(Vec<u32>),
+    /// `more`.
+    More,
     /// `report FILE`.
     Report(String),
     /// `save FILE`: breakpoints and sets.

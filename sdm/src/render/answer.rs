@@ -5,6 +5,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 
 use super::escape::{printable, printable_lines};
+use super::style::Style;
 use super::text::Page;
 use super::{data, event, place, stacks, values};
 use crate::view::{Gathered, Happening};
@@ -27,7 +28,8 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
         lines.push(page.said(&gathered.others, text, false));
     }
     failures(page, &gathered.failed, &mut lines);
-    for (tasks, why) in &gathered.missing {
+    let missing = gathered.missing.len().min(shown_max(page));
+    for (tasks, why) in &gathered.missing[..missing] {
         let why = if why.is_empty() {
             "no reason known"
         } else {
@@ -35,6 +37,11 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
         };
         let text = format!("no answer in time ({})", printable(why.as_bytes()));
         lines.push(page.said(tasks, &text, true));
+    }
+    if let rest @ [_, ..] = &gathered.missing[missing..] {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("no answer in time ({} more reasons)", rest.len());
+        lines.push(page.said(&tasks, &text, true));
     }
     if !gathered.lost.is_empty() {
         lines.push(page.said(&gathered.lost, "lost, no answer", true));
@@ -54,14 +61,30 @@ fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
     }
     values::variables(page, &classes, lines);
     classes.retain(|(_, reply)| !matches!(reply, Reply::Stacks(_) | Reply::Variables(_)));
-    let (shown, rest) = classes.split_at(classes.len().min(CLASSES_SHOWN_MAX));
-    for (tasks, reply) in shown {
-        block(page, tasks, reply, lines);
+    let mut count = 0;
+    for (tasks, reply) in classes.iter().take(shown_max(page)) {
+        let mut more = Vec::new();
+        block(page, tasks, reply, &mut more);
+        // The biggest class is shown however long it is: it was asked for.
+        if count > 0 && Style::height(lines) + Style::height(&more) > page.style.room() {
+            break;
+        }
+        lines.extend(more);
+        count += 1;
     }
+    let rest = &classes[count..];
     if !rest.is_empty() {
         let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
         let text = format!("{} more distinct answers, not shown", rest.len());
         lines.push(page.said(&tasks, &text, false));
+    }
+}
+
+/// So many distinct answers are written out, unless all are asked for.
+fn shown_max(page: &Page<'_>) -> usize {
+    match page.style.rows {
+        usize::MAX => usize::MAX,
+        _ => CLASSES_SHOWN_MAX,
     }
 }
 
@@ -190,7 +213,7 @@ fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String
         .filter(|(_, failure)| !is_running(failure.code))
         .collect();
     classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
-    let (shown, rest) = classes.split_at(classes.len().min(CLASSES_SHOWN_MAX));
+    let (shown, rest) = classes.split_at(classes.len().min(shown_max(page)));
     for (tasks, failure) in shown {
         let text = printable_lines(failure.text.trim_end());
         lines.push(page.said(tasks, &text, true));

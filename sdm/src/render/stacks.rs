@@ -14,18 +14,40 @@ struct Node<'a> {
     below: Vec<Node<'a>>,
 }
 
-/// The lines of a tree.
+/// So many branches of a fork are shown at most, where the tree is too long for a screen: fewer and
+/// fewer until it fits.
+const BRANCHES: [usize; 9] = [32, 24, 16, 12, 8, 6, 4, 3, 2];
+
+/// The lines of a tree: what does not fit on a screen is folded, the biggest and the smallest
+/// branches of each fork last.
 pub(crate) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
+    let roots = sorted(&merged.tree.roots);
+    let mut lines = lines_with(merged, &roots, names, style, usize::MAX);
+    for branches in BRANCHES {
+        if lines.len() <= style.rows {
+            return lines;
+        }
+        lines = lines_with(merged, &roots, names, style, branches);
+    }
+    style.fit(lines)
+}
+
+fn lines_with(
+    merged: &MergedStacks,
+    roots: &[Node<'_>],
+    names: &Names,
+    style: &Style,
+    branches_max: usize,
+) -> Vec<String> {
     let MergedStacks { tasks, tree } = merged;
     let mut writer = Writer {
         names,
         style,
         whole: tasks.len(),
+        branches_max,
         lines: Vec::new(),
     };
-    for root in &sorted(&tree.roots) {
-        writer.branch(root, "", "", tree.roots.len() > 1);
-    }
+    writer.roots(roots);
     let mut lines = writer.lines;
     let mut say = |tasks: &IdSet, text: &str| {
         let who = names.label(tasks, style.set_width());
@@ -77,10 +99,63 @@ struct Writer<'a> {
     names: &'a Names,
     style: &'a Style,
     whole: u64,
+    branches_max: usize,
     lines: Vec<String>,
 }
 
+/// What stands at a fork.
+enum Branch<'a, 'n> {
+    Node(&'a Node<'n>),
+    /// So many branches that are not shown, and who took them.
+    Folded(usize, IdSet),
+    /// Those whose innermost frame the one above is.
+    Here(&'a IdSet),
+}
+
 impl Writer<'_> {
+    fn roots(&mut self, roots: &[Node<'_>]) {
+        let branches = self.branches(roots);
+        let mark = roots.len() > 1;
+        for branch in &branches {
+            self.one(branch, ("", ""), mark);
+        }
+    }
+
+    /// The branches of a fork: where they are too many, the biggest and the smallest of them.
+    fn branches<'a, 'n>(&self, nodes: &'a [Node<'n>]) -> Vec<Branch<'a, 'n>> {
+        let count = nodes.len();
+        let max = self.branches_max.max(2);
+        if count <= max.saturating_add(1) {
+            return nodes.iter().map(Branch::Node).collect();
+        }
+        let (first, rest) = nodes.split_at(max - max / 2);
+        let (folded, last) = rest.split_at(rest.len() - max / 2);
+        let tasks = IdSet::union_all(folded.iter().map(|node| &node.of.tasks));
+        let first = first.iter().map(Branch::Node);
+        let folded = Branch::Folded(folded.len(), tasks);
+        first
+            .chain([folded])
+            .chain(last.iter().map(Branch::Node))
+            .collect()
+    }
+
+    fn one(&mut self, branch: &Branch<'_, '_>, (lead, below): (&str, &str), mark: bool) {
+        let text = match branch {
+            Branch::Node(node) => return self.branch(node, lead, below, mark),
+            Branch::Folded(count, tasks) => {
+                let head = self.head(tasks, 0);
+                let text = format!("{head}: {count} more branches, not shown");
+                self.style.faint(&text)
+            }
+            Branch::Here(tasks) => {
+                let mark = self.mark(tasks);
+                let head = self.style.label(&self.head(tasks, 0));
+                format!("{head}: here, no further frame{mark}")
+            }
+        };
+        self.lines.push(format!("{lead}{text}"));
+    }
+
     /// A node with its set, the frames that follow without a fork, then its branches.
     fn branch(&mut self, node: &Node<'_>, lead: &str, below: &str, mark: bool) {
         let head = self.head(&node.of.tasks, node.of.threads);
@@ -110,23 +185,18 @@ impl Writer<'_> {
             let text = place::stack_frame(&node.of.frame);
             self.lines.push(format!("{below}{bar}{text}"));
         }
-        let ends_here = !node.of.here.is_empty() && !node.below.is_empty();
-        let count = node.below.len() + usize::from(ends_here);
-        for (index, child) in node.below.iter().enumerate() {
-            let last = index + 1 == count;
-            self.branch(
-                child,
-                &format!("{below}{}", if last { "└─ " } else { "├─ " }),
-                &format!("{below}{}", if last { "   " } else { "│  " }),
-                count > 1,
-            );
+        let mut branches = self.branches(&node.below);
+        if !node.of.here.is_empty() && !node.below.is_empty() {
+            branches.push(Branch::Here(&node.of.here));
         }
-        if ends_here {
-            let head = self.head(&node.of.here, 0);
-            let mark = self.mark(&node.of.here);
-            let head = self.style.label(&head);
-            self.lines
-                .push(format!("{below}└─ {head}: here, no further frame{mark}"));
+        let count = branches.len();
+        for (index, branch) in branches.iter().enumerate() {
+            let (fork, bar) = match index + 1 == count {
+                true => ("└─ ", "   "),
+                false => ("├─ ", "│  "),
+            };
+            let (lead, below) = (format!("{below}{fork}"), format!("{below}{bar}"));
+            self.one(branch, (&lead, &below), count > 1);
         }
     }
 

@@ -7,6 +7,8 @@ pub struct Style {
     pub colour: bool,
     /// Characters in a line; absent where lines may have any length.
     pub width: Option<usize>,
+    /// Lines on a screen: what is longer is folded.
+    pub rows: usize,
 }
 
 impl Style {
@@ -14,7 +16,11 @@ impl Style {
     pub const PLAIN: Style = Style {
         colour: false,
         width: None,
+        rows: Style::ROWS,
     };
+
+    /// Lines on a screen where none is there to be asked.
+    pub const ROWS: usize = 40;
 
     /// Who something is about.
     pub(super) fn label(&self, text: &str) -> String {
@@ -34,6 +40,27 @@ impl Style {
     /// Something of less weight.
     pub(super) fn faint(&self, text: &str) -> String {
         self.paint("2", text)
+    }
+
+    /// Lines that answers may take: below them it can be said what was folded.
+    pub(super) fn room(&self) -> usize {
+        self.rows.saturating_sub(4)
+    }
+
+    /// How many lines of a screen these take: each can have line ends of its own.
+    pub(super) fn height(lines: &[String]) -> usize {
+        let height = |line: &String| line.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        lines.iter().map(height).sum()
+    }
+
+    /// Lines that fit on a screen; how many there are beyond is said.
+    pub(super) fn fit(&self, mut lines: Vec<String>) -> Vec<String> {
+        let rest = lines.len().saturating_sub(self.rows);
+        if rest > 0 {
+            lines.truncate(self.rows.saturating_sub(1));
+            lines.push(self.faint(&format!("({} more lines)", rest + 1)));
+        }
+        lines
     }
 
     /// How long a set may be before it is folded.
@@ -85,6 +112,7 @@ mod tests {
         let style = Style {
             colour: false,
             width: Some(20),
+            ..Style::PLAIN
         };
         let line = "ranks 0-3 (4): {a = 1, b = 2, c = 3}";
         assert_eq!(

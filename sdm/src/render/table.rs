@@ -4,6 +4,7 @@ use sdm_idset::IdSet;
 
 use super::escape::printable;
 use super::event;
+use super::style::Style;
 use super::text::Page;
 use crate::view::{BreakRow, Happening, Listing, RankRow};
 
@@ -27,7 +28,23 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
         let text = format!("{set:<who$}  {word:<state$}  {place}");
         page.style.wrap(text.trim_end(), who + state + 4)
     };
-    cells.iter().map(line).collect()
+    let mut lines = Vec::new();
+    let mut left = page.style.room();
+    for (index, cells) in cells.iter().enumerate() {
+        let line = line(cells);
+        let height = Style::height(std::slice::from_ref(&line));
+        // The last row that fits says how many there are beyond it, where there are any.
+        if height > left || (height == left && index + 1 < rows.len()) {
+            let rest = &rows[index..];
+            let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));
+            let text = format!("{} more rows, not shown", rest.len());
+            lines.push(page.said(&tasks, &text, false));
+            break;
+        }
+        left -= height;
+        lines.push(line);
+    }
+    lines
 }
 
 fn place(last: &Happening) -> String {

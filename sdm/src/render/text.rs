@@ -11,6 +11,9 @@ use super::style::Style;
 use super::{answer, diagnosis, event, numbers, table, topics};
 use crate::view::{Happening, Item, Problem, View};
 
+/// The most things that happened at the same time that are shown.
+const HAPPENED_MAX: usize = 16;
+
 /// Where text goes: a terminal, a file, a test.
 pub trait Screen {
     /// Writes whole lines, above what stands at the bottom.
@@ -32,19 +35,55 @@ pub trait Screen {
 pub struct TextView<S> {
     screen: S,
     names: Names,
+    /// How many things that happened were shown of a group of them.
+    in_group: Option<usize>,
+    /// To whom those happened that were not.
+    folded: Vec<IdSet>,
 }
 
 impl<S: Screen> TextView<S> {
     /// A view on this screen that calls tasks by these names.
     pub fn new(screen: S, names: Names) -> Self {
-        Self { screen, names }
+        Self {
+            screen,
+            names,
+            in_group: None,
+            folded: Vec::new(),
+        }
+    }
+
+    /// True for what happened in one more place than a group has room for; it is counted.
+    fn is_beyond(&mut self, item: &Item) -> bool {
+        let (Item::Happened { tasks, .. }, Some(shown)) = (item, &mut self.in_group) else {
+            return false;
+        };
+        *shown += 1;
+        let beyond = *shown > HAPPENED_MAX;
+        if beyond {
+            self.folded.push(tasks.clone());
+        }
+        beyond
     }
 }
 
 impl<S: Screen> View for TextView<S> {
     fn show(&mut self, _at: Duration, item: &Item) {
         let style = self.screen.style();
-        let mut text = item_lines(item, &self.names, style).join("\n");
+        if self.is_beyond(item) {
+            return;
+        }
+        let mut lines = item_lines(item, &self.names, style);
+        if is_foldable(item) {
+            let whole = Style {
+                rows: usize::MAX,
+                ..style
+            };
+            if item_lines(item, &self.names, whole) != lines {
+                let hint = "(folded; `more` at the prompt shows all of it)";
+                lines.push(style.faint(hint));
+            }
+        }
+        let mut text = lines.join("\n");
         if !text.is_empty() {
             text.push('\n');
             self.screen.write(&text);
@@ -66,9 +105,30 @@ impl<S: Screen> View for TextView<S> {
         }
     }
 
+    fn group(&mut self, begins: bool) {
+        let folded = std::mem::take(&mut self.folded);
+        self.in_group = begins.then_some(0);
+        if folded.is_empty() {
+            return;
+        }
+        let tasks = IdSet::union_all(&folded);
+        let page = Page {
+            names: &self.names,
+            style: self.screen.style(),
+        };
+        let text = format!("in {} more places; `ranks` shows them", folded.len());
+        let line = page.said(&tasks, &text, false);
+        self.screen.write(&format!("{line}\n"));
+    }
+
     fn is_gone(&self) -> bool {
         self.screen.is_gone()
     }
+}
+
+/// What is shown in part where it is too long for a screen.
+fn is_foldable(item: &Item) -> bool {
+    matches!(item, Item::Answer(_) | Item::Ranks(_))
 }
 
 /// The lines of an item, as they stand on a screen.
@@ -78,6 +138,13 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Start { .. } => Vec::new(),
         Item::Echo { line } => vec![style.faint(&format!("(sdm) {line}"))],
         Item::Answer(gathered) => answer::lines(&page, gathered),
+        Item::Whole(item) => {
+            let style = Style {
+                rows: usize::MAX,
+                ..style
+            };
+            item_lines(item, names, style)
+        }
         Item::Happened { tasks, what } => happened(&page, tasks, what),
         Item::Output {
             tasks,

@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 use super::answer::biggest_first;
 use super::escape::printable;
 use super::place;
+use super::style::Style;
 use super::text::Page;
 
 /// The most distinct values of one variable that are written out.
@@ -14,7 +15,18 @@ const VALUES_SHOWN_MAX: usize = 8;
 
 /// One block for all who have the same variables, biggest first.
 pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mut Vec<String>) {
-    for group in groups(classes) {
+    let groups = groups(classes);
+    for (index, group) in groups.iter().enumerate() {
+        if index > 0 && Style::height(lines) + group.names.len() >= page.style.room() {
+            let rest = groups[index..].iter().flat_map(|group| &group.members);
+            let tasks = IdSet::union_all(rest.map(|(tasks, _)| *tasks));
+            let text = format!(
+                "other variables, {} kinds of them, not shown",
+                groups.len() - index
+            );
+            lines.push(page.said(&tasks, &text, false));
+            return;
+        }
         let tasks = IdSet::union_all(group.members.iter().map(|(tasks, _)| *tasks));
         if group.names.is_empty() {
             lines.push(page.said(&tasks, "no variables", false));
@@ -22,7 +34,7 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
         }
         lines.push(page.over(&tasks));
         for (index, name) in group.names.iter().enumerate() {
-            let text = match &distinct(&group, index)[..] {
+            let text = match &distinct(group, index)[..] {
                 [(_, value)] => format!("  {name} = {value}"),
                 values => format!("  {name}: {}", differing(page, values)),
             };

@@ -159,6 +159,7 @@ impl Recorder {
                 self.command(item);
             }
             Item::Answer(gathered) => self.answer(gathered, item),
+            Item::Whole(item) => self.record(at, item),
             _ => self.command(item),
         }
     }
@@ -207,6 +208,7 @@ impl Recorder {
         let style = Style {
             colour: false,
             width: Some(COMMANDS_WIDTH),
+            rows: usize::MAX,
         };
         for line in item_lines(item, &self.names, style) {
             if self.commands.len() + line.len() > COMMANDS_BYTES_MAX {

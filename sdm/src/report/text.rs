@@ -113,13 +113,11 @@ fn stacks(report: &Report, lines: &mut Vec<String>) {
     let style = Style {
         colour: false,
         width: Some(WIDTH),
+        rows: STACKS_MAX,
     };
     let tree = stack_lines(merged, &report.names, &style);
     lines.push("where everybody was:".to_owned());
-    lines.extend(tree.iter().take(STACKS_MAX).map(|line| format!("  {line}")));
-    if tree.len() > STACKS_MAX {
-        lines.push(format!("  and {} more lines", tree.len() - STACKS_MAX));
-    }
+    lines.extend(tree.iter().map(|line| format!("  {line}")));
 }
 
 /// The last lines of the class that fewest are in: who prints what others do not is worth a look.

@@ -57,14 +57,16 @@ impl<D: Debug> Shell<D> {
             }
         }
         self.view.status(None);
+        self.view.group(true);
         for (tasks, what) in ends.take_biggest_first() {
             self.show(&Item::Happened { tasks, what });
         }
+        self.view.group(false);
         let differ = all.stacks().is_some_and(|stacks| !stacks.agree());
         if differ && code == StacksCode::Agree {
             code = StacksCode::Differ;
         }
-        self.show(&Item::Answer(all));
+        self.show(&super::run::answer(all, full));
         code
     }
 

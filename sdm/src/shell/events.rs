@@ -34,18 +34,25 @@ impl<D: Debug> Shell<D> {
         let now = self.now();
         let output = self.output.take_due(now);
         let notices = self.notices.take_due(now);
+        if output.is_empty() && notices.is_empty() {
+            return;
+        }
+        self.view.group(true);
         for item in output.iter().chain(&notices) {
             self.show(item);
         }
+        self.view.group(false);
     }
 
     /// Shows all that has been held back: output first, since it was there first.
     pub(super) fn show_held(&mut self) {
         let output = self.output.take_all();
         let happened = self.notices.take_happened();
+        self.view.group(true);
         for item in output.iter().chain(&happened) {
             self.show(item);
         }
+        self.view.group(false);
     }
 
     /// Shows who and what is gone, without waiting for more.

@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 
 use super::gather::join;
 use super::input::{Control, LineSource, ScriptLine};
+use super::run::answer;
 use super::wait::{Goal, Waited};
 use super::{Over, Shell, Verdict};
 use crate::session::Debug;
@@ -271,7 +272,7 @@ impl<D: Debug> Shell<D> {
             if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
                 code = StacksCode::Differ;
             }
-            self.show(&Item::Answer(open.gathered));
+            self.show(&answer(open.gathered, full));
         }
         let (verdict, open) = self.ask_quietly("detach", &attached, &Command::Detach);
         if verdict != Verdict::Done {

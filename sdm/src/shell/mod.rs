@@ -132,6 +132,8 @@ pub struct Shell<D> {
     /// When something was last heard of the tasks.
     activity: Instant,
     reporting: Reporting,
+    /// What `more` shows as a whole.
+    foldable: Option<Item>,
     /// A signal says that the time is nearly over.
     warned: bool,
     /// Who was started how.
@@ -226,6 +228,7 @@ impl<D: Debug> Shell<D> {
             collecting: None,
             displays: Displays::default(),
             lists_on: false,
+            foldable: None,
             quiet_runs: false,
             warned: false,
             programs: Vec::new(),
@@ -269,8 +272,17 @@ impl<D: Debug> Shell<D> {
     }
 
     fn show(&mut self, item: &Item) {
-        if let Item::Answer(gathered) = item {
-            self.note_classes(gathered.classes());
+        match item {
+            Item::Answer(gathered) => self.note_classes(gathered.classes()),
+            Item::Whole(item) => {
+                if let Item::Answer(gathered) = &**item {
+                    self.note_classes(gathered.classes());
+                }
+            }
+            _ => {}
+        }
+        if matches!(item, Item::Answer(_) | Item::Ranks(_)) {
+            self.foldable = Some(item.clone());
         }
         if let Item::Happened { tasks, .. } = item {
             self.sets.happened.push(tasks.clone());

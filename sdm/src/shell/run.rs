@@ -12,7 +12,7 @@ use super::wait::{Goal, Waited};
 use super::{Over, Shell, Verdict};
 use crate::commands::{self, CommandError, SetExpr, UserCommand as C};
 use crate::session::Debug;
-use crate::view::{Happening, Item, Problem};
+use crate::view::{Gathered, Happening, Item, Problem};
 
 /// How long interrupted tasks are given to say where they stopped.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
@@ -116,7 +116,8 @@ impl<D: Debug> Shell<D> {
             C::ForgetSet(name) => self.forget_set(&name),
             C::Hold { to, on } => self.hold(said, to.as_ref(), on),
             C::About(topic) => self.show_topic(topic),
-            C::Stacks { full } => self.ask(said.line, &said.to, &Command::Stacks { full }).0,
+            C::Stacks { full } => self.stacks(said, full),
+            C::More => self.more(),
             C::List(what) => self.list(said, &what),
             C::Outliers(expression) => self.outliers(said, expression),
             C::Stats(expression) => self.stats(said, expression),
@@ -272,6 +273,26 @@ impl<D: Debug> Shell<D> {
         (verdict, Some(open))
     }
 
+    /// `stacks [--full]`: all of them where it is full.
+    fn stacks(&mut self, said: &Said<'_>, full: bool) -> Verdict {
+        let (verdict, open) = self.ask_quietly(said.line, &said.to, &Command::Stacks { full });
+        if let Some(open) = open {
+            self.show(&answer(open.gathered, full));
+        }
+        verdict
+    }
+
+    /// `more`: the last answer, as a whole.
+    fn more(&mut self) -> Verdict {
+        match self.foldable.clone() {
+            Some(item) => {
+                self.show(&Item::Whole(Box::new(item)));
+                Verdict::Done
+            }
+            None => self.complain("more: there is no answer yet", ""),
+        }
+    }
+
     fn interrupt(&mut self, said: &Said<'_>) -> Verdict {
         let running = self.tasks.running().intersection(&said.to);
         let to = if said.named || running.is_empty() {
@@ -389,5 +410,15 @@ impl<D: Debug> Shell<D> {
             )));
         }
         Verdict::Done
+    }
+}
+
+/// An answer as an item; `whole` where it is not to be folded.
+pub(super) fn answer(gathered: Gathered, whole: bool) -> Item {
+    let item = Item::Answer(gathered);
+    if whole {
+        Item::Whole(Box::new(item))
+    } else {
+        item
     }
 }

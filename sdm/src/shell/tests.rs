@@ -2,4 +2,5 @@
 
 mod fake;
 mod golden;
+mod scale;
 mod waiting;

@@ -7,6 +7,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_idset::IdSet;
 
 use super::flow::StacksCode;
+use super::run::answer;
 use super::{Control, Shell, Verdict};
 use crate::render::set_text;
 use crate::session::Debug;
@@ -96,7 +97,7 @@ impl<D: Debug> Shell<D> {
         watch.changed = self.now();
         watch.shown = stacks;
         self.say(&format!("after {seconds} s:"));
-        self.show(&Item::Answer(open.gathered));
+        self.show(&answer(open.gathered, watch.full));
         true
     }
 

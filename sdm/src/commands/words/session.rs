@@ -35,6 +35,13 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "more",
+        usage: "more",
+        what: "the last answer as a whole, where it was folded",
+        parse: |_, _| Ok(C::More),
+        ..PLAIN
+    },
+    Spec {
         name: "output",
         usage: "output on|off",
         what: "shows what the program prints, or not",

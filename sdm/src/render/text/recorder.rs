@@ -36,6 +36,7 @@ impl Screen for Recorder {
         Style {
             colour: false,
             width: self.width,
+            rows: Style::ROWS,
         }
     }
 }

@@ -85,14 +85,12 @@ fn stacks(page: &mut String, report: &Report, merged: &MergedStacks) {
     let style = Style {
         colour: false,
         width: None,
+        rows: TREE_LINES_MAX,
     };
     let lines = stack_lines(merged, &report.names, &style);
     page.push_str("<details><summary>As text</summary>\n<pre>");
-    for line in lines.iter().take(TREE_LINES_MAX) {
-        put!(page, "{}\n", Escaped(line));
-    }
-    if lines.len() > TREE_LINES_MAX {
-        put!(page, "and {} more lines\n", lines.len() - TREE_LINES_MAX);
+    for line in lines {
+        put!(page, "{}\n", Escaped(&line));
     }
     page.push_str("</pre></details>\n</section>\n");
 }

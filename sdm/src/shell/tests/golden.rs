@@ -15,7 +15,7 @@ use super::fake::*;
 use crate::session::SessionEvent;
 use crate::shell::Options;
 
-fn check(name: &str, count: u32, lines: &[&str], respond: fn() -> Responder) {
+pub(super) fn check(name: &str, count: u32, lines: &[&str], respond: fn() -> Responder) {
     for width in [80, 200] {
         let run = run((count, width), Options::default(), lines, respond());
         let mut text = run.screen;
