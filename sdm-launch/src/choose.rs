@@ -21,6 +21,14 @@ pub struct Choice {
     pub why: String,
 }
 
+impl Choice {
+    /// Whether it is made for a program that calls MPI.
+    #[must_use]
+    pub fn is_for_mpi(&self) -> bool {
+        self.launcher != "local" && self.options != ["--mpi=none"]
+    }
+}
+
 /// Whose MPI a program calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mpi {

@@ -38,19 +38,14 @@ impl Launcher for Hydra {
     }
 
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
-        names_hosts(&spec.launcher_options)
+        names_hosts(&spec.all_options())
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), NUMBER_OPTIONS)?;
         let mut command = spec.command(&self.program);
-        command
-            .args(&spec.launcher_options)
-            .arg("-n")
-            .arg(spec.count.to_string())
-            .arg(&spec.server)
-            .args(&spec.server_args);
+        command.args(&spec.launcher_options).args(spec.programs());
         let mut launch = Launch::new();
         if spec.verbose {
             launch.note(command_line(&command));

@@ -1,12 +1,15 @@
 //! What is heard of servers that were started.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::PipeWriter;
+use std::fs::File;
+use std::io::{PipeWriter, Write};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use sdm_core::announce::{Announcement, Refusal};
 
@@ -63,6 +66,8 @@ pub struct Launch {
     shared: Option<Shared>,
     /// Bounded by what one call of [`Launch::handle_ready`] can read.
     events: VecDeque<LaunchEvent>,
+    /// Texts that a launcher reads.
+    texts: Vec<OwnedFd>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +91,7 @@ impl Launch {
             owners: HashMap::new(),
             shared: None,
             events: VecDeque::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -109,6 +115,18 @@ impl Launch {
 
     pub(crate) fn note(&mut self, text: String) {
         self.events.push_back(LaunchEvent::Note(text));
+    }
+
+    /// Holds a text in memory for a launcher to read; gives the path by which it does, as long as this
+    /// lives.
+    pub(crate) fn hold_text(&mut self, text: &str) -> std::io::Result<PathBuf> {
+        let file = memfd_create(c"sdm-programs", MFdFlags::MFD_CLOEXEC)?;
+        let mut file = File::from(file);
+        file.write_all(text.as_bytes())?;
+        let own = std::process::id();
+        let path = format!("/proc/{own}/fd/{}", file.as_raw_fd());
+        self.texts.push(file.into());
+        Ok(path.into())
     }
 
     /// Somebody else starts this one, who will be found there.

@@ -66,7 +66,7 @@ pub use room::{check_descriptors_of, reserve_descriptors};
 pub use sdm_core::announce::Announcement;
 pub use slurm::Srun;
 pub use spec::{
-    LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
+    LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
 };
 pub use ssh::Ssh;
 pub use sys::pidfd_open;

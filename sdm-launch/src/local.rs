@@ -20,6 +20,7 @@ impl Launcher for Local {
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
+        spec.check_no_part_options(self.name())?;
         if let Some(option) = spec.launcher_options.first() {
             return Err(LaunchError::Option {
                 launcher: self.name().to_owned(),

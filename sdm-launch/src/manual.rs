@@ -39,6 +39,7 @@ impl Launcher for Manual {
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
+        spec.check_no_part_options(self.name())?;
         let refuse = |what: String| LaunchError::Hosts {
             launcher: self.name().to_owned(),
             what,

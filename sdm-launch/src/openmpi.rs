@@ -88,7 +88,8 @@ impl OpenMpi {
     }
 
     fn arguments(&self, spec: &LaunchSpec, allocated: bool) -> Vec<OsString> {
-        let gave = |names: &[&str]| spec.launcher_options.iter().any(|it| is_option(it, names));
+        let options = spec.all_options();
+        let gave = |names: &[&str]| options.iter().any(|it| is_option(it, names));
         let mut arguments: Vec<OsString> = Vec::new();
         if !allocated && !gave(PLACE_OPTIONS) {
             arguments.push("--oversubscribe".into());
@@ -100,9 +101,7 @@ impl OpenMpi {
             arguments.extend(["-x".into(), name.clone()]);
         }
         arguments.extend(spec.launcher_options.iter().cloned());
-        arguments.extend(["-n".into(), spec.count.to_string().into()]);
-        arguments.push(spec.server.clone().into());
-        arguments.extend(spec.server_args.iter().cloned());
+        arguments.extend(spec.programs());
         arguments
     }
 }
@@ -117,7 +116,7 @@ impl Launcher for OpenMpi {
     }
 
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
-        names_hosts(&spec.launcher_options)
+        names_hosts(&spec.all_options())
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
@@ -174,6 +173,7 @@ pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Part;
 
     fn arguments(options: &[&str], allocated: bool) -> String {
         let mut spec = LaunchSpec::new(4, "/bin/sdm-server");
@@ -205,6 +205,31 @@ mod tests {
             "-x SDM_KEY -host a:4 --bind-to=core",
         );
         assert_eq!(arguments(&[], true), "--bind-to none -x SDM_KEY");
+    }
+
+    #[test]
+    fn several_programs_are_told_apart() {
+        let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
+        let part = |count, options: &[&str]| Part {
+            count,
+            options: options.iter().map(Into::into).collect(),
+        };
+        spec.parts = vec![part(2, &[]), part(3, &["--host", "b:3"])];
+        let words = spec.programs();
+        let words: Vec<_> = words.iter().map(|it| it.to_str().unwrap()).collect();
+        assert_eq!(
+            words.join(" "),
+            "-n 2 /bin/sdm-server : -n 3 --host b:3 /bin/sdm-server"
+        );
+        let launcher = OpenMpi::new("mpirun", "");
+        assert!(launcher.may_span_hosts(&spec));
+        let arguments = launcher.arguments(&spec, false);
+        assert!(
+            !arguments.contains(&"--oversubscribe".into()),
+            "{arguments:?}"
+        );
+        let refused = crate::Local.launch(&spec).err().unwrap().to_string();
+        assert!(refused.contains("no options for one program"), "{refused}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Slurm's `srun`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::member::Started;
 use crate::openmpi::is_option;
@@ -32,7 +32,8 @@ impl Srun {
         }
     }
 
-    fn arguments(&self, spec: &LaunchSpec) -> Vec<OsString> {
+    /// `programs`: where it is said who runs which, where there are several.
+    fn arguments(&self, spec: &LaunchSpec, programs: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut given = spec.launcher_options.iter();
         if !given.any(|it| is_option(it, BIND_OPTIONS)) {
@@ -40,8 +41,13 @@ impl Srun {
         }
         arguments.extend(spec.launcher_options.iter().cloned());
         arguments.extend(["-n".into(), spec.count.to_string().into()]);
-        arguments.push(spec.server.clone().into());
-        arguments.extend(spec.server_args.iter().cloned());
+        match programs {
+            Some(file) => arguments.extend(["--multi-prog".into(), file.into()]),
+            None => {
+                arguments.push(spec.server.clone().into());
+                arguments.extend(spec.server_args.iter().cloned());
+            }
+        }
         arguments
     }
 }
@@ -62,9 +68,22 @@ impl Launcher for Srun {
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), &["-n", "--ntasks"])?;
-        let mut command = spec.command(&self.program);
-        command.args(self.arguments(spec));
+        spec.check_no_part_options(self.name())?;
         let mut launch = Launch::new();
+        let programs = match spec.parts.len() {
+            0 | 1 => None,
+            _ => {
+                let text = programs(spec)?;
+                let path = launch.hold_text(&text);
+                Some(path.map_err(|source| LaunchError::Watch {
+                    who: self.name().to_owned(),
+                    op: "memfd_create",
+                    source,
+                })?)
+            }
+        };
+        let mut command = spec.command(&self.program);
+        command.args(self.arguments(spec, programs.as_deref()));
         if spec.verbose {
             launch.note(command_line(&command));
         }
@@ -73,16 +92,46 @@ impl Launcher for Srun {
     }
 }
 
+/// A line for each program: its ranks, the server, its arguments. Slurm reads it once, before it
+/// starts anything.
+fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
+    let words = [spec.server.as_os_str()].into_iter();
+    let words = words.chain(spec.server_args.iter().map(OsString::as_os_str));
+    let mut line = String::new();
+    for word in words {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+        match word.to_str().filter(|word| word.chars().all(plain)) {
+            Some(word) => line.push_str(&format!(" {word}")),
+            None => {
+                return Err(LaunchError::Option {
+                    launcher: "srun".to_owned(),
+                    option: word.to_string_lossy().into_owned(),
+                    why: "cannot be written into the file that --multi-prog reads",
+                });
+            }
+        }
+    }
+    let mut text = String::new();
+    let mut first = 0;
+    for part in &spec.parts {
+        let last = first + part.count - 1;
+        text.push_str(&format!("{first}-{last}{line}\n"));
+        first = last + 1;
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Part;
 
     #[test]
     fn the_users_options_come_unchanged() {
         let arguments = |options: &[&str]| {
             let mut spec = LaunchSpec::new(4, "/bin/sdm-server");
             spec.launcher_options = options.iter().map(Into::into).collect();
-            let arguments = Srun::new("srun", "slurm").arguments(&spec);
+            let arguments = Srun::new("srun", "slurm").arguments(&spec, None);
             let arguments: Vec<_> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
             arguments.join(" ")
         };
@@ -90,6 +139,21 @@ mod tests {
             arguments(&["--mpi=pmi2", "-N2"]),
             "--cpu-bind=none --mpi=pmi2 -N2 -n 4 /bin/sdm-server"
         );
+        let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
+        let part = |count| Part {
+            count,
+            ..Part::default()
+        };
+        spec.parts = vec![part(2), part(3)];
+        let text = "0-1 /bin/sdm-server\n2-4 /bin/sdm-server\n";
+        assert_eq!(programs(&spec).unwrap(), text);
+        let several = Srun::new("srun", "slurm").arguments(&spec, Some(Path::new("/f")));
+        assert_eq!(
+            several,
+            ["--cpu-bind=none", "-n", "5", "--multi-prog", "/f"]
+        );
+        spec.server = "/a b/sdm-server".into();
+        assert!(programs(&spec).is_err());
         assert_eq!(
             arguments(&["--cpu-bind=cores"]),
             "--cpu-bind=cores -n 4 /bin/sdm-server"

@@ -27,6 +27,9 @@ pub struct LaunchSpec {
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
+    /// The programs of the job where it has several, in the order of their ranks; together they have
+    /// `count` processes. Every server is the same: a runtime is told of them so that it knows, too.
+    pub parts: Vec<Part>,
     /// The hosts to start on and how many servers each may have, for launchers that are told.
     pub hosts: Vec<HostShare>,
     /// The name and key of the session, for who is started by hand: a file that nobody else may
@@ -45,6 +48,15 @@ pub struct LaunchSpec {
     pub verbose: bool,
 }
 
+/// One program of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// How many processes run it, 1 or more.
+    pub count: u32,
+    /// The user's own options that the launcher takes for this program alone, as they are.
+    pub options: Vec<OsString>,
+}
+
 impl LaunchSpec {
     /// `count` servers without arguments.
     #[must_use]
@@ -55,6 +67,7 @@ impl LaunchSpec {
             server_args: Vec::new(),
             environment: Vec::new(),
             launcher_options: Vec::new(),
+            parts: Vec::new(),
             hosts: Vec::new(),
             handover: None,
             ports: PortRange::default(),
@@ -74,10 +87,66 @@ impl LaunchSpec {
                 max,
             });
         }
+        let parts: u64 = self.parts.iter().map(|part| u64::from(part.count)).sum();
+        assert!(
+            self.parts.is_empty() || parts == u64::from(count),
+            "the programs have {parts} processes, there are {count}"
+        );
         match &self.directory {
             Some(path) if !path.is_dir() => Err(LaunchError::Directory { path: path.clone() }),
             _ => Ok(()),
         }
+    }
+
+    /// The programs, also where there is one.
+    pub(crate) fn all_parts(&self) -> Vec<Part> {
+        if !self.parts.is_empty() {
+            return self.parts.clone();
+        }
+        let options = Vec::new();
+        vec![Part {
+            count: self.count,
+            options,
+        }]
+    }
+
+    /// The user's options for everything and for single programs.
+    pub(crate) fn all_options(&self) -> Vec<OsString> {
+        let single = self.parts.iter().flat_map(|part| &part.options);
+        self.launcher_options
+            .iter()
+            .chain(single)
+            .cloned()
+            .collect()
+    }
+
+    /// Refuses options for single programs, for launchers that have none.
+    pub(crate) fn check_no_part_options(&self, launcher: &str) -> Result<(), LaunchError> {
+        let mut single = self.parts.iter().flat_map(|part| &part.options);
+        match single.next() {
+            None => Ok(()),
+            Some(option) => Err(LaunchError::Option {
+                launcher: launcher.to_owned(),
+                option: option.to_string_lossy().into_owned(),
+                why: "this launcher has no options for one program of several",
+            }),
+        }
+    }
+
+    /// `-n N [OPTIONS] SERVER ARGS`, with a colon between programs: how `mpirun` and `mpiexec` are
+    /// told.
+    pub(crate) fn programs(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        for part in self.all_parts() {
+            if !words.is_empty() {
+                words.push(":".into());
+            }
+            words.extend(["-n".into(), part.count.to_string().into()]);
+            words.extend(part.options);
+            words.push(self.server.clone().into());
+            words.extend(self.server_args.iter().cloned());
+        }
+        words
     }
 
     /// A command in the spec's environment and directory, which knows of no server number: one that
@@ -97,11 +166,11 @@ impl LaunchSpec {
     /// Refuses options that would fight with the launch's own: the number of processes, and the
     /// colon that begins another program.
     pub(crate) fn check_options(&self, launcher: &str, number: &[&str]) -> Result<(), LaunchError> {
-        for option in &self.launcher_options {
+        for option in &self.all_options() {
             let name = option.to_str().unwrap_or_default();
             let why = match name.split_once('=').map_or(name, |(name, _)| name) {
                 name if number.contains(&name) => "the number is given by sdm -n",
-                ":" => "one program per session",
+                ":" => "further programs stand behind the first: PROGRAM ARGS : -n N PROGRAM ARGS",
                 _ => continue,
             };
             let option = option.to_string_lossy().into_owned();

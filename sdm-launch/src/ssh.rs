@@ -68,6 +68,7 @@ impl Launcher for Ssh {
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
+        spec.check_no_part_options(self.name())?;
         let shares = spread(self.name(), &spec.hosts, spec.count)?;
         let mut launch = Launch::new();
         let mut first = 0;

@@ -217,6 +217,7 @@ pub(crate) fn rank_row(row: &RankRow) -> Value {
         "count": row.tasks.len(),
         "state": row.state.name(),
         "health": row.health.unwrap_or("reachable"),
+        "program": row.program,
         "last": last,
     })
 }

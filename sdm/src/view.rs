@@ -207,6 +207,8 @@ pub enum Happening {
 /// One row of `ranks`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRow {
+    /// What they run, where the job has several programs; empty otherwise.
+    pub program: String,
     /// Who.
     pub tasks: IdSet,
     /// In which state.

@@ -51,6 +51,27 @@ fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]
     }
 }
 
+/// One step for each run. Its PMI2 does not tell a program which one it is, with or without us.
+fn two_programs_are_started_twice() {
+    let place = Place::new();
+    let ocean = place.compile_with("mpi_two", Compiler::Mpich, &["-g", "-DOCEAN"]);
+    let done = Sdm::run(&place, 1)
+        .env("SLURM_CONF", CONFIG)
+        .args(["--launcher", "srun", "--launcher-option=--mpi=pmi2"])
+        .args(["--launcher-option=-N2"])
+        .lines(&["run", "run z"])
+        .program(&ocean, &["x", ":", "-n", "2", "./mpi_two", "y"])
+        .finish()
+        .code(0);
+    for line in [
+        "[0] mpi_two rank 0 of 3, program -1, sum 6, arg x\n",
+        "[2] mpi_two rank 2 of 3, program -1, sum 6, arg y\n",
+        "[2] mpi_two rank 2 of 3, program -1, sum 6, arg z\n",
+    ] {
+        assert!(done.out.contains(line), "no {line:?} in {done}");
+    }
+}
+
 /// No job of ours stays in the queue.
 fn assert_queue_is_empty() {
     let mut command = Command::new("squeue");
@@ -79,6 +100,7 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
         &["salloc", "-N2", "-n4"],
         &[],
     );
+    two_programs_are_started_twice();
     a_job_is_attached_to_on_its_nodes();
     assert_queue_is_empty();
 }

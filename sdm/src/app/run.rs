@@ -1,6 +1,6 @@
 //! `sdm run`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
+use sdm_idset::IdSet;
+use sdm_launch::Part;
 
 use super::Opener;
-use sdm_idset::IdSet;
-
 use super::job::{self, Job, Refused};
-use crate::cli::{BatchArgs, Commands, RunArgs};
+use crate::cli::{BatchArgs, Commands, ProgramPart, RunArgs};
 use crate::report::Files;
 use crate::session::SessionConfig;
 use crate::shell::Batch;
@@ -29,31 +29,40 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
 }
 
 fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
-    let stdin_tasks = args.stdin.among(args.count).map_err(|why| (2, why))?;
-    if let Some(interpreter) = interpreter_of(args) {
-        let program = args.program[0].display();
-        return Err((
-            124,
-            format!(
-                "{program} is a script; debug its interpreter instead: `-- {interpreter} {program}`"
-            ),
-        ));
+    let parts = args.programs().map_err(|why| (2, why))?;
+    let count = parts.iter().map(|part| part.count).sum();
+    let stdin_tasks = args.stdin.among(count).map_err(|why| (2, why))?;
+    for part in &parts {
+        if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
+            let program = part.words[0].display();
+            return Err((
+                124,
+                format!(
+                    "{program} is a script; debug its interpreter instead: `-- {interpreter} {program}`"
+                ),
+            ));
+        }
+    }
+    let stdin = stdin_tasks.to_string();
+    let mut programs = Vec::new();
+    let mut first = 0;
+    for part in &parts {
+        let ranks = IdSet::from_range(first..=first + part.count - 1);
+        programs.push((ranks, start_spec(args, &part.words, &stdin)));
+        first += part.count;
     }
     Ok(Job {
         batch: batch(&args.batch),
         files: files(&args.batch),
         args: &args.script,
         commands,
-        session: session(args)?,
-        programs: vec![(
-            IdSet::all_below(args.count),
-            start_spec(args, stdin_tasks.to_string()),
-        )],
+        session: session(args, &parts)?,
+        programs,
         stdin_tasks,
     })
 }
 
-fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
+fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refused> {
     let launch = &args.launch;
     let hosts = launch.hosts().map_err(|why| (2, why))?;
     let mut launcher = launch.launcher.clone();
@@ -61,7 +70,11 @@ fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
     if launcher == AUTO && !hosts.is_empty() {
         "ssh".clone_into(&mut launcher);
     } else if launcher == AUTO {
-        let choice = sdm_launch::choose(&args.program[0]);
+        // Where one of the programs calls MPI, they all are started by its launcher.
+        let choices = parts.iter().map(|part| sdm_launch::choose(&part.words[0]));
+        let choices: Vec<_> = choices.collect();
+        let by_mpi = choices.iter().find(|choice| choice.is_for_mpi());
+        let choice = by_mpi.unwrap_or(&choices[0]);
         let mut options: Vec<OsString> = choice.options.iter().map(Into::into).collect();
         options.append(&mut launcher_options);
         launcher_options = options;
@@ -73,7 +86,15 @@ fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
             );
         }
     }
-    let mut session = args.tree.session(args.count);
+    let count = parts.iter().map(|part| part.count).sum();
+    let mut session = args.tree.session(count);
+    if parts.len() > 1 {
+        let part = |part: &ProgramPart| Part {
+            count: part.count,
+            options: part.options.clone(),
+        };
+        session.parts = parts.iter().map(part).collect();
+    }
     if launcher == "manual" {
         let wait = &mut session.config.start_wait;
         *wait = BY_HAND_WAIT.max(*wait);
@@ -89,15 +110,15 @@ fn session(args: &RunArgs) -> Result<SessionConfig, Refused> {
     })
 }
 
-fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
+fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &str) -> StartSpec {
     let bytes = |text: &OsString| text.as_bytes().to_vec();
     let environment = args.environment.iter().map(|(name, value)| {
         let value = value.as_ref().map(|value| value.clone().into_bytes());
         (name.clone().into_bytes(), value)
     });
     StartSpec {
-        program: bytes(&args.program[0]),
-        args: args.program[1..].iter().map(bytes).collect(),
+        program: bytes(&words[0]),
+        args: words[1..].iter().map(bytes).collect(),
         environment: environment.collect(),
         directory: args
             .directory
@@ -112,7 +133,7 @@ fn start_spec(args: &RunArgs, stdin_tasks: String) -> StartSpec {
             .gdb
             .as_ref()
             .map(|path| path.as_os_str().as_bytes().to_vec()),
-        stdin_tasks,
+        stdin_tasks: stdin_tasks.to_owned(),
         wrapper: args.gdb_use.wrapper_words(),
         ..StartSpec::default()
     }
@@ -150,9 +171,9 @@ fn batch(args: &BatchArgs) -> Option<Batch> {
     })
 }
 
-/// The interpreter of a PROGRAM that is a script, where this machine can tell.
-fn interpreter_of(args: &RunArgs) -> Option<String> {
-    let program = Path::new(&args.program[0]);
+/// The interpreter of a program that is a script, where this machine can tell.
+fn interpreter_of(args: &RunArgs, program: &OsStr) -> Option<String> {
+    let program = Path::new(program);
     let here =
         program.components().count() > 1 && ["local", AUTO].contains(&&*args.launch.launcher);
     let path = match &args.directory {

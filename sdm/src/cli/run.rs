@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sdm_idset::IdSet;
 
+use super::programs::{self, ProgramPart};
 use super::{BatchArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
 
 /// `sdm run`.
@@ -57,9 +58,20 @@ pub struct RunArgs {
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
 
-    /// The program and its arguments.
+    /// The program and its arguments. Further programs of the same job stand behind it, each with its
+    /// number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// The programs, in the order of their ranks: at least one.
+    ///
+    /// # Errors
+    /// A further program without a number of processes or a name, or more processes than there can be.
+    pub fn programs(&self) -> Result<Vec<ProgramPart>, String> {
+        programs::split(self.count, &self.program)
+    }
 }
 
 /// Whose standard input is fed.

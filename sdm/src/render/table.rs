@@ -21,6 +21,7 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
             (page.label(&row.tasks), state, place)
         })
         .collect();
+    let cells = with_programs(cells, rows);
     let who = cells.iter().map(|(who, ..)| who.len()).max().unwrap_or(0);
     let state = cells.iter().map(|(_, state, _)| state.len()).max();
     let state = state.unwrap_or(0);
@@ -45,6 +46,21 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// Where a job has several programs each stands behind who runs it, in a column of its own.
+fn with_programs(
+    mut cells: Vec<(String, String, String)>,
+    rows: &[RankRow],
+) -> Vec<(String, String, String)> {
+    if rows.iter().all(|row| row.program.is_empty()) {
+        return cells;
+    }
+    let width = cells.iter().map(|(who, ..)| who.len()).max().unwrap_or(0);
+    for ((who, ..), row) in cells.iter_mut().zip(rows) {
+        *who = format!("{who:<width$}  {}", printable(row.program.as_bytes()));
+    }
+    cells
 }
 
 fn place(last: &Happening) -> String {

@@ -117,6 +117,7 @@ fn hostile() -> Report {
     recorder.look(None, vec![look.clone()], vec![look]);
     recorder.end(139, Some(HOSTILE.to_owned()));
     let states = vec![RankRow {
+        program: String::new(),
         tasks: set("3"),
         state: TaskState::Stopped,
         last: Some(crash(HOSTILE)),

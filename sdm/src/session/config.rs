@@ -8,7 +8,7 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
-use sdm_launch::HostShare;
+use sdm_launch::{HostShare, Part};
 
 /// How a session is started.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct SessionConfig {
     pub launcher_options: Vec<OsString>,
     /// How many servers, 1 or more.
     pub servers: u32,
+    /// The programs of the job where it has several, as the launcher is told of them.
+    pub parts: Vec<Part>,
     /// The hosts to start on, for launchers that are told.
     pub hosts: Vec<HostShare>,
     /// The tasks of each server; server i owns task i where this is empty.
@@ -50,6 +52,7 @@ impl SessionConfig {
             launcher: "local".to_owned(),
             launcher_options: Vec::new(),
             servers,
+            parts: Vec::new(),
             hosts: Vec::new(),
             tasks: Vec::new(),
             by_host: Vec::new(),

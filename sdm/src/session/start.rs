@@ -245,6 +245,7 @@ impl<'a> Starting<'a> {
         };
         let mut spec = LaunchSpec::new(config.servers, server);
         spec.launcher_options.clone_from(&config.launcher_options);
+        spec.parts.clone_from(&config.parts);
         spec.hosts.clone_from(&config.hosts);
         spec.directory.clone_from(&config.directory);
         spec.environment = self.environment();

@@ -23,6 +23,7 @@ mod notices;
 mod open;
 mod output;
 mod points;
+mod programs;
 mod report;
 mod run;
 mod sets;

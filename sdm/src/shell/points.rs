@@ -37,8 +37,9 @@ impl<D: Debug> Shell<D> {
                 self.breaks.placed(place, tasks);
             }
         }
+        let differ = self.only_programs_differ(&open);
         self.show(&Item::Answer(open.gathered));
-        verdict
+        if differ { Verdict::Done } else { verdict }
     }
 
     /// `condition N [COND]`.

@@ -361,7 +361,7 @@ impl<D: Debug> Shell<D> {
 
     fn show_ranks(&mut self, said: &Said<'_>) -> Verdict {
         self.show_held();
-        let rows = self.tasks.rank_rows(&said.to);
+        let rows = self.rank_rows(&said.to);
         self.show(&Item::Ranks(rows));
         Verdict::Done
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::command::FrameSelect;
+use sdm_debug::command::{FrameSelect, StartSpec};
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
 
+use super::programs::program_called;
 use super::run::Said;
 use super::tasks::TaskTable;
 use super::{Shell, Verdict};
@@ -41,6 +42,7 @@ struct Now<'a> {
     sets: &'a Sets,
     members: &'a [Member],
     conditions: &'a [(String, IdSet)],
+    programs: &'a [(IdSet, StartSpec)],
 }
 
 impl Scope for Now<'_> {
@@ -96,9 +98,9 @@ impl Now<'_> {
             "focus" => self.focus.clone(),
             "prev" => self.sets.previous.clone(),
             word => {
-                let found = self.sets.named.get(word);
+                let found = self.sets.named.get(word).cloned();
+                let found = found.or_else(|| program_called(self.programs, word));
                 return found
-                    .cloned()
                     .ok_or_else(|| format!("no set is called `@{word}`; `info sets` shows all"));
             }
         })
@@ -169,6 +171,7 @@ impl<D: Debug> Shell<D> {
             sets: &self.sets,
             members: self.debug.members(),
             conditions: &conditions,
+            programs: &self.programs,
         };
         commands::resolve(set, &scope)
     }
@@ -280,6 +283,13 @@ impl<D: Debug> Shell<D> {
                 name: (*name).to_owned(),
                 tasks: self.resolve(&set).unwrap_or_default(),
                 what: (*what).to_owned(),
+            });
+        }
+        for (program, tasks) in self.several_programs() {
+            rows.push(SetRow {
+                name: program,
+                tasks,
+                what: "by program".to_owned(),
             });
         }
         for (number, tasks) in (1..).zip(self.sets.classes.iter().take(16)) {

@@ -150,6 +150,7 @@ impl TaskTable {
                     .into_iter()
                     .filter(|(tasks, _)| !tasks.is_empty())
                     .map(|(tasks, health)| RankRow {
+                        program: String::new(),
                         tasks,
                         state: row.state.clone(),
                         last: row.last.clone(),
