@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::fold::FoldRules;
+use sdm_debug::reply::Room;
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
     Reply, TaskState,
@@ -124,6 +125,9 @@ impl GdbBackend {
             Command::Start(spec) => self.start(now, id, task, spec),
             Command::Attach(spec) => self.attach(now, id, task, spec),
             Command::LoadCore(spec) => self.load_core(now, id, task, spec),
+            Command::Room(spec) => self.room(spec).map(|room| {
+                self.answer(id, task, Ok(Reply::Room(room)));
+            }),
             command => {
                 let slot = self.current.get(&task).copied();
                 if let Some(known) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
@@ -190,6 +194,17 @@ impl GdbBackend {
         driver.start(now, id, launch, spec.stop, before);
         self.add(now, task, Task::new(task, driver, child, streams, false));
         Ok(())
+    }
+
+    /// What a gdb for a program needs of memory, and what there is.
+    fn room(&self, spec: &StartSpec) -> Result<Room, Failure> {
+        let directory = find_directory(spec.directory.as_deref())?;
+        let search_path = std::env::var_os("PATH");
+        let program = find_program(&spec.program, &directory, search_path.as_deref())?;
+        Ok(crate::room::room(
+            &program,
+            self.config.options.system_debug,
+        ))
     }
 
     fn attach(

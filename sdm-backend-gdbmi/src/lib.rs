@@ -24,6 +24,7 @@ mod host;
 pub mod mi;
 mod process;
 mod restore;
+mod room;
 mod shared;
 mod slot;
 mod stdio;

@@ -294,6 +294,9 @@ pub enum Command {
     /// [`crate::reply::StopReason::Core`]. Such a task can be looked at and detached, and does not
     /// run. Fails: `no_gdb`, `no_program`, `gdb`.
     LoadCore(CoreSpec),
+    /// What a gdb for this program would need of memory on the task's host, and what there is:
+    /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.
+    Room(StartSpec),
 }
 
 impl Command {
@@ -381,6 +384,7 @@ impl Command {
             Self::VarFormat { .. } => "var_format",
             Self::VarDelete { .. } => "var_delete",
             Self::LoadCore(_) => "load_core",
+            Self::Room(_) => "room",
         }
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::TaskState;
 
 pub use data::{
-    BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, SignalView, SourceText,
-    VarChange, VarObject,
+    BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
+    SignalView, SourceText, VarChange, VarObject,
 };
 pub use stop::{CatchHit, Stop, StopReason, WatchHit};
 
@@ -85,6 +85,8 @@ pub enum Reply {
     },
     /// Which variable objects have changed.
     VarChanges(Vec<VarChange>),
+    /// What a gdb needs of memory, and what there is.
+    Room(Room),
 }
 
 /// One frame.

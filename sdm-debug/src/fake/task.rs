@@ -10,8 +10,8 @@ use super::eval::evaluate;
 use super::scenario::{Place, Scenario, fill};
 use crate::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
 use crate::reply::{
-    Backtrace, BreakpointPlace, Frame, FrameView, Reply, StackFrame, TaskStacks, ThreadStack,
-    ThreadView, Value, Variable,
+    Backtrace, BreakpointPlace, Frame, FrameView, MemoryLimit, Reply, Room, StackFrame, TaskStacks,
+    ThreadStack, ThreadView, Value, Variable,
 };
 use crate::{Command, Failure, FailureCode, TaskState};
 
@@ -232,6 +232,14 @@ impl Task {
     ) -> Result<Reply, Failure> {
         match command {
             Command::Status => return Ok(Reply::Status(self.state.clone())),
+            Command::Room(_) => {
+                // What it scripts needs next to nothing.
+                return Ok(Reply::Room(Room {
+                    gdb_bytes: 0,
+                    free_bytes: u64::MAX,
+                    limit: MemoryLimit::Host,
+                }));
+            }
             Command::BreakInsert(_) | Command::BreakDelete { .. } | Command::BreakEnable { .. } => {
                 self.state.need_live()?;
                 return self.change_breakpoint(command);

@@ -120,3 +120,24 @@ pub struct VarChange {
     /// How many children it has now, where that has changed.
     pub children: Option<u32>,
 }
+
+/// Memory for gdbs on a task's host, in bytes; both figures are rounded down to four binary digits,
+/// so that hosts that are alike give the same answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Room {
+    /// What one gdb for the program needs for itself, estimated.
+    pub gdb_bytes: u64,
+    /// What can still be had.
+    pub free_bytes: u64,
+    /// What bounds it.
+    pub limit: MemoryLimit,
+}
+
+/// What bounds the memory that processes can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum MemoryLimit {
+    /// The host's own memory.
+    Host,
+    /// The control group that the server is in.
+    Group,
+}

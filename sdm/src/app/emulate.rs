@@ -47,6 +47,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
     };
     Ok(Job {
         batch: None,
+        check_room: false,
         files: None,
         args: &args.script,
         commands,

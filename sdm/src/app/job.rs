@@ -42,6 +42,8 @@ pub(super) struct Job<'a> {
     pub(super) stdin_tasks: IdSet,
     /// How it runs to its end by itself, where it does.
     pub(super) batch: Option<Batch>,
+    /// Nothing is started where a host seems to lack the memory for it.
+    pub(super) check_room: bool,
     /// Where its report goes, where one is written by itself.
     pub(super) files: Option<Files>,
 }
@@ -62,6 +64,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         programs,
         stdin_tasks,
         batch,
+        check_room,
         files,
     } = job;
     let has_script = !commands.is_empty();
@@ -87,6 +90,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         interactive: prompts && !has_script,
         query_timeout: Duration::from_secs(args.timeout.into()),
         stdin_tasks,
+        check_room,
         ..Options::default()
     };
     let mut shell = Shell::new(

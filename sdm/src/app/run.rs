@@ -59,6 +59,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         session: session(args, &parts)?,
         programs,
         stdin_tasks,
+        check_room: !args.gdb_use.force,
     })
 }
 

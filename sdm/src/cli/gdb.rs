@@ -30,6 +30,10 @@ pub struct GdbArgs {
     /// Do not hold programs that are about to abort, or to leave before `MPI_Finalize`.
     #[arg(long, help_heading = "gdb")]
     pub no_holds: bool,
+
+    /// Start also where a host seems to have too little memory for so many gdbs.
+    #[arg(long, help_heading = "gdb")]
+    pub force: bool,
 }
 
 impl GdbArgs {

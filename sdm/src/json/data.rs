@@ -1,6 +1,6 @@
 //! What is read of tasks besides stacks and values, as JSON.
 
-use sdm_debug::reply::{BreakpointView, CatchHit, Reply, VarChange, VarObject};
+use sdm_debug::reply::{BreakpointView, CatchHit, MemoryLimit, Reply, VarChange, VarObject};
 use serde_json::{Value, json};
 
 use super::reply::{places, value};
@@ -63,6 +63,15 @@ pub(super) fn reply(reply: &Reply) -> Value {
         Reply::VarChanges(changes) => json!({
             "type": "var_changes",
             "changes": changes.iter().map(var_change).collect::<Vec<_>>(),
+        }),
+        Reply::Room(room) => json!({
+            "type": "room",
+            "gdb_bytes": room.gdb_bytes,
+            "free_bytes": room.free_bytes,
+            "limit": match room.limit {
+                MemoryLimit::Host => "host",
+                MemoryLimit::Group => "group",
+            },
         }),
         _ => unreachable!("the other answers are written by `super::reply`"),
     }

@@ -43,6 +43,12 @@ impl<D: Debug> Shell<D> {
     pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
         self.programs.clone_from(&programs);
         self.show_start(&programs);
+        if self.options.check_room
+            && let Some(lack) = self.lack_of_room(&programs)
+        {
+            self.complain(lack, "`sdm run --force` starts them all the same");
+            return false;
+        }
         let held = programs.iter().any(|(_, spec)| spec.stop == StopAt::Main);
         let ids = self.send_starts(programs);
         let goal = if held {

@@ -25,6 +25,7 @@ mod output;
 mod points;
 mod programs;
 mod report;
+mod room;
 mod run;
 mod sets;
 mod settings;
@@ -84,6 +85,8 @@ pub struct Options {
     pub attached: bool,
     /// A person is asked before what was started is ended.
     pub confirm: bool,
+    /// Nothing is started where a host seems to lack the memory for so many gdbs.
+    pub check_room: bool,
 }
 
 impl Default for Options {
@@ -95,6 +98,7 @@ impl Default for Options {
             stdin_tasks: IdSet::new(),
             attached: false,
             confirm: true,
+            check_room: false,
         }
     }
 }

@@ -82,12 +82,16 @@ impl Tour {
     }
 }
 
-fn start(program: &Path) -> Command {
-    Command::Start(StartSpec {
+fn spec(program: &Path) -> StartSpec {
+    StartSpec {
         program: program.as_os_str().as_bytes().to_vec(),
         stdin_tasks: "0-3".to_owned(),
         ..StartSpec::default()
-    })
+    }
+}
+
+fn start(program: &Path) -> Command {
+    Command::Start(spec(program))
 }
 
 /// All of it on so many tasks; gives the commands that were given.
@@ -95,8 +99,13 @@ fn tour(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let program = place.compile("tour", Compiler::C);
     let mut tour = Tour::start(tasks);
     tour.rows(rows::before_the_start());
+    let nosuch = Path::new("/nosuch");
+    // How much is free can change between two who look.
+    let id = tour.send(&Command::Room(spec(&program)));
+    assert_eq!(tour.run.finish(id).answered, tour.to);
     tour.rows(vec![
-        (start(Path::new("/nosuch")), "no_program: /nosuch: no such"),
+        (Command::Room(spec(nosuch)), "no_program: /nosuch: no such"),
+        (start(nosuch), "no_program: /nosuch: no such"),
         (start(&program), "reason: AtMain"),
         (start(&program), "already_running: already running"),
     ]);
