@@ -23,8 +23,15 @@ use crate::stream::{Line, Stream};
 pub enum LaunchEvent {
     /// A server says where it is.
     Announced(Announcement),
-    /// A server says that it cannot be there, and why.
-    Refused(Refusal),
+    /// A server says that it cannot be there, and why; or who was to start it says so.
+    Refused {
+        /// Which server, and why.
+        refusal: Refusal,
+        /// What was said before by who was to start it; none where the server speaks for itself.
+        last_words: Vec<String>,
+        /// What a person can do about it, where that is known.
+        advice: Option<&'static str>,
+    },
     /// A line that a server or a launcher wrote otherwise: hostile text, at most 4096 bytes long.
     Text {
         /// The server that wrote it; none where it came through `mpirun` or the like.
@@ -205,6 +212,12 @@ impl Launch {
                 let member = &mut self.members[*index];
                 let mut lines = Vec::new();
                 let more = member.read(fd, &mut |line| lines.push(line));
+                if lines.iter().any(|line| Refusal::find(&line.text).is_some()) {
+                    // The reason was said before, elsewhere.
+                    let mut before = Vec::new();
+                    member.read_others(fd, &mut |line| before.push(line));
+                    lines.splice(0..0, before);
+                }
                 if !member.fds().any(|own| own == fd) {
                     self.owners.remove(&fd);
                 }
@@ -300,7 +313,15 @@ fn sort_lines(
 ) {
     for Line { stderr, text } in lines {
         if let Some(refusal) = Refusal::find(&text).filter(|_| !stderr) {
-            events.push_back(LaunchEvent::Refused(refusal));
+            let words = match refusal.why.starts_with(ssh::WHO) {
+                true => last_words.lines(),
+                false => Vec::new(),
+            };
+            events.push_back(LaunchEvent::Refused {
+                advice: ssh::advice(&refusal.why, &words),
+                last_words: words,
+                refusal,
+            });
             continue;
         }
         let found = if stderr {

@@ -68,5 +68,5 @@ pub use slurm::Srun;
 pub use spec::{
     LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
 };
-pub use ssh::Ssh;
+pub use ssh::{FANOUT, Ssh};
 pub use sys::pidfd_open;

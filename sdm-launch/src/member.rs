@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::io::{self, PipeWriter, Write};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use zeroize::Zeroize;
@@ -28,6 +30,8 @@ pub(crate) struct Started {
     /// What it reads first, below what a pipe holds; its standard input then stays open as long as
     /// it is wanted. It reads nothing where this is empty.
     pub(crate) input: Vec<u8>,
+    /// A file that it reads behind that.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Started {
@@ -38,6 +42,7 @@ impl Started {
             server: Some(server),
             servers: server..server + 1,
             input: Vec::new(),
+            file: None,
         }
     }
 
@@ -48,6 +53,7 @@ impl Started {
             server: None,
             servers: 0..count,
             input: Vec::new(),
+            file: None,
         }
     }
 }
@@ -58,6 +64,8 @@ pub(crate) struct Member {
     pub(crate) what: Started,
     /// Keeps its standard input open.
     input: Option<PipeWriter>,
+    /// What passes a file on to it.
+    feeder: Option<Child>,
     child: Child,
     pid: Pid,
     /// Readable at the end; none before [`Member::watch_end`] and once the end was seen.
@@ -111,7 +119,7 @@ impl Member {
                 Ok(writer)
             }),
         };
-        let (stdin, input) = feed(&mut what.input).map_err(spawn)?;
+        let (stdin, input, feeder) = feed(&mut what).map_err(spawn)?;
         command
             .stdin(stdin)
             .stdout(stdout.map_err(spawn)?)
@@ -122,6 +130,7 @@ impl Member {
         Ok(Self {
             what,
             input,
+            feeder,
             child,
             pid,
             end: None,
@@ -170,6 +179,13 @@ impl Member {
         stream.is_some_and(|stream| stream.read(line) > 0)
     }
 
+    /// Reads once from each of its other pipes.
+    pub(crate) fn read_others(&mut self, fd: RawFd, line: &mut impl FnMut(Line)) {
+        for stream in self.streams.iter_mut().filter(|stream| !stream.is(fd)) {
+            stream.read(line);
+        }
+    }
+
     /// Whether it has ended, and its status: what is left in the pipes comes first, then they are
     /// closed. There is no status where this process ignores SIGCHLD, so that the kernel forgets it.
     pub(crate) fn reap(&mut self, line: &mut impl FnMut(Line)) -> Option<Option<ExitStatus>> {
@@ -183,8 +199,8 @@ impl Member {
             stream.close(line);
         }
         self.end = None;
-        self.input = None;
         self.is_over = true;
+        self.end_input();
         Some(status)
     }
 
@@ -210,8 +226,19 @@ impl Member {
         }
     }
 
+    /// Nobody reads what is said to it any more.
+    fn end_input(&mut self) {
+        self.input = None;
+        if let Some(mut feeder) = self.feeder.take() {
+            // It has ended with its input or its reader, or is about to.
+            let _ = feeder.kill();
+            let _ = feeder.wait();
+        }
+    }
+
     /// Waits for the end; only after [`Self::kill`].
     pub(crate) fn wait(&mut self) {
+        self.end_input();
         // It was killed: waiting is short, and there is nothing to do about an error.
         let _ = self.child.wait();
         self.end = None;
@@ -219,14 +246,38 @@ impl Member {
     }
 }
 
-/// A standard input that begins with `input`, and what keeps it open; /dev/null where that is empty.
-fn feed(input: &mut Vec<u8>) -> io::Result<(Stdio, Option<PipeWriter>)> {
-    if input.is_empty() {
-        return Ok((Stdio::null(), None));
+/// Says what it reads first, then a file, then what it reads until that ends.
+const FEEDER: &str = r#"head -c "$1"; cat -- "$2"; exec cat"#;
+/// What a pipe holds without being asked, in bytes.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// A standard input that begins with what is to be said, what keeps it open, and what passes a file on;
+/// /dev/null where nothing is to be said.
+fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
+    if what.input.is_empty() {
+        return Ok((Stdio::null(), None, None));
     }
     let (reader, mut writer) = io::pipe()?;
-    writer.write_all(input)?;
+    if what.input.len() > PIPE_BYTES {
+        let wanted = i32::try_from(what.input.len()).map_err(io::Error::other)?;
+        fcntl(&writer, FcntlArg::F_SETPIPE_SZ(wanted))?;
+    }
+    writer.write_all(&what.input)?;
+    let length = what.input.len();
     // It may be a key.
-    input.zeroize();
-    Ok((reader.into(), Some(writer)))
+    what.input.zeroize();
+    let Some(file) = &what.file else {
+        return Ok((reader.into(), Some(writer), None));
+    };
+    let mut feeder = Command::new("/bin/sh");
+    feeder.args(["-c", FEEDER, "sdm-launch-feed", &length.to_string()]);
+    feeder
+        .arg(file)
+        .stdin(reader)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    sys::isolate(&mut feeder);
+    let mut feeder = feeder.spawn()?;
+    let passed_on = feeder.stdout.take().expect("it was asked to be a pipe");
+    Ok((passed_on.into(), Some(writer), Some(feeder)))
 }

@@ -8,6 +8,8 @@ use crate::openmpi::is_option;
 use crate::spec::command_line;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
+/// Copies the server to each node.
+const STAGE_OPTION: &str = "--bcast=/tmp/";
 /// Options that say to which cores tasks are bound.
 const BIND_OPTIONS: &[&str] = &["cpu-bind", "cpu_bind"];
 
@@ -39,6 +41,9 @@ impl Srun {
         if !given.any(|it| is_option(it, BIND_OPTIONS)) {
             arguments.push("--cpu-bind=none".into());
         }
+        if spec.stage {
+            arguments.push(STAGE_OPTION.into());
+        }
         arguments.extend(spec.launcher_options.iter().cloned());
         arguments.extend(["-n".into(), spec.count.to_string().into()]);
         match programs {
@@ -46,6 +51,10 @@ impl Srun {
             None => {
                 arguments.push(spec.server.clone().into());
                 arguments.extend(spec.server_args.iter().cloned());
+                if spec.stage {
+                    // Slurm does not remove it.
+                    arguments.push("--staged".into());
+                }
             }
         }
         arguments
@@ -65,6 +74,10 @@ impl Launcher for Srun {
         true
     }
 
+    fn stages(&self) -> bool {
+        true
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), &["-n", "--ntasks"])?;
@@ -72,6 +85,8 @@ impl Launcher for Srun {
         let mut launch = Launch::new();
         let programs = match spec.parts.len() {
             0 | 1 => None,
+            // Slurm copies no program that is named in a file; it is the same for all anyway.
+            _ if spec.stage => None,
             _ => {
                 let text = programs(spec)?;
                 let path = launch.hold_text(&text);
@@ -154,6 +169,14 @@ mod tests {
         );
         spec.server = "/a b/sdm-server".into();
         assert!(programs(&spec).is_err());
+        let mut staged = LaunchSpec::new(4, "/bin/sdm-server");
+        staged.stage = true;
+        let staged = Srun::new("srun", "slurm").arguments(&staged, None);
+        let staged: Vec<_> = staged.iter().map(|it| it.to_str().unwrap()).collect();
+        assert_eq!(
+            staged.join(" "),
+            "--cpu-bind=none --bcast=/tmp/ -n 4 /bin/sdm-server --staged"
+        );
         assert_eq!(
             arguments(&["--cpu-bind=cores"]),
             "--cpu-bind=cores -n 4 /bin/sdm-server"

@@ -41,6 +41,10 @@ pub struct LaunchSpec {
     pub front_end: String,
     /// Where the servers start; this process's own directory if none.
     pub directory: Option<PathBuf>,
+    /// How many hosts one host starts by `ssh`; more are started through those.
+    pub fanout: u32,
+    /// Whether the server is copied to its hosts, and removed there at the end.
+    pub stage: bool,
     /// How many processes there will be in all, servers included, on each of which the system must
     /// have room; a launcher that starts them on this machine checks that first.
     pub processes: u64,
@@ -73,6 +77,8 @@ impl LaunchSpec {
             ports: PortRange::default(),
             front_end: String::new(),
             directory: None,
+            fanout: crate::ssh::FANOUT,
+            stage: false,
             processes: count.into(),
             verbose: false,
         }
@@ -80,6 +86,12 @@ impl LaunchSpec {
 
     pub(crate) fn check(&self, launcher: &str) -> Result<(), LaunchError> {
         let (count, max) = (self.count, SERVERS_MAX);
+        if self.stage && !self.server.is_file() {
+            return Err(LaunchError::Hosts {
+                launcher: launcher.to_owned(),
+                what: format!("{}: no such program to copy", self.server.display()),
+            });
+        }
         if count == 0 || count > max {
             return Err(LaunchError::Count {
                 launcher: launcher.to_owned(),
@@ -210,6 +222,11 @@ pub trait Launcher {
 
     /// Whether somebody else starts the master too.
     fn is_by_hand(&self) -> bool {
+        false
+    }
+
+    /// Whether it can copy the server to its hosts.
+    fn stages(&self) -> bool {
         false
     }
 

@@ -14,44 +14,31 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
 
-/// What runs on a host, with the server and its arguments behind it. It reads what is handed over from
-/// standard input, gives each server its number, and ends them when the connection is gone: then
-/// nobody holds the other end of the standard input any more. No single quote may stand in it.
-const SCRIPT: &str = r#"
-read -r first count
-IFS= read -r directory
-while IFS= read -r line && [ -n "$line" ]; do export "$line"; done
-exec 3<&0 </dev/null
-[ -z "$directory" ] || cd -- "$directory" || exit 1
-pids=
-index=0
-while [ "$index" -lt "$count" ]; do
-    SDM_SERVER_ID=$((first + index)) SDM_LOCAL_INDEX=$index "$@" 3<&- &
-    pids="$pids $!"
-    index=$((index + 1))
-done
-{ cat <&3; kill $pids; } >/dev/null 2>&1 &
-watcher=$!
-exec 3<&-
-status=0
-for pid in $pids; do
-    wait "$pid" || status=$?
-done
-kill "$watcher" 2>/dev/null
-exit $status
-"#;
+/// What a host's login shell is told: all else, the script first, comes on standard input, where nobody
+/// else sees it.
+const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(head -c "$length"); eval "$script"' sdm-launch-ssh"#;
+/// What runs on a host.
+const SCRIPT: &str = include_str!("ssh.sh");
 /// What a person calls the `ssh` to a host, before the host's name.
-const WHO: &str = "ssh ";
-/// The most that is handed over, in bytes: what a pipe holds.
-const INPUT_BYTES_MAX: usize = 32 << 10;
+pub(crate) const WHO: &str = "ssh ";
+/// How many hosts are started by one, where the user does not say.
+pub const FANOUT: u32 = 32;
 
-/// Starts servers through one `ssh` to each host, all at once.
+/// Starts servers through one `ssh` to each host, all at once; where there are more than
+/// [`LaunchSpec::fanout`] hosts the first ones start the others, in a tree.
 ///
 /// The session's key and whatever else is handed over travel on `ssh`'s standard input and never
 /// stand on a command line. The user's options go to `ssh` unchanged and win over ours:
 /// `BatchMode=yes`, since nobody could type a password for each of many hosts, and `ConnectTimeout`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ssh;
+
+/// A host with its servers.
+#[derive(Clone, Debug)]
+struct Place<'a> {
+    host: &'a str,
+    servers: Range<u32>,
+}
 
 impl Launcher for Ssh {
     fn name(&self) -> &str {
@@ -66,30 +53,27 @@ impl Launcher for Ssh {
         true
     }
 
+    fn stages(&self) -> bool {
+        true
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_no_part_options(self.name())?;
         let shares = spread(self.name(), &spec.hosts, spec.count)?;
-        let mut launch = Launch::new();
+        let mut places = Vec::new();
         let mut first = 0;
-        for (host, count) in spec.hosts.iter().zip(shares) {
+        for (share, count) in spec.hosts.iter().zip(shares) {
             let servers = first..first + count;
             first = servers.end;
-            if servers.is_empty() {
-                continue;
+            if !servers.is_empty() {
+                let host = &*share.host;
+                places.push(Place { host, servers });
             }
-            let command = command(spec, &host.host);
-            let input = input(spec, &servers)?;
-            if spec.verbose {
-                launch.note(command_line(&command));
-            }
-            let started = Started {
-                who: format!("{WHO}{}", host.host),
-                server: None,
-                servers,
-                input,
-            };
-            if let Err(error) = launch.spawn(command, started) {
+        }
+        let mut launch = Launch::new();
+        for group in groups(&places, spec.fanout) {
+            if let Err(error) = start(spec, group, &mut launch) {
                 launch.abandon();
                 return Err(error);
             }
@@ -98,35 +82,49 @@ impl Launcher for Ssh {
     }
 }
 
+/// Neighbours, as evenly as can be, in at most `count` groups.
+fn groups<'a, 'b>(places: &'b [Place<'a>], count: u32) -> impl Iterator<Item = &'b [Place<'a>]> {
+    let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
+    places.chunks(places.len().div_ceil(count).max(1))
+}
+
+/// Starts the first host of a group, which starts the others.
+fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<(), LaunchError> {
+    let host = group[0].host;
+    let command = command(spec, host);
+    if spec.verbose {
+        launch.note(command_line(&command));
+    }
+    let last = group.last().expect("a group has somebody");
+    let started = Started {
+        who: format!("{WHO}{host}"),
+        server: None,
+        servers: group[0].servers.start..last.servers.end,
+        input: input(spec, group)?,
+        file: spec.stage.then(|| spec.server.clone()),
+    };
+    launch.spawn(command, started)
+}
+
 /// What starts the servers of a host; on this one no `ssh` is needed.
 fn command(spec: &LaunchSpec, host: &str) -> Command {
+    let mut command;
     if is_this_host(host) {
-        let mut command = spec.command("/bin/sh");
-        command.args(["-c", SCRIPT, "sdm-launch-ssh"]);
-        command.arg(&spec.server).args(&spec.server_args);
-        return command;
+        command = spec.command("/bin/sh");
+        command.args(["-c", REMOTE]);
+    } else {
+        command = Command::new("ssh");
+        command.args(ssh_words(spec)).args(["--", host, REMOTE]);
     }
-    let mut command = Command::new("ssh");
-    command.args(&spec.launcher_options).args(OPTIONS);
-    command.args(["--", host]).arg(remote_command(spec));
     command
 }
 
-/// The line that the host's login shell reads, whichever it is.
-fn remote_command(spec: &LaunchSpec) -> OsString {
-    let mut line = OsString::from("exec /bin/sh -c ");
-    for word in [
-        OsStr::new(SCRIPT),
-        OsStr::new("sdm-launch-ssh"),
-        spec.server.as_os_str(),
-    ]
-    .into_iter()
-    .chain(spec.server_args.iter().map(OsString::as_os_str))
-    {
-        line.push(quoted(word));
-        line.push(" ");
-    }
-    line
+fn ssh_words(spec: &LaunchSpec) -> impl Iterator<Item = &OsStr> {
+    let own = OPTIONS.iter().map(OsStr::new);
+    spec.launcher_options
+        .iter()
+        .map(OsString::as_os_str)
+        .chain(own)
 }
 
 /// In single quotes, which every shell leaves alone.
@@ -142,42 +140,68 @@ fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The first server's number and how many there are; the directory; `NAME=VALUE` lines and an empty one.
-fn input(spec: &LaunchSpec, servers: &Range<u32>) -> Result<Vec<u8>, LaunchError> {
-    let mut input = format!("{} {}\n", servers.start, servers.end - servers.start).into_bytes();
-    let directory = spec.directory.as_ref().map(|path| path.as_os_str());
-    let directory = directory.unwrap_or_default().as_bytes();
-    let count = OsString::from(spec.count.to_string());
-    let count = (OsStr::new(SERVER_COUNT_VARIABLE), count.as_os_str());
-    let variables = spec
-        .environment
-        .iter()
-        .map(|(name, value)| (name.as_os_str(), value.as_os_str()));
-    let mut say = |parts: &[&[u8]]| {
-        let line = parts.concat();
+/// Words as one line that a shell reads.
+fn line_of<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
+    words.map(quoted).collect::<Vec<_>>().join(OsStr::new(" "))
+}
+
+/// What the script reads, in its order.
+fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError> {
+    let script = SCRIPT.trim_end();
+    let mut input = format!("{}\n{script}", script.len()).into_bytes();
+    let refuse = |what: String| LaunchError::Hosts {
+        launcher: "ssh".to_owned(),
+        what,
+    };
+    let mut say = |name: &str, line: &OsStr| {
+        let line = line.as_bytes();
         if line.contains(&b'\n') {
-            return Err(LaunchError::Hosts {
-                launcher: "ssh".to_owned(),
-                what: format!(
-                    "{:?}: has a line end in it",
-                    String::from_utf8_lossy(parts[0])
-                ),
-            });
+            return Err(refuse(format!("{name}: has a line end in it")));
         }
         input.extend(line);
         input.push(b'\n');
         Ok(())
     };
-    say(&[directory])?;
-    for (name, value) in variables.chain([count]) {
-        say(&[name.as_bytes(), b"=", value.as_bytes()])?;
+    say("the fan-out", OsStr::new(&spec.fanout.max(1).to_string()))?;
+    say("the directory", &directory(spec))?;
+    let ssh = [OsStr::new("ssh")].into_iter().chain(ssh_words(spec));
+    say("an option of ssh", &line_of(ssh))?;
+    let arguments = spec.server_args.iter().map(OsString::as_os_str);
+    let server = [spec.server.as_os_str()].into_iter().chain(arguments);
+    say("the server's command line", &line_of(server))?;
+    let bytes = match spec.stage {
+        true => std::fs::metadata(&spec.server).map(|it| it.len()),
+        false => Ok(0),
+    };
+    let bytes = bytes.map_err(|error| refuse(format!("{}: {error}", spec.server.display())))?;
+    say("its size", OsStr::new(&bytes.to_string()))?;
+    let entries: Vec<String> = group
+        .iter()
+        .map(|it| format!("{}/{}/{}", it.servers.start, it.servers.len(), it.host))
+        .collect();
+    say("a host", OsStr::new(&entries.join(" ")))?;
+    let count = OsString::from(spec.count.to_string());
+    let count = (OsString::from(SERVER_COUNT_VARIABLE), count);
+    for (name, value) in spec.environment.iter().chain([&count]) {
+        let mut pair = name.clone();
+        pair.push("=");
+        pair.push(value);
+        say(&name.to_string_lossy(), &pair)?;
     }
-    say(&[])?;
-    assert!(
-        input.len() <= INPUT_BYTES_MAX,
-        "a key, a filter and a path are short"
-    );
+    say("", OsStr::new(""))?;
     Ok(input)
+}
+
+/// Where servers start: there, and nowhere else, where the user says so; otherwise here, as far as the
+/// host has that too.
+fn directory(spec: &LaunchSpec) -> OsString {
+    let (mark, path) = match &spec.directory {
+        Some(path) => ("!", path.clone()),
+        None => ("?", std::env::current_dir().unwrap_or_default()),
+    };
+    let mut line = OsString::from(mark);
+    line.push(path);
+    line
 }
 
 /// What a person can do about an `ssh` that ended with these last words.
@@ -219,30 +243,80 @@ pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
+
+    /// Runs what a host would run, with something else than `ssh`.
+    fn on_a_host(spec: &LaunchSpec, hosts: &[&str]) -> String {
+        let places: Vec<Place<'_>> = (0..)
+            .zip(hosts)
+            .map(|(server, host)| Place {
+                host,
+                servers: server..server + 1,
+            })
+            .collect();
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", REMOTE])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, &input(spec, &places).unwrap()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
 
     #[test]
     fn words_come_through_a_shell_unchanged() {
         let mut spec = LaunchSpec::new(2, "/bin/echo");
         spec.server_args = ["a b", "it's", "$HOME", "`x`", "!"].map(Into::into).into();
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(remote_command(&spec));
         spec.environment = vec![("SDM_KEY".into(), "x y".into())];
-        let mut child = command
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        std::io::Write::write_all(&mut stdin, &input(&spec, &(0..1)).unwrap()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        drop(stdin);
-        assert_eq!(
-            String::from_utf8_lossy(&output.stdout),
-            "a b it's $HOME `x` !\n"
-        );
+        assert_eq!(on_a_host(&spec, &["a"]), "a b it's $HOME `x` !\n");
         spec.directory = Some("/a\nb".into());
-        assert!(input(&spec, &(0..1)).is_err());
+        let place = Place {
+            host: "a",
+            servers: 0..1,
+        };
+        assert!(input(&spec, &[place]).is_err());
+    }
+
+    #[test]
+    fn a_host_that_cannot_start_others_says_whose_servers_are_missing() {
+        let mut spec = LaunchSpec::new(3, "/bin/true");
+        // An option that no ssh knows.
+        spec.launcher_options = vec!["-oNoSuchOption=1".into()];
+        let said = on_a_host(&spec, &["a", "b", "c"]);
+        let mut lines: Vec<&str> = said.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines.len(), 2, "{said}");
+        assert!(
+            lines[0].starts_with("SDM1 failed=1 why=ssh b (from "),
+            "{said}"
+        );
+        assert!(
+            lines[1].starts_with("SDM1 failed=2 why=ssh c (from "),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn hosts_start_others_evenly() {
+        let hosts: Vec<String> = (0..100).map(|it| format!("h{it}")).collect();
+        let places: Vec<Place<'_>> = hosts
+            .iter()
+            .map(|host| Place {
+                host,
+                servers: 0..1,
+            })
+            .collect();
+        let sizes = |fanout| groups(&places, fanout).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(200), [1; 100]);
+        assert_eq!(sizes(32).len(), 25);
+        assert_eq!(sizes(1), [100]);
+        assert_eq!(sizes(3), [34, 34, 32]);
     }
 
     #[test]

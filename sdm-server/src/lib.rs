@@ -1,6 +1,7 @@
 //! What `sdm-server` is made of, apart from its arguments and its wiring.
 
 mod backend;
+mod copy;
 mod network;
 pub mod run;
 mod starter;

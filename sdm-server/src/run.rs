@@ -27,6 +27,7 @@ use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Upward};
+use crate::copy::Copy;
 use crate::network;
 use crate::starter::Starter;
 use sdm_core::identity::Identity;
@@ -56,6 +57,9 @@ pub struct Arguments {
     /// How many seconds to wait for the parent's connection
     #[arg(long, default_value_t = 120)]
     pub start_wait: u64,
+    /// This program was copied here for this session: it is removed when all servers are there
+    #[arg(long)]
+    pub staged: bool,
     /// Do nothing and exit: for measuring what starting a process costs
     #[arg(long)]
     pub exit: bool,
@@ -84,6 +88,7 @@ pub fn serve(
     if arguments.exit {
         return Ok(0);
     }
+    let copy = Copy::of_this(arguments.staged);
     let config = handed_over.context("sdm-server")?;
     let lookup = |name: &str| {
         ours.get(&OsString::from(name))
@@ -93,7 +98,7 @@ pub fn serve(
     let identity =
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
     let inherited = SignalState::capture();
-    match come_up(arguments, identity, config, inherited) {
+    match come_up(arguments, identity, config, inherited, copy) {
         Ok(server) => server.run(),
         Err(error) => {
             // Where others end only together with this one nobody would hear of it otherwise.
@@ -110,6 +115,7 @@ fn come_up(
     identity: Identity,
     config: LinkConfig,
     inherited: SignalState,
+    copy: Copy,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
@@ -133,6 +139,7 @@ fn come_up(
         inherited,
         stopped: None,
         starter: Starter::now(),
+        copy,
         alone: false,
     })
 }
@@ -183,6 +190,8 @@ struct Server {
     stopped: Option<Failure>,
     /// Who started this process.
     starter: Starter,
+    /// The program, where it is to be removed.
+    copy: Copy,
     /// The session is over; programs that were left running are not.
     alone: bool,
 }
@@ -229,6 +238,8 @@ impl Server {
     fn handle_output(&mut self, now: Instant, output: Output) {
         match output {
             Output::Configure(config) => {
+                // All that were started have said where they are by now.
+                self.copy.remove();
                 let tasks = self.driver.member().node().local().clone();
                 match backend::make(&config.backend, &tasks, self.inherited.clone()) {
                     Ok(backend) => self.backend = Some(backend),

@@ -10,7 +10,7 @@ use sdm_tests::sdm::Sdm;
 
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
-fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]) {
+fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str], more: &[&str]) {
     let place = Place::new();
     let sum = place.compile("mpi_sum", compiler);
     let sdm = if prefix.is_empty() {
@@ -25,6 +25,7 @@ fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]
         .env("SLURM_CONF", CONFIG)
         .args(["--launcher", "srun", "--launcher-option", mpi])
         .args(options)
+        .args(more)
         .lines(&[
             "break add_up",
             "continue",
@@ -93,16 +94,22 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
         Compiler::Mpich,
         &[],
         &["-N4", "--ntasks-per-node=1"],
+        &["--stage"],
     );
     ranks_add_up(
         "--mpi=pmix",
         Compiler::OpenMpi,
         &["salloc", "-N2", "-n4"],
         &[],
+        &[],
     );
     two_programs_are_started_twice();
     a_job_is_attached_to_on_its_nodes();
     assert_queue_is_empty();
+    let copies = std::fs::read_dir("/tmp").expect("a folder").flatten();
+    let is_copy = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("slurm_bcast_");
+    let copies: Vec<_> = copies.map(|it| it.file_name()).filter(is_copy).collect();
+    assert!(copies.is_empty(), "{copies:?} stay");
 }
 
 fn a_job_is_attached_to_on_its_nodes() {

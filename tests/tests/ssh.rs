@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm::session::SessionConfig;
@@ -14,7 +15,7 @@ use sdm_tests::cores::leave_core;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::{Run, alone, evaluate, fake};
+use sdm_tests::run::{BOUND, Run, alone, evaluate, fake};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::{binaries, processes};
 
@@ -51,6 +52,7 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     five_tasks_on_four_hosts(&place, &work);
     what_ssh_says_is_explained(&place, &work);
     the_network_is_the_one_that_was_chosen(&place, &work);
+    hosts_start_each_other_with_a_copy_of_the_server(&place, &work);
     core_files_are_read_where_they_are(&place);
     nothing_stays_where_sdm_is_killed(&place, &work);
     an_open_mpi_job_is_attached_to_on_its_hosts(&place);
@@ -214,6 +216,53 @@ fn five_tasks_on_four_hosts(place: &Place, work: &std::path::Path) {
     );
     done.expect("print number", "ranks 0-4 (5): 7\n");
     done.expect_part("stacks", "ranks 0-4 (5): main ()");
+}
+
+/// Two levels of ssh; what was copied is gone afterwards.
+fn hosts_start_each_other_with_a_copy_of_the_server(place: &Place, work: &Path) {
+    let temporary = place.path().join("tmp");
+    fs::create_dir_all(&temporary).expect("a folder");
+    let login = |hosts: &'static str| {
+        // The folder for copies is the test's own, on every host.
+        let command = format!("-oSetEnv=TMPDIR={}", temporary.display());
+        Sdm::run(place, 4)
+            .env("TMPDIR", &temporary)
+            .args([
+                "--launcher",
+                "ssh",
+                "--host",
+                hosts,
+                "--fanout",
+                "1",
+                "--stage",
+            ])
+            .args(["--launcher-option", "-F", "--launcher-option", CONFIG])
+            .args(["--launcher-option", &command])
+    };
+    let done = login("h1,h2,h3,h4")
+        .lines(&["print 1"])
+        .program(work, &[])
+        .finish()
+        .code(0);
+    done.expect("print 1", "ranks 0-3 (4): 1\n");
+    let done = login("h1,h2,h3,10.77.0.99")
+        .program(work, &[])
+        .finish()
+        .code(124);
+    let said =
+        "ssh 10.77.0.99 (from h3) exited with code 255: check the host and the network; it said:";
+    assert!(done.err.contains(said), "{done}");
+    let sdm = login("h1,h2,h3,h4").talk().program(work, &["spin"]).spawn();
+    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    let copies = || fs::read_dir(&temporary).map_or(0, Iterator::count);
+    assert!(copies() >= 4, "{} copies", copies());
+    processes::signal(sdm.pid(), Signal::SIGKILL);
+    assert_eq!(sdm.finish().code, None);
+    let deadline = Instant::now() + BOUND;
+    while copies() > 0 {
+        assert!(Instant::now() < deadline, "{} copies stay", copies());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn the_network_is_the_one_that_was_chosen(place: &Place, work: &Path) {

@@ -118,13 +118,10 @@ fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) 
         partial: true,
         ..TreeArgs::default()
     };
-    let mut session = SessionConfig {
-        server_path: args.reach.server_path.clone(),
-        network: args.reach.network(),
-        ..tree.session(count)
-    };
+    let mut session = args.reach.reaching(tree.session(count));
     if hosts.iter().all(|(host, _)| job::is_this_host(host)) {
         session.servers = 1;
+        session.stage = false;
         session.tasks = vec![IdSet::union_all(hosts.iter().map(|(_, tasks)| tasks))];
         return session;
     }

@@ -104,10 +104,8 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         launcher,
         launcher_options,
         hosts,
-        network: launch.reach.network(),
-        server_path: launch.reach.server_path.clone(),
         backend: args.gdb_use.backend(),
-        ..session
+        ..launch.reach.reaching(session)
     })
 }
 

@@ -50,6 +50,15 @@ pub struct ReachArgs {
     #[arg(long, value_name = "PATH")]
     pub server_path: Option<PathBuf>,
 
+    /// Copy sdm-server to the hosts (ssh, srun), where no file system has it, and remove it at the end.
+    #[arg(long)]
+    pub stage: bool,
+
+    /// How many hosts one host starts by ssh; where there are more they start the others, in a tree.
+    #[arg(long, value_name = "N", default_value_t = sdm_launch::FANOUT,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub fanout: u32,
+
     /// The ports for the servers: a first one, of which each takes the next free one, or a range.
     #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
     pub port: PortRange,
@@ -66,13 +75,19 @@ pub struct ReachArgs {
 }
 
 impl ReachArgs {
-    /// Where servers listen and how they are reached.
+    /// A session whose servers come to other hosts in this way.
     #[must_use]
-    pub fn network(&self) -> Network {
-        Network {
-            ports: self.port,
-            interface: self.interface.clone(),
-            tunnel: self.tunnel,
+    pub fn reaching(&self, session: SessionConfig) -> SessionConfig {
+        SessionConfig {
+            server_path: self.server_path.clone(),
+            stage: self.stage,
+            fanout: self.fanout,
+            network: Network {
+                ports: self.port,
+                interface: self.interface.clone(),
+                tunnel: self.tunnel,
+            },
+            ..session
         }
     }
 }

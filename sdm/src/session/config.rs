@@ -36,6 +36,10 @@ pub struct SessionConfig {
     pub backend: BackendSettings,
     /// Where the servers start; this process's directory where absent.
     pub directory: Option<PathBuf>,
+    /// Whether `sdm-server` is copied to the servers' hosts, and removed there at the end.
+    pub stage: bool,
+    /// How many hosts one host starts by `ssh`; more are started through those.
+    pub fanout: u32,
     /// Where servers listen and how they are reached.
     pub network: Network,
     /// `sdm-master` and `sdm-server`; beside this program where absent.
@@ -60,6 +64,8 @@ impl SessionConfig {
             config: Config::default(),
             backend: BackendSettings::Gdb,
             directory: None,
+            stage: false,
+            fanout: sdm_launch::FANOUT,
             network: Network::default(),
             binaries: None,
             server_path: None,

@@ -23,6 +23,11 @@ pub enum SessionError {
     Io { what: String, source: io::Error },
     #[error("{0}")]
     Launch(#[from] LaunchError),
+    #[error(
+        "--stage: {0} copies no servers to other hosts: install sdm-server there (--server-path), or take \
+         ssh or srun"
+    )]
+    CannotStage(String),
     #[error("draw a session key: {0}")]
     Random(String),
     #[error(
@@ -36,8 +41,12 @@ pub enum SessionError {
         last_words: Vec<String>,
         advice: Option<&'static str>,
     },
-    #[error("{why}")]
-    Refused { why: String },
+    #[error("{why}{}{}", advised(*advice), said(last_words))]
+    Refused {
+        why: String,
+        last_words: Vec<String>,
+        advice: Option<&'static str>,
+    },
     #[error("{missing} of {total} servers did not come within {wait:?}: {names}")]
     TooSlow {
         missing: usize,

@@ -88,7 +88,18 @@ impl Starting<'_> {
             LaunchEvent::Note(note) => {
                 self.progress("launched", self.heard.len(), Some(note));
             }
-            LaunchEvent::Refused(refusal) => self.refused(refusal)?,
+            LaunchEvent::Refused {
+                refusal: Refusal { server, why },
+                last_words,
+                advice,
+            } => {
+                let error = SessionError::Refused {
+                    why,
+                    last_words,
+                    advice,
+                };
+                self.refused(server, error)?;
+            }
             LaunchEvent::Text { .. } => {}
             LaunchEvent::Ended {
                 who,
@@ -120,9 +131,7 @@ impl Starting<'_> {
         Ok(())
     }
 
-    fn refused(&mut self, refusal: Refusal) -> Result<(), SessionError> {
-        let Refusal { server, why } = refusal;
-        let error = SessionError::Refused { why };
+    fn refused(&mut self, server: u32, error: SessionError) -> Result<(), SessionError> {
         if !self.config.config.partial {
             return Err(error);
         }

@@ -196,7 +196,9 @@ impl Session {
                     LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) => {
                         SessionEvent::Launcher { line }
                     }
-                    LaunchEvent::Refused(refusal) => SessionEvent::Launcher { line: refusal.why },
+                    LaunchEvent::Refused { refusal, .. } => {
+                        SessionEvent::Launcher { line: refusal.why }
+                    }
                     LaunchEvent::Ended {
                         server: None,
                         status,

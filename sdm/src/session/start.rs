@@ -252,6 +252,11 @@ impl<'a> Starting<'a> {
         spec.handover = handover.map(|file| file.0.clone());
         spec.front_end = self.address.to_string();
         spec.ports = config.network.ports;
+        spec.fanout = config.fanout;
+        spec.stage = config.stage;
+        if config.stage && !launcher.stages() {
+            return Err(SessionError::CannotStage(launcher.name().to_owned()));
+        }
         spec.processes = self.processes();
         let spans_hosts = launcher.may_span_hosts(&spec);
         let mut say = |option: &str, value: String| {
