@@ -18,8 +18,8 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 
 use crate::child::{
-    Environment, GdbChild, Launch, Redirects, SignalState, find_directory, find_gdb, find_program,
-    program_environment,
+    Binding, Environment, GdbChild, Launch, Redirects, SignalState, find_directory, find_gdb,
+    find_program, program_environment,
 };
 use crate::driver::{Before, CoreFile, Driver, DriverConfig, Kept};
 use crate::host::LocalHost;
@@ -37,6 +37,8 @@ pub struct GdbConfig {
     pub options: GdbOptions,
     /// The signals that a started program finds blocked and ignored.
     pub signals: SignalState,
+    /// The processors that a started program is bound to, where it is.
+    pub binding: Option<Binding>,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
@@ -55,6 +57,7 @@ impl Default for GdbConfig {
             gdb: None,
             options: GdbOptions::default(),
             signals: SignalState::default(),
+            binding: None,
             fold: FoldRules::default(),
             internal_breakpoints: true,
             command_wait: Duration::from_secs(60),
@@ -189,10 +192,12 @@ impl GdbBackend {
             &self.config.signals,
             &redirects,
         )?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
+        let binding = self.config.binding;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, binding.as_ref())?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.start(now, id, launch, spec.stop, before);
-        self.add(now, task, Task::new(task, driver, child, streams, false));
+        let task_of = Task::new(task, driver, child, streams, false).bound(binding);
+        self.add(now, task, task_of);
         Ok(())
     }
 
@@ -217,7 +222,7 @@ impl GdbBackend {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, None)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.attach(now, id, pid, spec.read_only);
         self.add(
@@ -240,7 +245,7 @@ impl GdbBackend {
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
             let mut options = self.config.options.clone();
             options.settings.push("set non-stop on".to_owned());
-            GdbChild::spawn(&gdb, &find_directory(None)?, &options)
+            GdbChild::spawn(&gdb, &find_directory(None)?, &options, None)
         });
         let child = match spawned {
             Ok(child) => child,
@@ -294,7 +299,7 @@ impl GdbBackend {
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options)?;
+        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, None)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.open_core(now, id, CoreFile { core, program });
         let task_of = Task::new(task, driver, child, Streams::none(), true);

@@ -32,6 +32,6 @@ mod sys;
 mod task;
 
 pub use backend::{GdbBackend, GdbConfig};
-pub use child::{COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};
+pub use child::{Binding, COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};
 pub use driver::VALUE_BYTES_MAX;
 pub use stdio::STDIN_BUFFER_BYTES_MAX;

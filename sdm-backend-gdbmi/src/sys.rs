@@ -10,6 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::libc;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 
 /// Signals whose dispositions the C library keeps for itself.
 const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
@@ -27,6 +29,14 @@ pub(crate) fn prepare_gdb(command: &mut Command) {
     // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
     unsafe {
         command.pre_exec(become_gdb);
+    }
+}
+
+/// The command's process uses these processors only.
+pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe {
+        command.pre_exec(move || Ok(sched_setaffinity(Pid::from_raw(0), &processors)?));
     }
 }
 

@@ -13,7 +13,7 @@ use sdm_core::CommandId;
 use sdm_debug::{BackendOutput, Command, Event, Failure, Reply, TaskState};
 use sdm_idset::TaskId;
 
-use crate::child::GdbChild;
+use crate::child::{Binding, GdbChild};
 use crate::driver::{Action, Driver};
 use crate::process::{Identity, identity};
 use crate::stdio::{InputStream, OutputStream};
@@ -35,6 +35,8 @@ pub(crate) struct Task {
     /// The program that we started, to kill it where all else fails.
     started: Option<Identity>,
     attached: bool,
+    /// What the program is bound to, until its gdb is freed from it.
+    binding: Option<Binding>,
     /// The same, once it was detached, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
@@ -61,11 +63,18 @@ impl Task {
             linger_until: None,
             started: None,
             attached,
+            binding: None,
             left: None,
             left_end: None,
             closing: Vec::new(),
             outputs: Vec::new(),
         }
+    }
+
+    /// The same, started with this binding.
+    pub(crate) fn bound(mut self, binding: Option<Binding>) -> Self {
+        self.binding = binding;
+        self
     }
 
     /// Begins a command of a task that is there.
@@ -248,6 +257,10 @@ impl Task {
             && let Some(pid) = self.driver.pid()
         {
             self.started = identity(pid);
+            if let Some(binding) = self.binding.take() {
+                // It has its program, which has inherited the binding.
+                binding.free(self.gdb.pid());
+            }
         }
         while let Some(action) = self.driver.poll_action() {
             self.act(now, action);

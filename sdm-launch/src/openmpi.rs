@@ -33,14 +33,6 @@ const PLACE_OPTIONS: &[&str] = &[
     "rankfile",
     "rf",
 ];
-/// Options that say to which cores processes are bound.
-const BIND_OPTIONS: &[&str] = &[
-    "bind-to",
-    "bind-to-core",
-    "bind-to-socket",
-    "cpu-list",
-    "cpu-set",
-];
 /// Variables of a resource manager that has granted a number of slots.
 const ALLOCATION_VARIABLES: &[&str] = &["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE"];
 /// Open MPI refuses to run as root unless those of its version are set.
@@ -56,8 +48,6 @@ const ROOT_VARIABLES: &[&str] = &[
 /// What it adds to the user's options:
 /// - `--oversubscribe`, where the user says nothing of hosts or placement and no resource manager has
 ///   granted slots: a debugger is used with more processes than a workstation has cores;
-/// - `--bind-to none`, where the user says nothing of binding: gdb would share one core with its
-///   program otherwise;
 /// - `-x NAME` for each variable of [`LaunchSpec::environment`], without its value, so that servers on
 ///   other hosts find it too;
 /// - for root, the variables without which `mpirun` refuses to run, where they are unset; a note says so.
@@ -93,9 +83,6 @@ impl OpenMpi {
         let mut arguments: Vec<OsString> = Vec::new();
         if !allocated && !gave(PLACE_OPTIONS) {
             arguments.push("--oversubscribe".into());
-        }
-        if !gave(BIND_OPTIONS) {
-            arguments.extend(["--bind-to".into(), "none".into()]);
         }
         for (name, _) in &spec.environment {
             arguments.extend(["-x".into(), name.clone()]);
@@ -191,20 +178,17 @@ mod tests {
     #[test]
     fn the_users_options_end_our_own_choices() {
         let check = |options: &[&str], expect: &str| assert_eq!(arguments(options, false), expect);
-        check(&[], "--oversubscribe --bind-to none -x SDM_KEY");
+        check(&[], "--oversubscribe -x SDM_KEY");
         check(
             &["--mca", "pml", "ob1"],
-            "--oversubscribe --bind-to none -x SDM_KEY --mca pml ob1",
+            "--oversubscribe -x SDM_KEY --mca pml ob1",
         );
-        check(
-            &["--map-by", "node"],
-            "--bind-to none -x SDM_KEY --map-by node",
-        );
+        check(&["--map-by", "node"], "-x SDM_KEY --map-by node");
         check(
             &["-host", "a:4", "--bind-to=core"],
             "-x SDM_KEY -host a:4 --bind-to=core",
         );
-        assert_eq!(arguments(&[], true), "--bind-to none -x SDM_KEY");
+        assert_eq!(arguments(&[], true), "-x SDM_KEY");
     }
 
     #[test]

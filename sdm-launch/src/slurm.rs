@@ -4,20 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::member::Started;
-use crate::openmpi::is_option;
 use crate::spec::command_line;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Copies the server to each node.
 const STAGE_OPTION: &str = "--bcast=/tmp/";
-/// Options that say to which cores tasks are bound.
-const BIND_OPTIONS: &[&str] = &["cpu-bind", "cpu_bind"];
 
 /// Lets Slurm start the servers: inside an allocation as a step of it, otherwise `srun` makes one.
 ///
-/// What it adds to the user's options is `--cpu-bind=none`, where the user says nothing of binding: gdb
-/// would share one core with its program otherwise. Which `--mpi` the program needs is the user's or the
-/// cluster's choice. The environment is handed on, as `srun` does by default.
+/// It adds nothing to the user's options: which `--mpi` the program needs is the user's or the cluster's
+/// choice. The environment is handed on, as `srun` does by default.
 #[derive(Clone, Debug)]
 pub struct Srun {
     program: PathBuf,
@@ -37,10 +33,6 @@ impl Srun {
     /// `programs`: where it is said who runs which, where there are several.
     fn arguments(&self, spec: &LaunchSpec, programs: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
-        let mut given = spec.launcher_options.iter();
-        if !given.any(|it| is_option(it, BIND_OPTIONS)) {
-            arguments.push("--cpu-bind=none".into());
-        }
         if spec.stage {
             arguments.push(STAGE_OPTION.into());
         }
@@ -152,7 +144,7 @@ mod tests {
         };
         assert_eq!(
             arguments(&["--mpi=pmi2", "-N2"]),
-            "--cpu-bind=none --mpi=pmi2 -N2 -n 4 /bin/sdm-server"
+            "--mpi=pmi2 -N2 -n 4 /bin/sdm-server"
         );
         let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
         let part = |count| Part {
@@ -163,10 +155,7 @@ mod tests {
         let text = "0-1 /bin/sdm-server\n2-4 /bin/sdm-server\n";
         assert_eq!(programs(&spec).unwrap(), text);
         let several = Srun::new("srun", "slurm").arguments(&spec, Some(Path::new("/f")));
-        assert_eq!(
-            several,
-            ["--cpu-bind=none", "-n", "5", "--multi-prog", "/f"]
-        );
+        assert_eq!(several, ["-n", "5", "--multi-prog", "/f"]);
         spec.server = "/a b/sdm-server".into();
         assert!(programs(&spec).is_err());
         let mut staged = LaunchSpec::new(4, "/bin/sdm-server");
@@ -175,7 +164,7 @@ mod tests {
         let staged: Vec<_> = staged.iter().map(|it| it.to_str().unwrap()).collect();
         assert_eq!(
             staged.join(" "),
-            "--cpu-bind=none --bcast=/tmp/ -n 4 /bin/sdm-server --staged"
+            "--bcast=/tmp/ -n 4 /bin/sdm-server --staged"
         );
         assert_eq!(
             arguments(&["--cpu-bind=cores"]),

@@ -4,27 +4,44 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use sdm_backend_gdbmi::{GdbBackend, GdbConfig, SignalState};
+use sdm_backend_gdbmi::{Binding, GdbBackend, GdbConfig, SignalState};
 use sdm_core::Failure;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::fake::{FakeBackend, Scenario};
 use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, GdbOptions, wire};
 use sdm_idset::IdSet;
 
-/// Sets up the backend that the front-end asked for; programs find their signals as `signals` says.
+/// What the launcher gave this process and means for the program.
+pub(crate) struct Inherited {
+    signals: SignalState,
+    binding: Option<Binding>,
+}
+
+impl Inherited {
+    /// What this process has now: to be called before anything is changed. From now on it may use all
+    /// processors that it is allowed.
+    pub(crate) fn take() -> Self {
+        Self {
+            signals: SignalState::capture(),
+            binding: Binding::widen(),
+        }
+    }
+}
+
+/// Sets up the backend that the front-end asked for; programs find what this process has `inherited`.
 ///
 /// # Errors
 /// Settings that cannot be read, or a scenario that is none.
 pub(crate) fn make(
     settings: &[u8],
     tasks: &IdSet,
-    signals: SignalState,
+    inherited: &Inherited,
 ) -> Result<Box<dyn Backend>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
     let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
     Ok(match settings {
-        BackendSettings::Gdb => gdb_backend(GdbOptions::default(), signals),
-        BackendSettings::GdbWith(options) => gdb_backend(options, signals),
+        BackendSettings::Gdb => gdb_backend(GdbOptions::default(), inherited),
+        BackendSettings::GdbWith(options) => gdb_backend(options, inherited),
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
             allow_many_children();
@@ -33,9 +50,10 @@ pub(crate) fn make(
     })
 }
 
-fn gdb_backend(options: GdbOptions, signals: SignalState) -> Box<dyn Backend> {
+fn gdb_backend(options: GdbOptions, inherited: &Inherited) -> Box<dyn Backend> {
     Box::new(GdbBackend::new(GdbConfig {
-        signals,
+        signals: inherited.signals.clone(),
+        binding: inherited.binding,
         internal_breakpoints: !options.no_holds,
         options,
         ..GdbConfig::default()

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use sdm_backend_gdbmi::SignalState;
 use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::handover::HandoverError;
@@ -26,7 +25,7 @@ use sdm_core::{CommandId, Failure};
 use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
-use crate::backend::{self, Upward};
+use crate::backend::{self, Inherited, Upward};
 use crate::copy::Copy;
 use crate::network;
 use crate::starter::Starter;
@@ -97,7 +96,7 @@ pub fn serve(
     };
     let identity =
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
-    let inherited = SignalState::capture();
+    let inherited = Inherited::take();
     match come_up(arguments, identity, config, inherited, copy) {
         Ok(server) => server.run(),
         Err(error) => {
@@ -114,7 +113,7 @@ fn come_up(
     arguments: &Arguments,
     identity: Identity,
     config: LinkConfig,
-    inherited: SignalState,
+    inherited: Inherited,
     copy: Copy,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
@@ -184,8 +183,8 @@ struct Server {
     driver: Driver<TcpTransport>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
-    /// The signals as the launcher left them, for the programs.
-    inherited: SignalState,
+    /// What the launcher left to the programs.
+    inherited: Inherited,
     /// Why there is no backend although one was asked for.
     stopped: Option<Failure>,
     /// Who started this process.
@@ -241,7 +240,7 @@ impl Server {
                 // All that were started have said where they are by now.
                 self.copy.remove();
                 let tasks = self.driver.member().node().local().clone();
-                match backend::make(&config.backend, &tasks, self.inherited.clone()) {
+                match backend::make(&config.backend, &tasks, &self.inherited) {
                     Ok(backend) => self.backend = Some(backend),
                     Err(failure) => self.stopped = Some(failure),
                 }

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 
+use super::Binding;
 use crate::stdio::set_nonblocking;
 
 /// Settings that every gdb starts with. Each was measured or has bitten:
@@ -71,11 +72,13 @@ pub(crate) struct GdbChild {
 }
 
 impl GdbChild {
-    /// Starts a gdb in `directory`. Inherited descriptors stay open for the program (`PMI_FD`).
+    /// Starts a gdb in `directory`, bound as its program is to be until it has started that. Inherited
+    /// descriptors stay open for the program (`PMI_FD`).
     pub(crate) fn spawn(
         gdb: &Path,
         directory: &Path,
         options: &GdbOptions,
+        binding: Option<&Binding>,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
         command
@@ -89,6 +92,9 @@ impl GdbChild {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         crate::sys::prepare_gdb(&mut command);
+        if let Some(binding) = binding {
+            crate::sys::bind(&mut command, binding.program);
+        }
         let failed = |error: std::io::Error| {
             let text = format!("{}: {error}", gdb.display());
             Failure::new(FailureCode::NoGdb, text)
@@ -107,6 +113,11 @@ impl GdbChild {
             stdout,
             stderr,
         })
+    }
+
+    /// Its Unix process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
     }
 
     /// How it ended, once it has.

@@ -1,10 +1,12 @@
 //! The gdb process and what it needs to be started.
 
+mod binding;
 mod gdb;
 mod launch;
 mod program;
 mod signals;
 
+pub use binding::Binding;
 pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
 pub use signals::SignalState;

@@ -52,6 +52,11 @@ pub(crate) enum Pipe {
 }
 
 impl GdbIo {
+    /// Its Unix process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
     pub(crate) fn new(child: GdbChild) -> Self {
         Self {
             child,

@@ -1,0 +1,49 @@
+//! Which processors a program may use, and which its gdb.
+
+use std::fs;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// A launcher binds what it starts to the processors of one rank, where the program spins and would
+/// leave its debugger no time. So the server, and each gdb as soon as it has started its program, use all
+/// that they may; the program keeps the binding, which it inherits as it would without SDM.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// What the launcher has chosen.
+    pub(crate) program: CpuSet,
+    /// What is allowed.
+    wide: CpuSet,
+}
+
+impl Binding {
+    /// Widens what this thread, and all that it starts from now on, may use. Absent where nothing was
+    /// bound, or where that cannot be told.
+    #[must_use]
+    pub fn widen() -> Option<Self> {
+        let own = Pid::from_raw(0);
+        let program = sched_getaffinity(own).ok()?;
+        let mut wide = CpuSet::new();
+        for cpu in 0..CpuSet::count() {
+            wide.set(cpu).ok()?;
+        }
+        // The kernel takes out what this process must not use.
+        sched_setaffinity(own, &wide).ok()?;
+        let wide = sched_getaffinity(own).ok()?;
+        (wide != program).then_some(Self { program, wide })
+    }
+
+    /// Lets all threads of a process use what is allowed.
+    pub(crate) fn free(&self, pid: i32) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten();
+        for thread in threads.flatten() {
+            let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
+            if let Some(id) = id {
+                // It may have ended.
+                let _ = sched_setaffinity(Pid::from_raw(id), &self.wide);
+            }
+        }
+    }
+}
