@@ -90,6 +90,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Diagnosis(_)
         | Item::Listing(_)
         | Item::Values { .. }
+        | Item::Display { .. }
         | Item::Stats { .. }
         | Item::Comparison(_) => topics::record(item),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),

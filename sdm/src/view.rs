@@ -75,6 +75,15 @@ pub enum Item {
         /// Who has which.
         values: Vec<(IdSet, String)>,
     },
+    /// The values of an expression that is shown after each stop, biggest class first.
+    Display {
+        /// Its number.
+        number: u32,
+        /// What was asked: `step`, `/x step`.
+        expression: String,
+        /// Who has which.
+        values: Vec<(IdSet, String)>,
+    },
     /// Lines of source, and who stands at each.
     Listing(Listing),
     /// Why it is stuck, as far as was seen.
@@ -165,6 +174,8 @@ pub struct Gathered {
     pub missing: Vec<(IdSet, String)>,
     /// Whose server is gone.
     pub lost: IdSet,
+    /// What was made, where it has no place of its own: `watchpoint 3: x`.
+    pub made: Option<String>,
     /// True where these came after the command was given up.
     pub late: bool,
 }

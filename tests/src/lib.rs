@@ -4,6 +4,7 @@ pub mod binaries;
 pub mod browser;
 pub mod cores;
 pub mod disturbed;
+pub mod golden;
 pub mod hammer;
 pub mod job;
 pub mod ledger;

@@ -42,6 +42,13 @@ impl Screen {
         plain(&String::from_utf8_lossy(&self.lock().bytes))
     }
 
+    /// What stands on it: what was erased or written over is not there. Lines are as long as they
+    /// were written.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        shown(&String::from_utf8_lossy(&self.lock().bytes))
+    }
+
     /// How much text has come, in bytes, to be given to [`Screen::wait`].
     #[must_use]
     pub fn mark(&self) -> usize {
@@ -85,6 +92,45 @@ impl Screen {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The lines of a terminal that moves within a line only, as prompts and status lines do.
+fn shown(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let (mut line, mut at): (Vec<char>, usize) = (Vec::new(), 0);
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\n' => {
+                lines.push(line.drain(..).collect());
+                at = 0;
+            }
+            '\r' => at = 0,
+            '\x1b' if chars.clone().next() == Some('[') => {
+                chars.next();
+                let mut number = 0;
+                for char in chars.by_ref() {
+                    match char {
+                        '0'..='9' => number = number * 10 + char as usize - '0' as usize,
+                        'C' => at += number.max(1),
+                        'D' => at = at.saturating_sub(number.max(1)),
+                        'J' | 'K' => line.truncate(at),
+                        _ => {}
+                    }
+                    if ('@'..='~').contains(&char) {
+                        break;
+                    }
+                }
+            }
+            char => {
+                line.resize(line.len().max(at + 1), ' ');
+                line[at] = char;
+                at += 1;
+            }
+        }
+    }
+    lines.push(line.into_iter().collect());
+    lines.join("\n")
 }
 
 /// Text without what a terminal would not show as letters: escape sequences and carriage returns.

@@ -91,6 +91,12 @@ impl<'a> Terminal<'a> {
         self.wait(wanted) + &self.wait("(sdm) ")
     }
 
+    /// What stands on the screen and above it.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        self.screen.shown()
+    }
+
     /// Waits for the end of `sdm` and checks that nothing of it is left; gives its exit code and
     /// all that was on the screen.
     ///

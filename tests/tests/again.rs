@@ -24,7 +24,7 @@ fn a_person_runs_the_job_again() {
     assert!(!first.contains("beginning"), "{first}");
     terminal.ask("[0] print i", "rank 0: ");
     terminal.ask("up", "main");
-    terminal.ask("watch i", "3 is set");
+    terminal.ask("watch i", "watchpoint 3: i");
     terminal.ask("set print address off", "");
     terminal.ask("display argc", "argc");
     terminal.ask("focus 1", "[1: ");

@@ -191,6 +191,16 @@ pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u
     })
 }
 
+/// The letters of `/FORMAT`; none where there is no slash.
+pub(super) fn format<'a>(rest: &mut Cursor<'a>) -> &'a str {
+    let Some(after) = rest.rest().strip_prefix('/') else {
+        return "";
+    };
+    let end = after.find(char::is_whitespace).unwrap_or(after.len());
+    rest.skip(1 + end);
+    &after[..end]
+}
+
 /// The arguments of a program. No shell looks at them: what would mean something to one is refused.
 /// `begin` is where they stand in the line.
 pub(super) fn program_arguments(text: &str, begin: usize) -> Result<Vec<String>, CommandError> {

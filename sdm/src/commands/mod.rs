@@ -76,8 +76,21 @@ pub enum UserCommand {
     Save(String),
     /// `load FILE`.
     Load(String),
-    /// `display [EXPR]`: after each stop; shows all where absent.
-    Display(Option<String>),
+    /// `display[/FORMAT] [EXPR]`: after each stop; shows all where absent.
+    Display(Option<Displayed>),
+    /// `info display`.
+    Displays,
+    /// `thread apply N... COMMAND`, `thread apply all COMMAND`.
+    ThreadApply {
+        /// Which; none for all.
+        threads: Vec<u32>,
+        /// What.
+        command: Box<UserCommand>,
+    },
+    /// `shell COMMAND`, `make`: a command for this machine's shell.
+    System(String),
+    /// `echo TEXT`.
+    Echo(String),
     /// `undisplay [N...]`: these, or all.
     Undisplay(Vec<u32>),
     /// `gcore FILE`: a core file of each task.
@@ -93,8 +106,11 @@ pub enum UserCommand {
     },
     /// `interrupt`.
     Interrupt,
-    /// `info breakpoints`.
-    Breakpoints,
+    /// `info breakpoints`, `info watchpoints`.
+    Breakpoints {
+        /// Only those.
+        watchpoints: bool,
+    },
     /// `set breakpoint pending on|off`.
     SetPending(bool),
     /// `kill`.
@@ -164,6 +180,15 @@ pub enum UserCommand {
     },
     /// `source FILE`.
     Source(String),
+}
+
+/// An expression that is shown after each stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Displayed {
+    /// gdb's letters behind the slash; empty for none.
+    pub format: String,
+    /// What.
+    pub expression: String,
 }
 
 /// What is about the job as a whole.

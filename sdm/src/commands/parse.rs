@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::set::Until;
+use super::spec::Spec;
 use super::{CommandError, Line, SetExpr, UserCommand, table};
 
 /// Reads one line.
@@ -22,15 +23,21 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
             repeats: false,
         });
     }
-    let at = rest.at();
-    let spec = table::find(command_word(&mut rest), at)?;
-    let command = (spec.parse)(spec.name, &mut rest)?;
+    let (spec, command) = command(&mut rest)?;
     rest.finish(spec.name)?;
     Ok(Line {
         to,
         command,
         repeats: spec.repeats,
     })
+}
+
+/// A command and its arguments.
+pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserCommand), CommandError> {
+    let at = rest.at();
+    let spec = table::find(command_word(rest), at)?;
+    let command = (spec.parse)(spec.name, rest)?;
+    Ok((spec, command))
 }
 
 /// A line with its command spelled out and without its set: `[0-3] c &` is `continue &`.
@@ -61,6 +68,10 @@ pub(super) fn prefix_set(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, Comma
 /// The command's word ends where a name would: `p*q` and `print/x y` have one.
 pub(super) fn command_word<'a>(rest: &mut Cursor<'a>) -> &'a str {
     let text = rest.rest();
+    if text.starts_with('!') {
+        rest.skip(1);
+        return "!";
+    }
     let end = text
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
         .unwrap_or(text.len());

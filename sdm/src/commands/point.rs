@@ -51,6 +51,23 @@ impl Point {
         }
     }
 
+    /// `watchpoint 3: x`, `catchpoint 4 (fork)`; nothing for what says where it stands.
+    #[must_use]
+    pub fn made(&self, number: u32) -> Option<String> {
+        Some(match self {
+            Self::Break(_) => return None,
+            Self::Watch(spec) => {
+                let kind = match spec.kind {
+                    WatchKind::Write => "",
+                    WatchKind::Read => "read ",
+                    WatchKind::Access => "access ",
+                };
+                format!("{kind}watchpoint {number}: {}", spec.expression)
+            }
+            Self::Catch(spec) => format!("catchpoint {number} ({})", event(&spec.event)),
+        })
+    }
+
     /// Only where this holds.
     #[must_use]
     pub fn condition(&self) -> Option<&str> {

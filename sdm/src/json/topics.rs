@@ -17,6 +17,14 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         Item::Tree(rows) => ("tree", tree(rows)),
         Item::Links(rows) => ("links", links(rows)),
         Item::Values { expression, values } => ("values", self::values(expression, values)),
+        Item::Display {
+            number,
+            expression,
+            values,
+        } => {
+            let expression = format!("{number}: {expression}");
+            ("values", self::values(&expression, values))
+        }
         Item::Stats { expression, stats } => ("stats", self::stats(expression, stats)),
         Item::Listing(listing) => ("listing", self::listing(listing)),
         Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),

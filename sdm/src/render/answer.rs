@@ -64,7 +64,12 @@ fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
     let mut count = 0;
     for (tasks, reply) in classes.iter().take(shown_max(page)) {
         let mut more = Vec::new();
-        block(page, tasks, reply, &mut more);
+        match (reply, &gathered.made) {
+            (Reply::Breakpoint(_), Some(made)) => {
+                more.push(page.said(tasks, &printable(made.as_bytes()), false));
+            }
+            _ => block(page, tasks, reply, &mut more),
+        }
         // The biggest class is shown however long it is: it was asked for.
         if count > 0 && Style::height(lines) + Style::height(&more) > page.style.room() {
             break;
@@ -145,12 +150,39 @@ fn one_or_more_lines(page: &Page<'_>, tasks: &IdSet, text: &str, lines: &mut Vec
     if text.is_empty() {
         return;
     }
-    if !text.contains('\n') {
+    let text = &untabbed(text);
+    let style = page.style;
+    let columns = text.contains("  ")
+        && style.width.is_some_and(|width| {
+            page.over(tasks).chars().count() + 1 + text.chars().count() > width
+        });
+    // Columns are not broken in the middle where a line of their own holds them.
+    if !text.contains('\n') && !columns {
         return lines.push(page.said(tasks, text, false));
     }
     lines.push(page.over(tasks));
-    let style = page.style;
     lines.extend(text.lines().map(|line| style.wrap(&format!("  {line}"), 6)));
+}
+
+/// Tabs as the blanks that a terminal shows for them, so that lines can be measured.
+fn untabbed(text: &str) -> String {
+    const TAB: usize = 8;
+    let mut plain = String::with_capacity(text.len());
+    let mut column = 0;
+    for c in text.chars() {
+        match c {
+            '\t' => {
+                let blanks = TAB - column % TAB;
+                plain.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            c => {
+                plain.push(c);
+                column = if c == '\n' { 0 } else { column + 1 };
+            }
+        }
+    }
+    plain
 }
 
 fn frames(page: &Page<'_>, tasks: &IdSet, backtrace: &Backtrace, lines: &mut Vec<String>) {

@@ -51,6 +51,33 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
     lines
 }
 
+/// `1: step = 41`, a line for each distinct value.
+pub(super) fn display(
+    page: &Page<'_>,
+    number: u32,
+    expression: &str,
+    values: &[(IdSet, String)],
+) -> Vec<String> {
+    let name = printable(expression.as_bytes());
+    let shown = values.len().min(ROWS_MAX);
+    let whole: u64 = values.iter().map(|(tasks, _)| tasks.len()).sum();
+    let line = |(tasks, value): &(IdSet, String)| {
+        let text = format!("{number}: {name} = {}", printable(value.as_bytes()));
+        let mark = match values {
+            [(first, _), _, ..] if first.len() > 1 => page.few(tasks.len(), whole),
+            _ => String::new(),
+        };
+        format!("{}{mark}", page.said(tasks, &text, false))
+    };
+    let mut lines: Vec<_> = values[..shown].iter().map(line).collect();
+    if let rest @ [_, ..] = &values[shown..] {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("{number}: {name} has {} more values", rest.len());
+        lines.push(page.said(&tasks, &text, false));
+    }
+    lines
+}
+
 /// Numbers over all tasks.
 pub(super) fn stats(page: &Page<'_>, expression: &str, stats: &Stats) -> Vec<String> {
     let name = printable(expression.as_bytes());

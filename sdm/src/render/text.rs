@@ -159,6 +159,11 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Tree(rows) => topics::tree(&page, rows),
         Item::Links(rows) => topics::links(&page, rows),
         Item::Values { expression, values } => numbers::values(&page, expression, values),
+        Item::Display {
+            number,
+            expression,
+            values,
+        } => numbers::display(&page, *number, expression, values),
         Item::Diagnosis(found) => diagnosis::lines(&page, found),
         Item::Listing(listing) => table::listing(&page, listing),
         Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),

@@ -312,7 +312,10 @@ impl<D: Debug> Shell<D> {
                 | C::Job(_)
                 | C::Quit
                 | C::Help(_)
-                | C::Breakpoints
+                | C::Breakpoints { .. }
+                | C::Displays
+                | C::System(_)
+                | C::Echo(_)
                 | C::SetPending(_)
                 | C::Undisplay(_)
                 | C::Focus(_)

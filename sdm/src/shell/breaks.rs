@@ -73,6 +73,11 @@ impl Breaks {
         self.rows.iter_mut().find(|row| row.number == number)
     }
 
+    /// True for a watchpoint.
+    pub(super) fn is_watchpoint(&self, number: u32) -> bool {
+        matches!(self.points.get(&number), Some(Point::Watch(_)))
+    }
+
     /// It no longer stands on these; true where it is gone altogether.
     pub(super) fn remove(&mut self, number: u32, tasks: &IdSet) {
         if let Some(row) = self.find(number) {

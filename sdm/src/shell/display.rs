@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 
 use super::run::Said;
 use super::{Shell, Verdict};
+use crate::commands::Displayed;
 use crate::session::Debug;
 use crate::view::{Happening, Item, Listing};
 
@@ -16,14 +17,14 @@ const DISPLAYS_MAX: usize = 32;
 /// The expressions of `display`, by number.
 #[derive(Debug, Default)]
 pub(super) struct Displays {
-    expressions: BTreeMap<u32, String>,
+    expressions: BTreeMap<u32, Displayed>,
     last: u32,
 }
 
 impl<D: Debug> Shell<D> {
-    /// `display [EXPR]`.
-    pub(super) fn display(&mut self, said: &Said<'_>, expression: Option<String>) -> Verdict {
-        let Some(expression) = expression else {
+    /// `display[/FORMAT] [EXPR]`.
+    pub(super) fn display(&mut self, said: &Said<'_>, display: Option<Displayed>) -> Verdict {
+        let Some(display) = display else {
             return self.show_some(said.line, &said.to, None);
         };
         if self.displays.expressions.len() == DISPLAYS_MAX {
@@ -31,7 +32,7 @@ impl<D: Debug> Shell<D> {
         }
         let number = self.displays.last + 1;
         self.displays.last = number;
-        self.displays.expressions.insert(number, expression);
+        self.displays.expressions.insert(number, display);
         let verdict = self.show_some(said.line, &said.to, Some(number));
         if verdict == Verdict::Failed {
             self.displays.expressions.remove(&number);
@@ -55,6 +56,20 @@ impl<D: Debug> Shell<D> {
         verdict
     }
 
+    /// `info display`.
+    pub(super) fn show_all_displays(&mut self) -> Verdict {
+        let rows = self.displays.expressions.iter();
+        let rows: Vec<_> = rows
+            .map(|(number, it)| format!("{number}: {}", words(it)))
+            .collect();
+        let text = match rows.is_empty() {
+            true => "There are no auto-display expressions now.".to_owned(),
+            false => rows.join("\n"),
+        };
+        self.show(&Item::Text(text));
+        Verdict::Done
+    }
+
     /// All displays of those that have stopped.
     pub(super) fn show_displays(&mut self, ran: &IdSet) {
         if !self.displays.expressions.is_empty() && self.over.is_none() {
@@ -70,13 +85,11 @@ impl<D: Debug> Shell<D> {
         if to.is_empty() {
             return verdict;
         }
-        for (number, expression) in self.displays.expressions.clone() {
+        for (number, display) in self.displays.expressions.clone() {
             if only.is_some_and(|only| only != number) {
                 continue;
             }
-            let command = Command::Evaluate {
-                expression: expression.clone(),
-            };
+            let command = asked(&display);
             let (one, open) = self.ask_quietly(line, &to, &command);
             if one != Verdict::Done {
                 verdict = one;
@@ -86,16 +99,21 @@ impl<D: Debug> Shell<D> {
                 .into_iter()
                 .filter_map(|(tasks, reply)| match reply {
                     Reply::Value(value) => Some((tasks, crate::render::value_text(&value))),
+                    Reply::Text(text) => Some((tasks, text.trim_end().to_owned())),
                     _ => None,
                 })
                 .collect();
             values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
             if values.is_empty() && only.is_some() {
+                let expression = words(&display);
                 return self.complain(format!("display: `{expression}` has no value here"), "");
             }
             if !values.is_empty() {
-                let expression = format!("{number}: {expression}");
-                self.show_quietly(&Item::Values { expression, values });
+                self.show_quietly(&Item::Display {
+                    number,
+                    expression: words(&display),
+                    values,
+                });
             }
         }
         verdict
@@ -169,6 +187,31 @@ impl<D: Debug> Shell<D> {
                 .is_some_and(|frame| frame.line == line && frame.path == path),
             _ => false,
         })
+    }
+}
+
+/// How it was written: `step`, `/x step`.
+fn words(display: &Displayed) -> String {
+    match display.format.as_str() {
+        "" => display.expression.clone(),
+        format => format!("/{format} {}", display.expression),
+    }
+}
+
+/// Instructions and strings are what stands at an address, all else are values.
+fn asked(display: &Displayed) -> Command {
+    let Displayed { format, expression } = display;
+    if format.is_empty() {
+        let expression = expression.clone();
+        return Command::Evaluate { expression };
+    }
+    let word = if format.contains(['i', 's']) {
+        "x"
+    } else {
+        "output"
+    };
+    Command::Console {
+        line: format!("{word}/{format} {expression}"),
     }
 }
 

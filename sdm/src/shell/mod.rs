@@ -16,6 +16,7 @@ mod events;
 mod feed;
 mod flow;
 mod gather;
+mod here;
 mod input;
 mod keep;
 mod leave;

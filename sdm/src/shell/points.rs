@@ -25,9 +25,10 @@ impl<D: Debug> Shell<D> {
         };
         let number = self.breaks.next_number();
         let (verdict, open) = self.ask_quietly(said.line, &said.to, &point.command(number));
-        let Some(open) = open else {
+        let Some(mut open) = open else {
             return verdict;
         };
+        open.gathered.made = point.made(number);
         let done = open.done();
         if !done.is_empty() {
             self.breaks.add(number, point, done);
@@ -53,19 +54,34 @@ impl<D: Debug> Shell<D> {
             number,
             condition: condition.clone(),
         };
-        self.change_point(said, number, command, |point| {
+        let verdict = self.change_point(said, number, command, |point| {
             point.set_condition(condition.clone());
-        })
+        });
+        if condition.is_none() && verdict == Verdict::Done {
+            let number = self.number_meant(number);
+            self.say(&format!("breakpoint {number} now unconditional"));
+        }
+        verdict
     }
 
     /// `ignore N COUNT`.
     pub(super) fn set_ignore(&mut self, said: &Said<'_>, number: u32, count: u32) -> Verdict {
         let command = |number| Command::BreakIgnore { number, count };
-        self.change_point(said, number, command, |point| match point {
+        let verdict = self.change_point(said, number, command, |point| match point {
             Point::Break(spec) => spec.ignore = count,
             Point::Watch(spec) => spec.ignore = count,
             Point::Catch(_) => {}
-        })
+        });
+        if verdict == Verdict::Done {
+            let number = self.number_meant(number);
+            let crossings = match count {
+                0 => "stops at the next crossing".to_owned(),
+                1 => "passed by at the next crossing".to_owned(),
+                count => format!("passed by at the next {count} crossings"),
+            };
+            self.say(&format!("breakpoint {number}: {crossings}, on each task"));
+        }
+        verdict
     }
 
     /// `commands [N...]`: what follows up to `end` is done there.
@@ -203,9 +219,15 @@ impl<D: Debug> Shell<D> {
         verdict
     }
 
-    /// `info breakpoints`.
-    pub(super) fn show_breakpoints(&mut self) -> Verdict {
-        let rows = self.breaks.rows().to_vec();
+    /// `info breakpoints`, `info watchpoints`.
+    pub(super) fn show_breakpoints(&mut self, watchpoints: bool) -> Verdict {
+        let rows = self.breaks.rows().iter();
+        let rows = rows.filter(|row| !watchpoints || self.breaks.is_watchpoint(row.number));
+        let rows: Vec<_> = rows.cloned().collect();
+        if watchpoints && rows.is_empty() {
+            self.show(&Item::Text("No watchpoints.".to_owned()));
+            return Verdict::Done;
+        }
         self.show(&Item::Breakpoints(rows));
         Verdict::Done
     }

@@ -87,7 +87,7 @@ impl<D: Debug> Shell<D> {
         verdict
     }
 
-    fn carry_out(&mut self, said: &Said<'_>, command: C) -> Verdict {
+    pub(super) fn carry_out(&mut self, said: &Said<'_>, command: C) -> Verdict {
         match command {
             C::Nothing { .. } => Verdict::Done,
             C::Point(point) => self.insert_point(said, point),
@@ -96,7 +96,7 @@ impl<D: Debug> Shell<D> {
             C::Commands(numbers) => self.begin_commands(&numbers),
             C::Delete(numbers) => self.delete_breakpoints(said, &numbers),
             C::Enable { numbers, enabled } => self.enable_breakpoints(said, &numbers, enabled),
-            C::Breakpoints => self.show_breakpoints(),
+            C::Breakpoints { watchpoints } => self.show_breakpoints(watchpoints),
             C::SetPending(on) => {
                 self.breaks.pending = on;
                 Verdict::Done
@@ -123,7 +123,14 @@ impl<D: Debug> Shell<D> {
             C::Stats(expression) => self.stats(said, expression),
             C::Compare(expression) => self.compare(said, expression),
             C::Diagnose(samples) => self.diagnose(said, samples),
-            C::Display(expression) => self.display(said, expression),
+            C::Display(display) => self.display(said, display),
+            C::Displays => self.show_all_displays(),
+            C::ThreadApply { threads, command } => self.thread_apply(said, &threads, *command),
+            C::System(command) => self.system(&command),
+            C::Echo(text) => {
+                self.show(&Item::Text(text));
+                Verdict::Done
+            }
             C::Undisplay(numbers) => self.undisplay(&numbers),
             C::Report(file) => self.write_report_to(&file),
             C::Save(file) => self.save(&file),

@@ -4,7 +4,7 @@ use sdm_debug::command::{
 };
 
 use super::*;
-use crate::commands::{JobCommand, Point, Topic};
+use crate::commands::{Displayed, JobCommand, Point, Topic};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -89,7 +89,9 @@ fn breakpoints_have_places_and_conditions() {
             enabled: false,
         },
     );
-    check("i b", C::Breakpoints);
+    check("i b", C::Breakpoints { watchpoints: false });
+    check("i wat", C::Breakpoints { watchpoints: true });
+    check("info display", C::Displays);
     check("set breakpoint pending on", C::SetPending(true));
 }
 
@@ -342,4 +344,41 @@ fn jobs_are_started_anew_with_other_arguments() {
     check_error("run < in.txt", Some(4), "`<` means nothing here");
     check_error("set args a $HOME", Some(11), "`$` means nothing here");
     check_error("run 'a", Some(4), "not closed");
+}
+
+#[test]
+fn gdbs_everyday_words_are_taken() {
+    let displayed = |format: &str, expression: &str| {
+        C::Display(Some(Displayed {
+            format: format.to_owned(),
+            expression: expression.to_owned(),
+        }))
+    };
+    check("display", C::Display(None));
+    check("display x + 1", displayed("", "x + 1"));
+    check("display/i $pc", displayed("i", "$pc"));
+    check("delete display 1 3", C::Undisplay(vec![1, 3]));
+    check("delete breakpoints 2", C::Delete(vec![2]));
+    check("printf \"%d\\n\", x", gdb("printf \"%d\\n\", x"));
+    check(r"echo a\tb\n", C::Echo("a\tb".to_owned()));
+    check("shell ls -l", C::System("ls -l".to_owned()));
+    check("!ls", C::System("ls".to_owned()));
+    check("! ls -l", C::System("ls -l".to_owned()));
+    check("make -j2 all", C::System("make -j2 all".to_owned()));
+    let applied = |threads: &[u32], command| C::ThreadApply {
+        threads: threads.to_vec(),
+        command: Box::new(command),
+    };
+    let console = |line| applied(&[], gdb(line));
+    check("thread apply all info frame", console("info frame"));
+    check("t apply 1 3-4 p x", applied(&[1, 3, 4], evaluate("x")));
+    check_error("thread apply", Some(12), "expected numbers of threads");
+    check_error("thread apply 1", Some(14), "expected a command");
+    check_error("thread apply all nonsense", Some(17), "Undefined command");
+}
+
+fn evaluate(expression: &str) -> UserCommand {
+    C::Ask(Command::Evaluate {
+        expression: expression.to_owned(),
+    })
 }

@@ -66,10 +66,16 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "delete",
         short: &["d"],
-        usage: "delete [N...]",
+        usage: "delete [display] [N...]",
         what: "removes breakpoints, or all",
         more: "[0-3] delete 1 removes it from these tasks only.",
-        parse: |name, rest| numbers(name, rest).map(C::Delete),
+        parse: |name, rest| {
+            if rest.take_word("display") {
+                return numbers(name, rest).map(C::Undisplay);
+            }
+            let _ = rest.take_word("breakpoints");
+            numbers(name, rest).map(C::Delete)
+        },
         ..PLAIN
     },
     Spec {

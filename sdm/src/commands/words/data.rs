@@ -59,13 +59,21 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "print",
-        short: &["p", "inspect"],
+        short: &["p", "pr", "pri", "prin", "inspect"],
         usage: "print[/FORMAT] EXPR",
         what: "the value of an expression, equal ones once",
         more: "print x\nprint/x mask",
         completes: Completes::Program,
         repeats: true,
         parse: print,
+    },
+    Spec {
+        name: "printf",
+        usage: "printf \"FORMAT\", EXPR...",
+        what: "values in a text, as gdb's",
+        completes: Completes::Program,
+        parse: pass,
+        ..PLAIN
     },
     Spec {
         name: "ptype",
@@ -142,14 +150,7 @@ pub(super) const COMMANDS: &[Spec] = &[
 ];
 
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
-    let format = match rest.rest().strip_prefix('/') {
-        Some(after) => {
-            let end = after.find(char::is_whitespace).unwrap_or(after.len());
-            rest.skip(1 + end);
-            &after[..end]
-        }
-        None => "",
-    };
+    let format = args::format(rest);
     let expression = args::expression(name, rest)?;
     // gdb's `print` numbers what it prints, its `output` does not: equal stays equal.
     Ok(C::Ask(match format {

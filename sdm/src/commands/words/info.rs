@@ -22,7 +22,12 @@ const WORDS: &[Word] = &[
     Word {
         name: "breakpoints",
         shortest: "b",
-        asks: || C::Breakpoints,
+        asks: || C::Breakpoints { watchpoints: false },
+    },
+    Word {
+        name: "display",
+        shortest: "di",
+        asks: || C::Displays,
     },
     Word {
         name: "links",
@@ -53,6 +58,11 @@ const WORDS: &[Word] = &[
         name: "tree",
         shortest: "tr",
         asks: || C::About(Topic::Tree),
+    },
+    Word {
+        name: "watchpoints",
+        shortest: "wat",
+        asks: || C::Breakpoints { watchpoints: true },
     },
 ];
 
@@ -88,7 +98,9 @@ pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if !ahead.is_empty() {
         // A name or a number behind it: gdb's own forms of these words.
         return match word.name {
-            "breakpoints" => Err(ahead.error("info breakpoints: shows all, takes no number")),
+            name @ ("breakpoints" | "watchpoints") => {
+                Err(ahead.error(format!("info {name}: shows all, takes no number")))
+            }
             _ => to_gdb(rest),
         };
     }

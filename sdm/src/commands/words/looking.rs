@@ -5,7 +5,7 @@ use sdm_debug::command::{BacktraceSpec, FrameSelect};
 
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, UserCommand as C, args};
+use crate::commands::{CommandError, Displayed, UserCommand as C, args, parse};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -45,13 +45,18 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "display",
-        usage: "display [EXPR]",
+        usage: "display[/FORMAT] [EXPR]",
         what: "a value after each stop",
-        more: "display step\nWithout an expression: shows all now. `undisplay N` ends one.",
+        more: "display step\ndisplay/i $pc\n\
+               Without an expression: shows all now. `info display` lists them, `undisplay N` ends one.",
         completes: Completes::Program,
         parse: |_, rest| {
-            let text = rest.take_rest().to_owned();
-            Ok(C::Display(Some(text).filter(|text| !text.is_empty())))
+            let format = args::format(rest).to_owned();
+            let expression = rest.take_rest().to_owned();
+            let displayed = Displayed { format, expression };
+            Ok(C::Display(
+                Some(displayed).filter(|it| !it.expression.is_empty()),
+            ))
         },
         ..PLAIN
     },
@@ -120,10 +125,14 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "thread",
         short: &["t"],
-        usage: "thread N",
-        what: "selects a thread by its number",
-        more: "[3.2] bt: thread 2 of rank 3, for one command",
+        usage: "thread N | apply N...|all COMMAND",
+        what: "selects a thread; a command for threads",
+        more: "thread 2\nthread apply all bt\nthread apply 1 3 print x\n\
+               [3.2] bt: thread 2 of rank 3, for one command. `stacks --full` merges all threads.",
         parse: |name, rest| {
+            if rest.take_word("apply") {
+                return thread_apply(rest);
+            }
             let here = *rest;
             match args::count(rest, name, 0)? {
                 0 => Err(here.error("thread: expected a thread's number, from 1")),
@@ -201,4 +210,22 @@ fn steps(rest: &mut Cursor<'_>, name: &str) -> Result<i32, CommandError> {
         .ok()
         .filter(|count| *count > 0)
         .ok_or_else(|| here.error(format!("{name}: expected how many frames, 1 or more")))
+}
+
+fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let mut threads = Vec::new();
+    if !rest.take_word("all") {
+        while rest.rest().starts_with(|c: char| c.is_ascii_digit()) {
+            let mut word = Cursor::new(rest.word());
+            threads.extend(args::numbers(&mut word, "thread apply")?);
+        }
+        if threads.is_empty() {
+            return Err(rest.error("thread apply: expected numbers of threads, or `all`"));
+        }
+    }
+    if rest.is_empty() {
+        return Err(rest.error("thread apply: expected a command behind the threads"));
+    }
+    let command = Box::new(parse::command(rest)?.1);
+    Ok(C::ThreadApply { threads, command })
 }

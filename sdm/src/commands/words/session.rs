@@ -7,6 +7,13 @@ use crate::commands::{UserCommand as C, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
+        name: "echo",
+        usage: "echo TEXT",
+        what: "shows a text, for scripts",
+        parse: |_, rest| Ok(C::Echo(unescaped(rest.take_rest()))),
+        ..PLAIN
+    },
+    Spec {
         name: "gdb",
         usage: "gdb COMMAND",
         what: "a command for each gdb's own command line",
@@ -32,6 +39,15 @@ pub(super) const COMMANDS: &[Spec] = &[
                 text => Some(text.to_owned()),
             }))
         },
+        ..PLAIN
+    },
+    Spec {
+        name: "make",
+        usage: "make [ARGS]",
+        what: "runs make on this machine",
+        more: "`make`, then `run`: the job anew, with what was built.",
+        completes: Completes::Files,
+        parse: |_, rest| Ok(C::System(format!("make {}", rest.take_rest()))),
         ..PLAIN
     },
     Spec {
@@ -77,6 +93,16 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "shell",
+        short: &["!"],
+        usage: "shell COMMAND",
+        what: "a command of this machine's",
+        more: "!ls: the same\nWithout a command: a shell.",
+        completes: Completes::Files,
+        parse: |_, rest| Ok(C::System(rest.take_rest().to_owned())),
+        ..PLAIN
+    },
+    Spec {
         name: "source",
         usage: "source FILE",
         what: "commands from a file; the first that fails ends it",
@@ -85,3 +111,22 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
 ];
+
+/// A text with gdb's backslashes: `\n`, `\t`, `\\`, and none that is the last character.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') => plain.push('\n'),
+                Some('t') => plain.push('\t'),
+                Some(c) => plain.push(c),
+                None => {}
+            },
+            c => plain.push(c),
+        }
+    }
+    let line = plain.strip_suffix('\n').map(str::to_owned);
+    line.unwrap_or(plain)
+}

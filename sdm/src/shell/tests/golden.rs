@@ -449,24 +449,24 @@ fn source() -> Responder {
 const KEPT: &str = "\
 ranks 0-3 (4): at main () at halo.c:62
 62	  int rank = 0, size = 0;
-1: step: 2 distinct values on ranks 0-3 (4)
-  ranks 0-2 (3): 60
-  rank 3: 59  <-- 1 of 4
+ranks 0-2 (3): 1: step = 60
+rank 3: 1: step = 59  <-- 1 of 4
 ranks 0-2 (3): interrupted, exchange () at halo.c:40
 40	  swap();
 rank 3: interrupted, exchange () at halo.c:42
 42	  swap();
-1: step: 2 distinct values on ranks 0-3 (4)
-  ranks 0-2 (3): 60
-  rank 3: 59  <-- 1 of 4
+ranks 0-2 (3): 1: step = 60
+rank 3: 1: step = 59  <-- 1 of 4
 ranks 0-3 (4): halo.c
     39	void exchange(void)
 3 > 40	  swap();
     41
 1 > 42	  wait();
 ranks 0-3 (4): breakpoint 1 at halo.c:40
+breakpoint 1: passed by at the next 4 crossings, on each task
 ranks 0-1 (2): breakpoint 2 at halo.c:40
 ranks 0-3 (4): breakpoint 3 at halo.c:40
+breakpoint 3: passed by at the next 4 crossings, on each task
 ranks 0-1 (2): breakpoint 4 at halo.c:40
 Num  Disp Enb On / What
 3    keep y   ranks 0-3 (4): halo.c:40 at halo.c:40

@@ -1,0 +1,81 @@
+//! Screens that are kept in files: `UPDATE_GOLDEN=1` writes them anew.
+
+use std::fs;
+use std::path::Path;
+
+use crate::place::Place;
+
+/// Compares a text with `golden/NAME.txt`, or writes it there.
+///
+/// # Panics
+/// Where it is another one: both are shown.
+pub fn check(name: &str, text: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let path = folder.join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        return;
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let first = kept.lines().zip(text.lines()).position(|(a, b)| a != b);
+    let line = first.map_or_else(
+        || kept.lines().count().min(text.lines().count()) + 1,
+        |at| at + 1,
+    );
+    assert!(
+        kept == text,
+        "{name}: line {line} is another (UPDATE_GOLDEN=1 writes it anew); now:\n{text}\nkept:\n{kept}"
+    );
+}
+
+/// A text without what differs from run to run: the place's path, addresses, pids, seconds.
+#[must_use]
+pub fn normalised(text: &str, place: &Place) -> String {
+    let text = text.replace(&place.path().display().to_string(), "PLACE");
+    let decimal = |c: char| c.is_ascii_digit();
+    let mut normal = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(c) = rest.chars().next() {
+        let found = [
+            run_behind(rest, "0x", |c| c.is_ascii_hexdigit(), "").filter(|length| *length >= 6),
+            run_behind(rest, "pid ", decimal, ""),
+            run_behind(rest, "(", decimal, " s"),
+        ];
+        let heads = ["0x", "pid ", "("];
+        let found = heads.into_iter().zip(found);
+        match found.into_iter().find_map(|(head, run)| Some((head, run?))) {
+            Some((head, run)) => {
+                normal.push_str(head);
+                normal.push('_');
+                rest = &rest[head.len() + run..];
+            }
+            None => {
+                normal.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    normal
+}
+
+/// How many characters of a kind stand behind `head` and in front of `tail`, where there are any.
+fn run_behind(text: &str, head: &str, is: impl Fn(char) -> bool, tail: &str) -> Option<usize> {
+    let rest = text.strip_prefix(head)?;
+    let end = rest.find(|c| !is(c)).unwrap_or(rest.len());
+    (end > 0 && rest[end..].starts_with(tail)).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_taken_out() {
+        let place = Place::new();
+        let path = place.path().display();
+        let text = format!("{path}/a 0x55554321 0x1f (12 s) (4) pid 77, 3 s");
+        let expect = "PLACE/a 0x_ 0x1f (_ s) (4) pid _, 3 s";
+        assert_eq!(normalised(&text, &place), expect);
+    }
+}
