@@ -36,7 +36,7 @@ pub(crate) struct Task {
     started: Option<Identity>,
     attached: bool,
     /// What the program is bound to, until its gdb is freed from it.
-    binding: Option<Binding>,
+    binding: Option<Box<Binding>>,
     /// The same, once it was detached, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
@@ -73,7 +73,7 @@ impl Task {
 
     /// The same, started with this binding.
     pub(crate) fn bound(mut self, binding: Option<Binding>) -> Self {
-        self.binding = binding;
+        self.binding = binding.map(Box::new);
         self
     }
 
