@@ -359,6 +359,16 @@ impl MergedStacks {
         agree
     }
 
+    /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.
+    #[must_use]
+    pub fn few(&self) -> Option<u64> {
+        let whole = self.tasks.len();
+        let few = (whole / 8).max(1);
+        let mut most = 0;
+        self.tree.walk(|_, node| most = most.max(node.here.len()));
+        (whole >= 3 && most > few).then_some(few)
+    }
+
     /// The distinct sets of those who stand in one place, biggest first.
     #[must_use]
     pub fn places(&self) -> Vec<IdSet> {

@@ -44,6 +44,7 @@ fn lines_with(
         names,
         style,
         whole: tasks.len(),
+        few: merged.few(),
         branches_max,
         lines: Vec::new(),
     };
@@ -99,6 +100,7 @@ struct Writer<'a> {
     names: &'a Names,
     style: &'a Style,
     whole: u64,
+    few: Option<u64>,
     branches_max: usize,
     lines: Vec<String>,
 }
@@ -210,8 +212,7 @@ impl Writer<'_> {
 
     /// A branch that only few took is what a person looks for.
     fn mark(&self, tasks: &IdSet) -> String {
-        let few = (self.whole / 8).max(1);
-        if self.whole < 3 || tasks.len() > few {
+        if self.few.is_none_or(|few| tasks.len() > few) {
             return String::new();
         }
         let text = format!("  <-- {} of {}", tasks.len(), self.whole);

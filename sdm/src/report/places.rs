@@ -44,13 +44,14 @@ pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
 #[must_use]
 pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
     let places = places(&merged.tree);
-    let whole = merged.tasks.len();
-    let some_few = places.iter().any(|place| is_few(place.tasks.len(), whole));
+    let few = merged.few();
+    let is_few = |place: &Place<'_>| few.is_some_and(|few| place.tasks.len() <= few);
+    let some_few = places.iter().any(is_few);
     let mut seen = seen.clone();
     let mut found = Vec::new();
     for place in places.iter().rev() {
         let wanted = match some_few {
-            true => is_few(place.tasks.len(), whole),
+            true => is_few(place),
             false => places.len() <= PLACES_FEW,
         };
         let new = place.tasks.difference(&seen);
@@ -60,9 +61,4 @@ pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
         }
     }
     found
-}
-
-/// True for a part that is few among many: what a person looks for.
-pub(super) fn is_few(count: u64, whole: u64) -> bool {
-    whole >= 3 && count <= (whole / 8).max(1)
 }

@@ -4,7 +4,7 @@ use sdm_debug::event::Stream;
 
 use super::{Escaped, SET_WIDTH, put};
 use crate::render::{printable, sentence, stack_frame};
-use crate::report::places::{is_few, places as places_of};
+use crate::report::places::places as places_of;
 use crate::report::{Look, OutputClass, OutputLine, Report};
 use crate::view::MergedStacks;
 
@@ -126,7 +126,7 @@ pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) 
     let found = places_of(&merged.tree);
     page.push_str("<table class=\"places\">\n<tr><th>who</th><th>innermost first</th></tr>\n");
     for place in found.iter().take(ROWS_MAX) {
-        let few = is_few(place.tasks.len(), merged.tasks.len());
+        let few = merged.few().is_some_and(|few| place.tasks.len() <= few);
         let frames = place.frames.iter().rev().map(|frame| stack_frame(frame));
         put!(
             page,

@@ -5,7 +5,6 @@ use sdm_idset::IdSet;
 
 use super::{Escaped, put};
 use crate::render::{Names, stack_frame};
-use crate::report::places::is_few;
 use crate::view::MergedStacks;
 
 /// How wide the picture is; all lengths are in its own units.
@@ -52,7 +51,7 @@ pub(super) fn picture(page: &mut String, merged: &MergedStacks, names: &Names) {
     let mut painter = Painter {
         page,
         names,
-        whole: merged.tasks.len(),
+        few: merged.few(),
         scale: WIDTH / total,
     };
     painter.row(&parts, None, (0.0, 0));
@@ -103,7 +102,7 @@ fn to_f64(count: usize) -> f64 {
 struct Painter<'a> {
     page: &'a mut String,
     names: &'a Names,
-    whole: u64,
+    few: Option<u64>,
     scale: f64,
 }
 
@@ -128,7 +127,7 @@ impl Painter<'_> {
         let tasks = &part.node.tasks;
         let place = stack_frame(&part.node.frame);
         let who = self.names.label(tasks, 60);
-        let class = if is_few(tasks.len(), self.whole) {
+        let class = if self.few.is_some_and(|few| tasks.len() <= few) {
             "few".to_owned()
         } else {
             format!("c{}", colour(&part.node.frame.function))
