@@ -34,3 +34,34 @@ fn what_is_typed_ahead_is_done_in_order() {
         rest = &rest[found + part.len()..];
     }
 }
+
+/// Ctrl-C takes back what was begun at the prompt and Ctrl-D ends it.
+#[test]
+fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
+    terminal.wait("(sdm) ");
+    terminal.keys("define half\n");
+    terminal.wait("\n>");
+    terminal.keys("\x03");
+    terminal.wait("(sdm) ");
+    terminal.ask("half", "Undefined command: \"half\"");
+    terminal.keys("define whole\n");
+    terminal.wait("\n>");
+    terminal.keys("print argc + $arg0\n");
+    terminal.wait("\n>");
+    terminal.keys("\x04");
+    terminal.wait("(sdm) ");
+    terminal.ask("[1] whole 41", "rank 1: 42");
+    // An empty line says it again.
+    terminal.ask("", "rank 1: 42");
+    terminal.keys("quit\n");
+    terminal.wait("kill 2 tasks started here? (y/n/detach) ");
+    terminal.keys("\x03");
+    terminal.wait("nothing done");
+    terminal.wait("(sdm) ");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}

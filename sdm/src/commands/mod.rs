@@ -16,7 +16,7 @@ mod words;
 
 pub use complete::{Wanted, completions};
 pub use help::help;
-pub use parse::{parse, spelled_out};
+pub use parse::{Called, called, parse, spelled_out};
 pub use set::{HostPattern, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
 use sdm_debug::Command;
@@ -89,6 +89,10 @@ pub enum UserCommand {
     },
     /// `shell COMMAND`, `make`: a command for this machine's shell.
     System(String),
+    /// `define NAME`: the lines that follow, up to `end`.
+    Define(String),
+    /// `show user [NAME]`.
+    ShowDefined(Option<String>),
     /// `echo TEXT`.
     Echo(String),
     /// `undisplay [N...]`: these, or all.

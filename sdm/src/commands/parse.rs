@@ -32,6 +32,27 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
     })
 }
 
+/// A line as a call: to whom, by which word, and what stands behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called<'a> {
+    /// To whom, where the line says so.
+    pub to: Option<SetExpr>,
+    /// The first word.
+    pub word: &'a str,
+    /// What follows it.
+    pub rest: &'a str,
+}
+
+/// Divides a line without asking whether there is such a command; nothing where no word begins it.
+#[must_use]
+pub fn called(line: &str) -> Option<Called<'_>> {
+    let mut rest = Cursor::new(line);
+    let to = prefix_set(&mut rest).ok()?;
+    let word = command_word(&mut rest);
+    let rest = rest.take_rest();
+    (!word.is_empty()).then_some(Called { to, word, rest })
+}
+
 /// A command and its arguments.
 pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserCommand), CommandError> {
     let at = rest.at();

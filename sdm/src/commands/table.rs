@@ -9,6 +9,12 @@ pub(super) fn commands() -> impl Iterator<Item = &'static Spec> {
     GROUPS.iter().flat_map(|Group { commands, .. }| *commands)
 }
 
+/// True for a command's full name and gdb's abbreviations of it.
+pub(super) fn is_command(word: &str) -> bool {
+    let mut all = commands();
+    all.any(|spec| spec.name == word || spec.short.contains(&word))
+}
+
 /// The command that a word names: in full, by gdb's abbreviation, or by a unique prefix.
 pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError> {
     let called = |spec: &&Spec| spec.name == word || spec.short.contains(&word);
@@ -68,8 +74,8 @@ mod tests {
             find("una", 3).unwrap_err().message,
             "Undefined command: \"una\".  Try \"help\", or \"gdb una\" if gdb has it."
         );
-        let error = find("def", 3).map(|spec| spec.name);
-        assert_eq!(error, Ok("defset"));
+        let found = find("defs", 3).map(|spec| spec.name);
+        assert_eq!(found, Ok("defset"));
         assert_eq!(
             find("sta", 3).unwrap_err(),
             CommandError::at(3, "Ambiguous command \"sta\": stacks, start, stats.")

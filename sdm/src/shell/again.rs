@@ -314,6 +314,8 @@ impl<D: Debug> Shell<D> {
                 | C::Help(_)
                 | C::Breakpoints { .. }
                 | C::Displays
+                | C::Define(_)
+                | C::ShowDefined(_)
                 | C::System(_)
                 | C::Echo(_)
                 | C::SetPending(_)

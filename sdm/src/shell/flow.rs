@@ -14,7 +14,7 @@ use crate::session::Debug;
 use crate::view::Item;
 
 /// How deep files may name files.
-const SOURCE_DEPTH_MAX: u32 = 16;
+pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +118,14 @@ impl<D: Debug> Shell<D> {
             source.request(&self.prompt(), self.asking.is_some());
             let line = match self.next_line() {
                 Some(Control::Line(line)) => line,
+                Some(Control::Cleared) => {
+                    self.abandon_input();
+                    continue;
+                }
+                Some(Control::Eof) if self.collecting.is_some() => ScriptLine {
+                    text: "end".to_owned(),
+                    ..ScriptLine::default()
+                },
                 Some(Control::Eof) if self.options.interactive => {
                     self.end_of_input();
                     continue;

@@ -10,6 +10,7 @@ mod breaks;
 mod closer;
 mod complete;
 mod cores;
+mod define;
 mod diagnose;
 mod display;
 mod events;
@@ -60,6 +61,7 @@ use crate::session::{Debug, SendOptions};
 use crate::view::{Item, Problem, View};
 use again::Question;
 use breaks::Breaks;
+use define::{Collecting, Defined};
 use display::Displays;
 use notices::Notices;
 use open::{Open, OpenCommands};
@@ -129,7 +131,9 @@ pub struct Shell<D> {
     completing: bool,
     source_depth: u32,
     /// Lines between `commands` and `end`, and for which breakpoints.
-    collecting: Option<(Vec<u32>, Vec<String>)>,
+    collecting: Option<Collecting>,
+    /// Commands of the user's own.
+    defined: Defined,
     displays: Displays,
     /// The command before was a `list`: the next one goes on.
     lists_on: bool,
@@ -232,6 +236,7 @@ impl<D: Debug> Shell<D> {
             completing: false,
             source_depth: 0,
             collecting: None,
+            defined: Defined::new(),
             displays: Displays::default(),
             lists_on: false,
             foldable: None,

@@ -96,22 +96,14 @@ impl<D: Debug> Shell<D> {
             }
             known.push(number);
         }
-        self.collecting = Some((known, Vec::new()));
+        self.collect_for(known);
         Verdict::Done
     }
 
-    /// A line between `commands` and `end`.
-    pub(super) fn collect(&mut self, line: &str) -> Verdict {
-        let Some((numbers, mut lines)) = self.collecting.take() else {
-            return Verdict::Done;
-        };
-        if line != "end" {
-            if lines.len() == COMMANDS_MAX {
-                return self.complain(format!("commands: more than {COMMANDS_MAX} lines"), "");
-            }
-            lines.push(line.to_owned());
-            self.collecting = Some((numbers, lines));
-            return Verdict::Done;
+    /// The lines between `commands` and `end` are there.
+    pub(super) fn set_commands(&mut self, numbers: &[u32], lines: &[String]) -> Verdict {
+        if lines.len() > COMMANDS_MAX {
+            return self.complain(format!("commands: more than {COMMANDS_MAX} lines"), "");
         }
         let said = Said {
             line: "commands",
@@ -122,11 +114,11 @@ impl<D: Debug> Shell<D> {
         for number in numbers {
             let command = |number| Command::BreakCommands {
                 number,
-                lines: lines.clone(),
+                lines: lines.to_vec(),
             };
-            let one = self.change_point(&said, number, command, |point| {
+            let one = self.change_point(&said, *number, command, |point| {
                 if let Point::Break(spec) = point {
-                    spec.commands.clone_from(&lines);
+                    spec.commands = lines.to_vec();
                 }
             });
             if one != Verdict::Done {

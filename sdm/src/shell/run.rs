@@ -37,6 +37,9 @@ impl<D: Debug> Shell<D> {
         if self.collecting.is_some() {
             return self.collect(line.trim());
         }
+        if let Some(verdict) = self.execute_defined(line) {
+            return verdict;
+        }
         let parsed = match commands::parse(line) {
             Ok(parsed) => parsed,
             Err(error) => return self.refuse(line, &error),
@@ -126,6 +129,8 @@ impl<D: Debug> Shell<D> {
             C::Display(display) => self.display(said, display),
             C::Displays => self.show_all_displays(),
             C::ThreadApply { threads, command } => self.thread_apply(said, &threads, *command),
+            C::Define(name) => self.define(&name),
+            C::ShowDefined(name) => self.show_defined(name.as_deref()),
             C::System(command) => self.system(&command),
             C::Echo(text) => {
                 self.show(&Item::Text(text));

@@ -197,6 +197,11 @@ fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
 
 fn show(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let mut ahead = *rest;
+    if ahead.take_word("user") {
+        let name = Some(ahead.take_rest().to_owned());
+        *rest = ahead;
+        return Ok(C::ShowDefined(name.filter(|name| !name.is_empty())));
+    }
     if ahead.take_word("args") && ahead.is_empty() {
         *rest = ahead;
         return Ok(C::Job(JobCommand::ShowArguments));

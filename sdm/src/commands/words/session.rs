@@ -3,9 +3,31 @@
 use sdm_debug::Command;
 
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{UserCommand as C, args};
+use crate::commands::{UserCommand as C, args, table};
 
 pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "define",
+        usage: "define NAME",
+        what: "a command of your own, up to `end`",
+        more: "define where-all\n  print $arg0\n  bt\nend\n[0-3] where-all x\n\
+               $arg0 to $arg9 are the words behind it, $argc how many, $argv all. `show user` shows it.",
+        parse: |name, rest| {
+            let here = *rest;
+            let word = rest.word();
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            if word.is_empty() || !word.chars().all(plain) {
+                return Err(here.error(format!(
+                    "{name}: expected a name of letters, digits, _ and -"
+                )));
+            }
+            if table::is_command(word) {
+                return Err(here.error(format!("{name}: `{word}` is a command already")));
+            }
+            Ok(C::Define(word.to_owned()))
+        },
+        ..PLAIN
+    },
     Spec {
         name: "echo",
         usage: "echo TEXT",

@@ -350,3 +350,60 @@ fn a_breakpoint_belongs_to_its_set() {
             .ends_with("No breakpoint number 1.\nNo breakpoints.\n")
     );
 }
+
+/// Every value asked for is the question itself.
+fn echoes() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Evaluate { expression } => {
+            let reply = Reply::Value(value(expression));
+            all(id, vec![class(&to.to_string(), reply)])
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn commands_of_ones_own_are_carried_out_for_whom_they_are_called() {
+    let lines = [
+        "define both",
+        "print $arg0 + $argc",
+        "define inner",
+        "print 7",
+        "end",
+        "[1] print $arg1",
+        "end",
+        "[0-2] both x y",
+        "inner",
+        "define print",
+    ];
+    let ended = run((4, 100), Options::default(), &lines, echoes());
+    for part in [
+        "ranks 0-2 (3): x + 2\n",
+        "rank 1: y\n",
+        "ranks 0-3 (4): 7\n",
+        "define: `print` is a command already",
+    ] {
+        assert!(
+            ended.screen.contains(part),
+            "no {part:?} in {}",
+            ended.screen
+        );
+    }
+    assert_eq!(ended.ending.code, 123);
+    let lines = [
+        "define again",
+        "again",
+        "end",
+        "again",
+        "show user",
+        "quit",
+        "y",
+    ];
+    let ended = run((1, 100), prompt(), &lines, echoes());
+    let deep = "again: commands name commands too deep";
+    assert_eq!(ended.screen.matches(deep).count(), 1, "{}", ended.screen);
+    let shown = "User command \"again\":\n  again\n";
+    assert!(ended.screen.contains(shown), "{}", ended.screen);
+    assert_eq!(ended.ending.code, 0);
+}
