@@ -6,10 +6,12 @@ use super::{Escaped, SET_WIDTH, put};
 use crate::render::{printable, sentence, stack_frame};
 use crate::report::places::places as places_of;
 use crate::report::{Look, OutputClass, OutputLine, Report};
-use crate::view::MergedStacks;
+use crate::view::{MergedStacks, RankRow};
 
 /// The most rows of the tables of states and places.
 const ROWS_MAX: usize = 60;
+/// The most states that are shown without being asked for.
+const STATES_MAX: usize = 8;
 /// The most lines of output that are shown without being asked for.
 const OPEN_LINES_MAX: usize = 40;
 
@@ -44,8 +46,24 @@ pub(super) fn outcome(page: &mut String, report: &Report) {
     if report.states.is_empty() {
         return;
     }
+    // What comes next is the evidence: it is not to be far below.
+    let (first, rest) = report.states.split_at(report.states.len().min(STATES_MAX));
+    states(page, report, first);
+    if !rest.is_empty() {
+        put!(
+            page,
+            "<details><summary>{} more states</summary>\n",
+            rest.len()
+        );
+        states(page, report, &rest[..rest.len().min(ROWS_MAX)]);
+        more(page, rest.len(), "states");
+        page.push_str("</details>\n");
+    }
+}
+
+fn states(page: &mut String, report: &Report, rows: &[RankRow]) {
     page.push_str("<table class=\"states\">\n");
-    for row in report.states.iter().take(ROWS_MAX) {
+    for row in rows {
         let said = row.last.as_ref().map(sentence);
         let bad = said.as_ref().is_some_and(|said| said.bad) || row.health.is_some();
         let what = said.map(|said| said.line).unwrap_or_default();
@@ -59,7 +77,6 @@ pub(super) fn outcome(page: &mut String, report: &Report) {
         );
     }
     page.push_str("</table>\n");
-    more(page, report.states.len(), "states");
 }
 
 /// The first crash, and the stacks of those that crashed.
