@@ -4,9 +4,11 @@
 //! `scripts/bench` runs them all and writes `docs/performance.md`. Absolute times are those of one
 //! machine on one day: what counts are ratios within a run.
 
+pub mod columns;
 pub mod floor;
 pub mod model;
 pub mod plain;
+pub mod plot;
 pub mod processes;
 pub mod program;
 pub mod spread;

@@ -48,8 +48,9 @@ impl Table {
         let folder = std::env::var_os(OUT_VARIABLE)
             .map_or_else(|| PathBuf::from("target/bench"), PathBuf::from);
         let path = folder.join(self.name).with_extension("csv");
+        let csv = self.csv()?;
         fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&path, self.csv()))
+            .and_then(|()| fs::write(&path, csv))
             .with_context(|| format!("write {}", path.display()))
     }
 
@@ -62,22 +63,12 @@ impl Table {
         text
     }
 
-    fn csv(&self) -> String {
-        let mut text = String::new();
+    fn csv(&self) -> Result<Vec<u8>> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
         for row in [&self.head].into_iter().chain(&self.rows) {
-            let cells: Vec<String> = row.iter().map(|cell| quoted(cell)).collect();
-            text.push_str(&cells.join(","));
-            text.push('\n');
+            writer.write_record(row)?;
         }
-        text
-    }
-}
-
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
+        Ok(writer.into_inner()?)
     }
 }
 
@@ -89,7 +80,7 @@ mod tests {
     fn two_forms() {
         let mut table = Table::new("t", "A title", &["n", "what"]);
         table.row(vec!["1".into(), "a, \"b\"".into()]);
-        assert_eq!(table.csv(), "n,what\n1,\"a, \"\"b\"\"\"\n");
+        assert_eq!(table.csv().unwrap(), b"n,what\n1,\"a, \"\"b\"\"\"\n");
         let expect = "**A title**\n\n| n | what |\n| --- | --- |\n| 1 | a, \"b\" |\n";
         assert_eq!(table.markdown(), expect);
     }

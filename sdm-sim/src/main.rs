@@ -1,7 +1,5 @@
 //! Runs seeds of the simulation, on every core, and prints the one command that replays a failure.
 
-mod heap;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -10,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use sdm_sim::{Broken, Meters, Options, Report, Violation, measure, run};
+use sdm_sim::{Broken, Options, Report, Violation, run};
 
 /// Simulates the tree under faults: each seed decides everything.
 #[derive(Parser)]
@@ -36,10 +34,6 @@ struct Args {
     /// On a failure print the last lines of the log, this many.
     #[arg(long, num_args = 0..=1, default_missing_value = "200", default_value_t = 0)]
     log: usize,
-    /// Measure sessions of 1000 tasks, and ten times as many, up to this many: nodes alone, one per
-    /// task, without a network.
-    #[arg(long, value_name = "TASKS", num_args = 0..=1, default_missing_value = "1000000")]
-    million: Option<u32>,
 }
 
 impl Args {
@@ -58,10 +52,6 @@ impl Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Some(most) = args.million {
-        measure_up_to(most);
-        return ExitCode::SUCCESS;
-    }
     // A panic is a broken law like others: it is told with its seed.
     std::panic::set_hook(Box::new(|panic| LAST_PANIC.set(panic.to_string())));
     let broken = match args.seed {
@@ -77,54 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what sessions of growing size cost.
-fn measure_up_to(most: u32) {
-    let sizes = (3..).map(|digits| 10_u32.saturating_pow(digits).min(most));
-    BEGIN.set(Some(Instant::now()));
-    let meters = Meters {
-        heap: heap::bytes,
-        clock: time_on_core,
-    };
-    let mut before = 0;
-    for tasks in sizes.take_while(|tasks| std::mem::replace(&mut before, *tasks) < most) {
-        let sized = measure(tasks, meters);
-        let (depth, node_bytes) = (sized.depth, sized.node_bytes);
-        println!(
-            "\n{tasks} tasks, {depth} hops deep, {node_bytes} bytes for a node that keeps nothing"
-        );
-        println!(
-            "{:32} {:>10} {:>10} {:>14} {:>10} {:>10} {:>9} {:>8}",
-            "", "answered", "messages", "bytes", "at root", "in queue", "heap/node", "ms"
-        );
-        for cost in &sized.costs {
-            println!(
-                "{:32} {:>10} {:>10} {:>14} {:>10} {:>10} {:>9} {:>8}",
-                cost.what,
-                cost.answered,
-                cost.messages,
-                cost.bytes,
-                cost.root_bytes,
-                cost.queue_peak,
-                cost.heap_per_node,
-                cost.cpu.as_millis()
-            );
-        }
-    }
-}
-
-/// How long this thread has been on a core, so that others on the machine do not count; where the
-/// system does not tell, since it began.
-fn time_on_core() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split_whitespace().next();
-    match first.and_then(|nanoseconds| nanoseconds.parse().ok()) {
-        Some(nanoseconds) => Duration::from_nanos(nanoseconds),
-        None => BEGIN.get().map_or(Duration::ZERO, |begin| begin.elapsed()),
-    }
-}
-
 thread_local! {
-    static BEGIN: Cell<Option<Instant>> = const { Cell::new(None) };
     static LAST_PANIC: Cell<String> = const { Cell::new(String::new()) };
 }
 
