@@ -254,9 +254,9 @@ impl<'a> Soak<'a> {
     }
 }
 
-/// `ranks 0-3 (4): VALUE`, also behind a prompt.
+/// `ranks 0-3 (4): VALUE`, also behind a prompt or a line of progress that it has replaced.
 fn answer(line: &str) -> Option<(IdSet, &str)> {
-    let line = line.rsplit("(sdm) ").next().unwrap_or(line);
+    let line = &line[line.rfind("rank")?..];
     let (who, what) = line.split_once(": ")?;
     let who = who.strip_prefix("ranks ").or(who.strip_prefix("rank "))?;
     let set = who.split(" (").next()?;
