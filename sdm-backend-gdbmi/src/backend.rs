@@ -265,7 +265,8 @@ impl GdbBackend {
             self.current.insert(task, self.next_slot);
         }
         shared.settle(now);
-        self.slots.insert(self.next_slot, Slot::Shared(shared));
+        self.slots
+            .insert(self.next_slot, Slot::Shared(Box::new(shared)));
         self.next_slot += 1;
     }
 
@@ -335,7 +336,7 @@ impl GdbBackend {
         task.set_paused(now, self.paused);
         // Its first commands are to be written.
         task.handle_timeout(now);
-        self.slots.insert(self.next_slot, Slot::Own(task));
+        self.slots.insert(self.next_slot, Slot::Own(Box::new(task)));
         self.current.insert(id, self.next_slot);
         self.next_slot += 1;
     }

@@ -13,8 +13,8 @@ use crate::shared::Shared;
 use crate::task::Task;
 
 pub(crate) enum Slot {
-    Own(Task),
-    Shared(Shared),
+    Own(Box<Task>),
+    Shared(Box<Shared>),
 }
 
 impl Slot {

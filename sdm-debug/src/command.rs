@@ -123,7 +123,7 @@ pub enum Command {
         count: u32,
     },
     /// Replaces what is done at a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails:
-    /// `no_such_thing`.
+    /// `no_such_thing`, `bad_command` where a block has no end.
     BreakCommands {
         /// The front-end's number.
         number: u32,

@@ -118,7 +118,10 @@ const SYSTEM: &[Case] = &[
                 "ranks 0-1 (2): received signal SIGFPE, Arithmetic exception, in raise",
             ),
             ("print got[14]", "ranks 0-1 (2): 1\n"),
-            ("info signals SIGFPE", "SIGFPE"),
+            (
+                "info signals SIGFPE",
+                "SIGFPE     stop yes print yes pass yes",
+            ),
             ("continue", "ranks 0-1 (2): terminated by signal SIGTERM\n"),
             (
                 "ranks",

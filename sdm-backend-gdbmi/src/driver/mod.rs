@@ -13,6 +13,7 @@ mod end;
 mod frames;
 mod internal;
 mod interrupt;
+mod lines;
 mod memory;
 mod objects;
 mod processes;

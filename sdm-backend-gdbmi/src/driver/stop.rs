@@ -14,11 +14,12 @@ use super::breakpoints::{Owner, caught};
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
 use super::internal::{Internal, insert_internal};
+use super::lines::Carried;
 use super::processes::select_own;
 use super::records::last_text;
 use super::run::{RunKind, begin};
 use super::stack::thread_select;
-use super::values::{console_line, value};
+use super::values::value;
 use crate::mi::Results;
 
 /// What is to come of a stop.
@@ -253,30 +254,7 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
         Some(PointSpec::Break(spec)) => spec.commands.clone(),
         _ => return true,
     };
-    let mut text = String::new();
-    let mut goes_on = false;
-    for line in lines.iter().map(|line| line.trim()) {
-        if matches!(line, "continue" | "c" | "fg") {
-            goes_on = true;
-            break;
-        }
-        if line.is_empty() || line == "silent" {
-            continue;
-        }
-        let (result, printed) = gdb.send(console_line(line)).capture().printed().await;
-        text.push_str(&printed);
-        if let Err(failure) = result {
-            if printed.is_empty() {
-                text.push_str(&failure.text);
-                text.push('\n');
-            }
-            break;
-        }
-        if gdb.get().executing || !gdb.get().task.is_live() {
-            goes_on = false;
-            break;
-        }
-    }
+    let Carried { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
     if !text.is_empty() {
         gdb.tell(Event::Printed { number, text });
     }

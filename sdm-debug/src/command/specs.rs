@@ -131,8 +131,9 @@ pub struct BreakSpec {
     /// Only for the thread of this number in the task.
     pub thread: Option<u32>,
     /// Lines for gdb's command line, carried out at each hit before anybody is told of the stop;
-    /// what they print is [`crate::Event::Printed`]. A last line `continue` lets the task run on,
-    /// `silent` is taken and means nothing here.
+    /// what they print is [`crate::Event::Printed`]. A line `continue` lets the task run on, `silent`
+    /// is taken and means nothing here; `if`, `else`, `while`, `loop_break`, `loop_continue` and
+    /// `end` are as in gdb.
     pub commands: Vec<String>,
     /// `location` is a regular expression, `FILE:REGEX` or `REGEX`: one breakpoint in every function
     /// of the program whose name matches.

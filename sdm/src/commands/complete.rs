@@ -126,7 +126,7 @@ mod tests {
             ("print ro", Wanted::Program(6, "print ro".to_owned())),
             ("[0-3] b ex", Wanted::Program(8, "break ex".to_owned())),
             ("gdb info s", Wanted::Program(4, "info s".to_owned())),
-            ("info sha", Wanted::Program(5, "info sha".to_owned())),
+            ("info sou", Wanted::Program(5, "info sou".to_owned())),
             ("stats res", Wanted::Program(6, "print res".to_owned())),
             ("source ha", Wanted::File(7)),
         ] {

@@ -125,6 +125,8 @@ pub enum UserCommand {
     Quit,
     /// What is about the job as a whole.
     Job(JobCommand),
+    /// What is done where `sdm` itself runs.
+    Outside(Outside),
     /// `help [COMMAND]`.
     Help(Option<String>),
     /// `info nodes|tree|links|sets`.
@@ -193,6 +195,15 @@ pub struct Displayed {
     pub format: String,
     /// What.
     pub expression: String,
+}
+
+/// What is done where `sdm` itself runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// `pwd`.
+    WhereAmI,
+    /// `cd [DIR]`; empty for the person's own directory.
+    GoTo(String),
 }
 
 /// What is about the job as a whole.

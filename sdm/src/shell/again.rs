@@ -310,6 +310,7 @@ impl<D: Debug> Shell<D> {
             command,
             C::Nothing { .. }
                 | C::Job(_)
+                | C::Outside(_)
                 | C::Quit
                 | C::Help(_)
                 | C::Breakpoints { .. }

@@ -63,7 +63,8 @@ impl<D: Debug> Shell<D> {
         let Some(mut collecting) = self.collecting.take() else {
             return Verdict::Done;
         };
-        let word = line.split_whitespace().next().unwrap_or("");
+        let ends = |c: char| c.is_whitespace() || c == '(';
+        let word = line.split(ends).next().unwrap_or("");
         if line == "end" && collecting.inner == 0 {
             return match collecting.purpose {
                 Purpose::Breakpoints(numbers) => self.set_commands(&numbers, &collecting.lines),
@@ -78,7 +79,7 @@ impl<D: Debug> Shell<D> {
         }
         if line == "end" {
             collecting.inner -= 1;
-        } else if matches!(word, "commands" | "define") {
+        } else if matches!(word, "commands" | "define" | "if" | "while") {
             collecting.inner += 1;
         }
         collecting.lines.push(line.to_owned());

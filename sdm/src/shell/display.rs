@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sdm_debug::reply::SourceText;
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
 
@@ -126,57 +127,40 @@ impl<D: Debug> Shell<D> {
             let line = "frame".to_owned();
             self.ask_quietly(said.line, &said.to, &Command::Console { line });
         }
-        let line = format!("list {what}").trim_end().to_owned();
-        let (verdict, open) = self.ask_quietly(said.line, &said.to, &Command::Console { line });
+        let list = Command::List {
+            what: what.to_owned(),
+        };
+        let (verdict, open) = self.ask_quietly(said.line, &said.to, &list);
         let Some(mut open) = open else {
             return verdict;
         };
-        let listed = open.done();
-        let info = Command::Console {
-            line: "info source".to_owned(),
-        };
-        let files = match listed.is_empty() {
-            true => Vec::new(),
-            false => {
-                let (_, open) = self.ask_quietly(said.line, &listed, &info);
-                open.map(|open| open.gathered.ok).unwrap_or_default()
-            }
-        };
         for (tasks, reply) in std::mem::take(&mut open.gathered.ok) {
-            let listing = match &reply {
-                Reply::Text(text) => self.listing(&tasks, text, &files),
-                _ => None,
-            };
-            match listing {
-                Some(listing) => self.show(&Item::Listing(listing)),
-                None => open.gathered.ok.push((tasks, reply)),
+            match reply {
+                Reply::Source(source) => {
+                    let listing = self.listing(tasks, source);
+                    self.show(&Item::Listing(listing));
+                }
+                other => open.gathered.ok.push((tasks, other)),
             }
         }
         self.show(&Item::Answer(open.gathered));
         verdict
     }
 
-    /// Lines that gdb has listed, with who stands at each.
-    fn listing(&self, tasks: &IdSet, text: &str, files: &[(IdSet, Reply)]) -> Option<Listing> {
-        let file = files.iter().find_map(|(who, reply)| match reply {
-            Reply::Text(text) if !who.is_disjoint(tasks) => located_in(text),
-            _ => None,
+    /// Lines of source, with who stands at each.
+    fn listing(&self, tasks: IdSet, source: SourceText) -> Listing {
+        let SourceText {
+            path, first, lines, ..
+        } = source;
+        let lines = lines.into_iter().zip(first..).map(|(text, number)| {
+            let here = self.standing_at(&path, number);
+            (number, text, here)
         });
-        let mut lines = Vec::new();
-        for line in text.lines() {
-            let (number, source) = line.split_once('\t').unwrap_or((line, ""));
-            let number = number.trim().parse().ok()?;
-            let here = match file {
-                Some(file) => self.standing_at(file, number),
-                None => IdSet::new(),
-            };
-            lines.push((number, source.to_owned(), here));
+        Listing {
+            tasks,
+            lines: lines.collect(),
+            file: path,
         }
-        (!lines.is_empty()).then(|| Listing {
-            tasks: tasks.clone(),
-            file: file.unwrap_or_default().to_owned(),
-            lines,
-        })
     }
 
     fn standing_at(&self, path: &str, line: u32) -> IdSet {
@@ -213,10 +197,4 @@ fn asked(display: &Displayed) -> Command {
     Command::Console {
         line: format!("{word}/{format} {expression}"),
     }
-}
-
-/// The path in what gdb's `info source` says.
-fn located_in(text: &str) -> Option<&str> {
-    let mut lines = text.lines();
-    lines.find_map(|line| line.strip_prefix("Located in "))
 }

@@ -24,6 +24,7 @@ mod leave;
 mod notices;
 mod open;
 mod output;
+mod outside;
 mod points;
 mod programs;
 mod report;

@@ -142,6 +142,7 @@ impl<D: Debug> Shell<D> {
             C::Load(file) => self.source(&file),
             C::Dump(file) => self.dump(said, &file),
             C::Job(command) => self.about_the_job(said, command),
+            C::Outside(command) => self.outside(&command),
             C::Send { to, text, eof } => self.send_input(said, &to, &text, eof),
             C::Output(on) => self.switch_output(on),
             C::Wait { to, seconds } => self.wait_command(said, to.as_ref(), seconds),

@@ -4,6 +4,7 @@ use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::driver::core::Gdb;
+use crate::driver::lines::check;
 use crate::mi::quote;
 
 /// The most lines that are carried out at one breakpoint.
@@ -83,7 +84,7 @@ pub(in crate::driver) async fn ignore(
     Ok(Reply::Done)
 }
 
-/// What is carried out at a hit is kept here, not in gdb: see `stop::carry_out`.
+/// What is carried out at a hit is kept here, not in gdb: see `lines`.
 pub(in crate::driver) fn commands(
     gdb: &Gdb,
     number: u32,
@@ -93,6 +94,8 @@ pub(in crate::driver) fn commands(
         let text = format!("at most {COMMANDS_MAX} lines at one breakpoint");
         return Err(Failure::new(FailureCode::Limit, text));
     }
+    gdb.edit().breakpoints.find(number)?;
+    check(&lines)?;
     let mut state = gdb.edit();
     match &mut state.breakpoints.find(number)?.kept.spec {
         PointSpec::Break(spec) => spec.commands = lines,

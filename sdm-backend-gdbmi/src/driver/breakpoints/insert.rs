@@ -6,6 +6,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::{place_of, refusal};
 use crate::driver::core::Gdb;
+use crate::driver::lines::check;
 use crate::mi::{Results, quote};
 
 /// The most places that one regular expression stands for.
@@ -16,6 +17,7 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Repl
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
     }
+    check(&spec.commands)?;
     if let Some(thread) = spec.thread {
         // gdb takes any number.
         if !super::super::stack::has_thread(gdb, thread).await? {

@@ -46,7 +46,8 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "commands [N...]",
         what: "what gdb does at a breakpoint",
         more: "The lines that follow, up to `end`; without a number, at the last one made.\n\
-               A last line `continue` lets the task run on.",
+               A line `continue` lets the task run on; `if`, `else`, `while` and their `end`\n\
+               stand as in gdb.",
         parse: |name, rest| args::numbers(rest, name).map(C::Commands),
         ..PLAIN
     },

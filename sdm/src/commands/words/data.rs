@@ -44,7 +44,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "handle SIGNAL ACTION...",
         what: "what is done at a signal, in gdb's words",
         more: "handle SIGUSR1 stop print nopass",
-        parse: pass,
+        parse: handle,
         ..PLAIN
     },
     Spec {
@@ -158,6 +158,39 @@ fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         format => Command::Console {
             line: format!("output/{format} {expression}"),
         },
+    }))
+}
+
+/// Where all are names and actions that SDM knows; gdb's numbers, ranges and `all` are gdb's own.
+fn handle(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let mut ahead = *rest;
+    let (mut names, mut stop, mut print, mut let_through) = (Vec::new(), None, None, None);
+    for word in ahead.take_rest().split_whitespace() {
+        let (on, action) = match word.strip_prefix("no") {
+            Some(action) => (false, action),
+            None => (true, word),
+        };
+        match action {
+            "stop" => stop = Some(on),
+            "print" => print = Some(on),
+            "pass" => let_through = Some(on),
+            "ignore" => let_through = Some(!on),
+            _ if word.starts_with("SIG") => names.push(word.to_owned()),
+            _ => return pass(name, rest),
+        }
+    }
+    if names.is_empty() {
+        return pass(name, rest);
+    }
+    *rest = ahead;
+    // As gdb has it: what stops is printed, and what is not printed does not stop.
+    let print = print.or(stop.filter(|stop| *stop));
+    let stop = stop.or(print.filter(|print| !*print));
+    Ok(C::Ask(Command::SignalHandle {
+        names,
+        stop,
+        print,
+        pass: let_through,
     }))
 }
 

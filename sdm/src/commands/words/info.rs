@@ -9,7 +9,13 @@ use crate::commands::{CommandError, Topic, UserCommand as C};
 struct Word {
     name: &'static str,
     shortest: &'static str,
-    asks: fn() -> C,
+    /// What it asks for with these words behind it; absent where that is gdb's own affair.
+    asks: fn(&str) -> Option<C>,
+}
+
+/// What takes no words behind it.
+fn alone(rest: &str, command: C) -> Option<C> {
+    rest.is_empty().then_some(command)
 }
 
 /// The words that SDM answers itself.
@@ -17,52 +23,62 @@ const WORDS: &[Word] = &[
     Word {
         name: "args",
         shortest: "ar",
-        asks: || C::Ask(Command::Arguments),
+        asks: |rest| alone(rest, C::Ask(Command::Arguments)),
     },
     Word {
         name: "breakpoints",
         shortest: "b",
-        asks: || C::Breakpoints { watchpoints: false },
+        asks: |rest| alone(rest, C::Breakpoints { watchpoints: false }),
     },
     Word {
         name: "display",
         shortest: "di",
-        asks: || C::Displays,
+        asks: |rest| alone(rest, C::Displays),
     },
     Word {
         name: "links",
         shortest: "lin",
-        asks: || C::About(Topic::Links),
+        asks: |rest| alone(rest, C::About(Topic::Links)),
     },
     Word {
         name: "locals",
         shortest: "lo",
-        asks: || C::Ask(Command::Locals),
+        asks: |rest| alone(rest, C::Ask(Command::Locals)),
     },
     Word {
         name: "nodes",
         shortest: "no",
-        asks: || C::About(Topic::Nodes),
+        asks: |rest| alone(rest, C::About(Topic::Nodes)),
     },
     Word {
         name: "sets",
         shortest: "sets",
-        asks: || C::About(Topic::Sets),
+        asks: |rest| alone(rest, C::About(Topic::Sets)),
+    },
+    Word {
+        name: "sharedlibrary",
+        shortest: "sha",
+        asks: |rest| alone(rest, C::Ask(Command::Libraries)),
+    },
+    Word {
+        name: "signals",
+        shortest: "si",
+        asks: signals,
     },
     Word {
         name: "threads",
         shortest: "th",
-        asks: || C::Ask(Command::Threads),
+        asks: |rest| alone(rest, C::Ask(Command::Threads)),
     },
     Word {
         name: "tree",
         shortest: "tr",
-        asks: || C::About(Topic::Tree),
+        asks: |rest| alone(rest, C::About(Topic::Tree)),
     },
     Word {
         name: "watchpoints",
         shortest: "wat",
-        asks: || C::Breakpoints { watchpoints: true },
+        asks: |rest| alone(rest, C::Breakpoints { watchpoints: true }),
     },
 ];
 
@@ -95,15 +111,27 @@ pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let Some(word) = found else {
         return to_gdb(rest);
     };
-    if !ahead.is_empty() {
+    let behind = ahead.take_rest();
+    match (word.asks)(behind) {
+        Some(command) => {
+            *rest = ahead;
+            Ok(command)
+        }
+        None if matches!(word.name, "breakpoints" | "watchpoints") => {
+            let name = word.name;
+            Err(rest.error(format!("info {name}: shows all, takes no number")))
+        }
         // A name or a number behind it: gdb's own forms of these words.
-        return match word.name {
-            name @ ("breakpoints" | "watchpoints") => {
-                Err(ahead.error(format!("info {name}: shows all, takes no number")))
-            }
-            _ => to_gdb(rest),
-        };
+        None => to_gdb(rest),
     }
-    *rest = ahead;
-    Ok((word.asks)())
+}
+
+/// `info signals [NAME...]`; numbers are gdb's.
+fn signals(rest: &str) -> Option<C> {
+    let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
+    let is_name = |name: &String| name.starts_with(|first: char| first.is_ascii_alphabetic());
+    names
+        .iter()
+        .all(is_name)
+        .then_some(C::Ask(Command::Signals { names }))
 }

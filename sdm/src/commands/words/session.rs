@@ -3,7 +3,7 @@
 use sdm_debug::Command;
 
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{UserCommand as C, args, table};
+use crate::commands::{Outside, UserCommand as C, args, table};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -26,6 +26,14 @@ pub(super) const COMMANDS: &[Spec] = &[
             }
             Ok(C::Define(word.to_owned()))
         },
+        ..PLAIN
+    },
+    Spec {
+        name: "cd",
+        usage: "cd [DIR]",
+        what: "sdm's directory, and where the next `run` starts",
+        completes: Completes::Files,
+        parse: |_, rest| Ok(C::Outside(Outside::GoTo(rest.take_rest().to_owned()))),
         ..PLAIN
     },
     Spec {
@@ -85,6 +93,13 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "shows what the program prints, or not",
         completes: Completes::Words(&["on", "off"]),
         parse: |name, rest| args::on_off(rest, name).map(C::Output),
+        ..PLAIN
+    },
+    Spec {
+        name: "pwd",
+        usage: "pwd",
+        what: "sdm's directory",
+        parse: |_, _| Ok(C::Outside(Outside::WhereAmI)),
         ..PLAIN
     },
     Spec {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{
-    Backtrace, BreakpointPlace, FrameView, StackFrame, Stop, StopReason, TaskStacks, ThreadStack,
-    ThreadView,
+    Backtrace, BreakpointPlace, FrameView, SourceText, StackFrame, Stop, StopReason, TaskStacks,
+    ThreadStack, ThreadView,
 };
 use sdm_debug::{Command, Event, FailureCode, Reply};
 use sdm_idset::IdSet;
@@ -414,13 +414,18 @@ fn source() -> Responder {
             };
             all(id, vec![at("0-2", 40), at("3", 42)])
         }
-        Command::Console { line } => {
-            let text = match line.as_str() {
-                "list" => "39\tvoid exchange(void)\n40\t  swap();\n41\t\n42\t  wait();\n",
-                "info source" => "Current source file is halo.c\nLocated in /src/halo.c\n",
-                _ => "",
-            };
-            all(id, vec![class(&to.to_string(), Reply::Text(text.into()))])
+        Command::List { .. } => {
+            let lines = ["void exchange(void)", "  swap();", "", "  wait();"];
+            let source = Reply::Source(SourceText {
+                file: "halo.c".to_owned(),
+                path: "/src/halo.c".to_owned(),
+                first: 39,
+                lines: lines.map(str::to_owned).to_vec(),
+            });
+            all(id, vec![class(&to.to_string(), source)])
+        }
+        Command::Console { .. } => {
+            all(id, vec![class(&to.to_string(), Reply::Text(String::new()))])
         }
         Command::Evaluate { expression } if expression == "step" => all(
             id,

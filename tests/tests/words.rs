@@ -1,0 +1,113 @@
+//! gdb's words at the prompt that more than one question stands behind, on real gdb.
+
+use std::fs;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+/// Counts up to its third child in the breakpoint's own lines, and runs on until then.
+const COMMANDS: &str = "\
+break twice
+commands
+  silent
+  if number == 0
+    printf \"none, \"
+  else
+    set var $i = 0
+    while 1
+      if $i == number
+        loop_break
+      end
+      set var $i = $i + 1
+    end
+    printf \"%d, \", $i
+  end
+  if number < 2
+    continue
+  end
+end
+continue
+print number
+";
+
+#[test]
+fn blocks_in_the_commands_of_a_breakpoint() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    fs::write(place.path().join("script"), COMMANDS).expect("a file");
+    let done = Sdm::run(&place, 2)
+        .args(["-x", "script"])
+        .lines(&["delete", "continue"])
+        .program(&work, &[])
+        .finish()
+        .code(0);
+    let stopped = "ranks 0-1 (2): stopped at breakpoint 1, twice () at work.c:";
+    assert!(done.out.contains(stopped), "{done}");
+    for printed in ["none,", "1,", "2,"] {
+        assert!(done.out.contains(printed), "no {printed} in {done}");
+    }
+    done.expect("print number", "ranks 0-1 (2): 2\n");
+    // A block that stands alone is refused, and the lines of before stay.
+    let done = Sdm::run(&place, 2)
+        .lines(&["break twice", "commands", "if 1", "end", "else", "end"])
+        .program(&work, &[])
+        .finish()
+        .code(123);
+    let refused = "ranks 0-1 (2): `else` stands in no block that it could end\n";
+    assert!(done.out.contains(refused), "{done}");
+}
+
+#[test]
+fn sdms_own_directory() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    fs::create_dir(place.path().join("below")).expect("a folder");
+    let here = place.path().canonicalize().expect("it is there");
+    let here = here.display();
+    let done = Sdm::run(&place, 2)
+        .lines(&["pwd", "cd below", "!pwd", "cd nosuch"])
+        .program("./work".as_ref(), &["exit"])
+        .finish()
+        .code(123);
+    done.expect("pwd", &format!("Working directory {here}.\n"));
+    done.expect("cd below", &format!("Working directory {here}/below.\n"));
+    done.expect("!pwd", &format!("{here}/below\n"));
+    done.expect_part("cd nosuch", "nosuch: No such file or directory");
+    // The program is the same one, and starts there.
+    let done = Sdm::run(&place, 2)
+        .lines(&["continue", "cd below", "start", "gdb pwd"])
+        .program("./work".as_ref(), &["exit"])
+        .finish()
+        .code(0);
+    let there = format!("ranks 0-1 (2): Working directory {here}/below.\n");
+    done.expect("gdb pwd", &there);
+    drop(work);
+}
+
+#[test]
+fn libraries_signals_and_source_are_merged() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let done = Sdm::run(&place, 2)
+        .lines(&["info sharedlibrary", "handle SIGINT SIGUSR1 nostop pass"])
+        .lines(&["info signals SIGUSR1 SIGFPE", "list twice", "list"])
+        .lines(&["continue &", "interrupt", "print leave"])
+        .program(&work, &["spin"])
+        .finish()
+        .code(0);
+    done.expect_part("info sharedlibrary", "libc.so.6\n");
+    done.expect_part(
+        "handle SIGINT SIGUSR1 nostop pass",
+        "SIGINT     stop no  print yes pass yes",
+    );
+    let signals = "ranks 0-1 (2):\n  SIGUSR1    stop no  print yes pass yes User defined signal 1\n  \
+                   SIGFPE     stop yes print yes pass yes Arithmetic exception\n";
+    done.expect("info signals SIGUSR1 SIGFPE", signals);
+    let line = Place::line("work.c", "static int twice");
+    done.expect_part(
+        "list twice",
+        &format!("{line}\tstatic int twice(int number)\n"),
+    );
+    // They are stopped although the program is to have SIGINT: it does not get this one.
+    done.expect("print leave", "ranks 0-1 (2): 0\n");
+}
