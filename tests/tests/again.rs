@@ -1,9 +1,11 @@
 //! A job started anew from the prompt and from scripts: real gdb, real launchers.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
+use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
@@ -125,6 +127,29 @@ fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
     terminal.ask("print 1", "there is no job");
     terminal.ask("info breakpoints", "add_up");
     assert_eq!(place.pids("sdm-"), Vec::<u32>::new());
+    symlink("/usr/bin/mpirun.openmpi", &mpirun).unwrap();
+    terminal.ask("run", "ranks 0-1 (2): stopped at breakpoint 1");
+    // The launcher dies, and the job with it.
+    let launchers = place.pids("--oversubscribe");
+    let [launcher] = launchers[..] else {
+        panic!("one launcher: {launchers:?}");
+    };
+    processes::signal(launcher, Signal::SIGKILL);
+    terminal.wait("the job is gone");
+    terminal.wait("(sdm) ");
+    // A launcher that brings nobody is waited for until that is given up.
+    fs::remove_file(&mpirun).unwrap();
+    let script =
+        "#!/bin/sh\n[ $1 = --version ] && exec mpirun.openmpi --version\nexec sleep 1000\n";
+    fs::write(&mpirun, script).unwrap();
+    fs::set_permissions(&mpirun, fs::Permissions::from_mode(0o755)).unwrap();
+    terminal.keys("run\n");
+    terminal.wait("start: launched 0/2");
+    terminal.keys("\x03");
+    terminal.wait("run: given up");
+    terminal.wait("(sdm) ");
+    assert_eq!(place.pids("sleep 1000"), Vec::<u32>::new());
+    fs::remove_file(&mpirun).unwrap();
     symlink("/usr/bin/mpirun.openmpi", &mpirun).unwrap();
     terminal.ask("run", "ranks 0-1 (2): stopped at breakpoint 1");
     terminal.keys("quit\ny\n");

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,8 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         Box::new(Instant::now),
     );
     shell.set_report(facts, Names::ranks(), files);
-    shell.set_restart(restart(opener.clone(), config, current));
+    let interrupted = signals.interrupted();
+    shell.set_restart(restart(opener.clone(), config, current, interrupted));
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,
@@ -120,13 +121,17 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     Ok(end(shell, opener, ending))
 }
 
-/// Ends a session and opens another one like it, which is the one that is woken from then on.
+/// Ends a session and opens another one like it, which is the one that is woken from then on. Ctrl-C
+/// gives the opening up.
 fn restart<O: Opener>(
     mut opener: O,
-    config: SessionConfig,
+    mut config: SessionConfig,
     current: CurrentWake,
+    interrupted: Arc<AtomicBool>,
 ) -> Restart<O::Session> {
+    config.given_up = Some(Arc::clone(&interrupted));
     Box::new(move |session| {
+        interrupted.store(false, Ordering::SeqCst);
         let closed = opener.close(session, EndPolicy::KillStarted);
         let (next, wake) = super::open(&mut opener, &config)?;
         *session = next;

@@ -16,6 +16,7 @@ use crate::sys;
 /// Listens to signals in a thread of its own.
 pub(super) struct Signals {
     target: Target,
+    interrupted: Arc<AtomicBool>,
 }
 
 type Target = Arc<Mutex<Option<(Sender<Control>, Wake)>>>;
@@ -41,10 +42,21 @@ impl Signals {
         let pipe = File::from(sys::signal_pipe(&signals)?);
         let target = Target::default();
         let heard = Arc::clone(&target);
+        let interrupted = Arc::<AtomicBool>::default();
+        let noted = Arc::clone(&interrupted);
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || hear(pipe, &heard, &reading))?;
-        Ok(Self { target })
+            .spawn(move || hear(pipe, &heard, &reading, &noted))?;
+        Ok(Self {
+            target,
+            interrupted,
+        })
+    }
+
+    /// Set where what goes on is to end, by Ctrl-C or a signal that ends `sdm`; whoever begins
+    /// something that can be given up resets it.
+    pub(super) fn interrupted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupted)
     }
 
     /// Signals reach a shell from now on.
@@ -54,7 +66,7 @@ impl Signals {
     }
 }
 
-fn hear(mut pipe: File, target: &Target, reading: &AtomicBool) {
+fn hear(mut pipe: File, target: &Target, reading: &AtomicBool, interrupted: &AtomicBool) {
     let mut byte = [0];
     while pipe.read_exact(&mut byte).is_ok() {
         let number = byte[0];
@@ -69,6 +81,9 @@ fn hear(mut pipe: File, target: &Target, reading: &AtomicBool) {
             Ok(Signal::SIGTSTP) => Control::Suspend,
             _ => Control::Terminate(number),
         };
+        if matches!(control, Control::Interrupt | Control::Terminate(_)) {
+            interrupted.store(true, Ordering::SeqCst);
+        }
         let target = target.lock().unwrap_or_else(PoisonError::into_inner);
         match &*target {
             Some((controls, wake)) => {

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
@@ -42,6 +44,8 @@ pub struct SessionConfig {
     pub fanout: u32,
     /// Where servers listen and how they are reached.
     pub network: Network,
+    /// Gives the start up once it is true; set from any thread.
+    pub given_up: Option<Arc<AtomicBool>>,
     /// `sdm-master` and `sdm-server`; beside this program where absent.
     pub binaries: Option<PathBuf>,
     /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
@@ -67,6 +71,7 @@ impl SessionConfig {
             stage: false,
             fanout: sdm_launch::FANOUT,
             network: Network::default(),
+            given_up: None,
             binaries: None,
             server_path: None,
         }

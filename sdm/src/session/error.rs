@@ -64,6 +64,8 @@ pub enum SessionError {
     Unexpected { id: ServerId, total: u32 },
     #[error("not all servers could be reached: {0}")]
     Unreachable(String),
+    #[error("given up")]
+    GivenUp,
     #[error("the master is gone{0}")]
     MasterGone(String),
 }

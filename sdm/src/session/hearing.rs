@@ -163,6 +163,7 @@ impl Starting<'_> {
     }
 
     pub(super) fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
+        self.far = (phase, done);
         let total = self.config.servers;
         let slowest = match phase {
             "launched" => {

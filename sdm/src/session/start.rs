@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sdm_core::announce::Announcement;
@@ -46,6 +47,8 @@ pub(super) struct Starting<'a> {
     pub(super) tasks: IdSet,
     members: Vec<api::Member>,
     pub(super) ready: IdSet,
+    /// What was told last of how far the start is.
+    pub(super) far: (&'static str, usize),
 }
 
 impl Session {
@@ -176,6 +179,7 @@ impl<'a> Starting<'a> {
             ended: IdSet::new(),
             tasks,
             ready,
+            far: ("launched", 0),
         })
     }
 
@@ -291,11 +295,25 @@ impl<'a> Starting<'a> {
     }
 
     pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
-        let event = self.driver.next(Some(deadline));
-        event.map_err(|source| SessionError::Io {
-            what: "wait for events".into(),
-            source,
-        })
+        /// How often it is told how far the start is, and whether it is given up is looked at.
+        const TURN: Duration = Duration::from_millis(250);
+        loop {
+            let given_up = self.config.given_up.as_ref();
+            if given_up.is_some_and(|given_up| given_up.load(Ordering::SeqCst)) {
+                return Err(SessionError::GivenUp);
+            }
+            let until = deadline.min(Instant::now() + TURN);
+            let event = self.driver.next(Some(until));
+            let event = event.map_err(|source| SessionError::Io {
+                what: "wait for events".into(),
+                source,
+            })?;
+            if event.is_some() || Instant::now() >= deadline {
+                return Ok(event);
+            }
+            let (phase, done) = self.far;
+            self.progress(phase, done, None);
+        }
     }
 
     /// The tasks of a server.
