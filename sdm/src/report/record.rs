@@ -113,11 +113,7 @@ impl Recorder {
         match item {
             Item::Start {
                 session, programs, ..
-            } => {
-                self.session.clone_from(session);
-                let words: Vec<_> = programs.iter().map(|(_, words)| &words[..]).collect();
-                self.program = words.join(&":".to_owned());
-            }
+            } => self.start(at, session, programs),
             Item::Happened { tasks, what } => self.happened(at, tasks, what),
             Item::Output {
                 tasks,
@@ -162,6 +158,22 @@ impl Recorder {
             Item::Whole(item) => self.record(at, item),
             _ => self.command(item),
         }
+    }
+
+    /// A session begins, or its job is started anew: what was seen of the one before is no evidence.
+    fn start(&mut self, at: Duration, session: &str, programs: &[(IdSet, Vec<String>)]) {
+        if !self.session.is_empty() {
+            self.say(at, "started anew", false);
+            self.first = None;
+            self.crashed.clear();
+            self.outliers.clear();
+            self.stacks = None;
+            self.diagnosis = None;
+            self.output = OutputLog::default();
+        }
+        session.clone_into(&mut self.session);
+        let words: Vec<_> = programs.iter().map(|(_, words)| &words[..]).collect();
+        self.program = words.join(&":".to_owned());
     }
 
     fn say(&mut self, at: Duration, text: &str, bad: bool) {

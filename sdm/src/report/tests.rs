@@ -299,3 +299,37 @@ fn what_has_not_ended_says_so() {
     assert!(text(&none).starts_with("sdm report: no mpirun on PATH\n"));
     parsed(&html(&none));
 }
+
+#[test]
+fn a_job_that_is_started_anew_has_evidence_of_its_own() {
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    let at = Duration::from_secs(1);
+    let start = Item::Start {
+        session: "one".to_owned(),
+        tasks: IdSet::all_below(4),
+        programs: vec![(IdSet::all_below(4), vec!["./halo".to_owned()])],
+        pids: Vec::new(),
+    };
+    let crashed = Item::Happened {
+        tasks: set("3"),
+        what: crash("misbehave"),
+    };
+    let output = Item::Output {
+        tasks: set("0"),
+        stream: Stream::Stdout,
+        line: b"old".to_vec(),
+        complete: true,
+    };
+    for item in [&start, &crashed, &output, &start] {
+        recorder.record(at, item);
+    }
+    let report = recorder.report(&IdSet::all_below(4), Vec::new(), at);
+    assert!(report.first.is_none() && report.output.is_empty());
+    let told: Vec<_> = report
+        .timeline
+        .iter()
+        .map(|moment| moment.what.as_str())
+        .collect();
+    assert_eq!(told.last(), Some(&"started anew"), "{told:?}");
+    assert_eq!(told.len(), 2);
+}
