@@ -135,9 +135,13 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
     thread::Builder::new()
         .name("keys".to_owned())
         .spawn(move || {
-            // However it ends, the terminal is no use any more.
+            // However it ends, the terminal is no use any more. What was typed before is not lost to
+            // whoever comes next: the keeper lets go when it has taken all of it.
             let _ = pass_keys(&keys);
             keys.leaving.store(true, Ordering::SeqCst);
+            if keys.send(&Frame::Detach).is_ok() {
+                thread::sleep(DETACH_WAIT);
+            }
             let _ = keys_end.shutdown(Shutdown::Both);
         })?;
     thread::Builder::new()
@@ -150,11 +154,10 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
             sizes.leaving.store(true, Ordering::SeqCst);
             let _ = sizes_end.shutdown(Shutdown::Both);
         })?;
-    let shown = show(&stream, &to);
-    if to.leaving.load(Ordering::SeqCst) {
-        return Ok(Left::Detached);
+    match show(&stream, &to) {
+        Err(_) if to.leaving.load(Ordering::SeqCst) => Ok(Left::Detached),
+        shown => shown,
     }
-    shown
 }
 
 /// Passes keys on until the detach key or the end of the terminal.
