@@ -3,6 +3,7 @@
 //! It is deterministic: the same scenario, calls and times give the same output. Tests, the
 //! simulator and `sdm emulate` drive the tree with it.
 
+mod data;
 mod eval;
 mod parse;
 mod run;
@@ -146,8 +147,17 @@ impl FakeBackend {
             _ if failure.is_some() => {
                 self.answer(command_id, id, failure.map_or(Ok(Reply::Done), Err));
             }
-            Command::Continue => self.run(now, id, command_id, RunKind::Free),
-            Command::Step { count, .. } => self.run(now, id, command_id, RunKind::Step(count)),
+            // A script has one way on, whatever it was asked for.
+            Command::Continue
+            | Command::ContinuePast { .. }
+            | Command::Until { .. }
+            | Command::Advance { .. }
+            | Command::Jump { .. }
+            | Command::ContinueSignal { .. }
+            | Command::ReverseContinue => self.run(now, id, command_id, RunKind::Free),
+            Command::Step { count, .. } | Command::ReverseStep { count, .. } => {
+                self.run(now, id, command_id, RunKind::Step(count));
+            }
             Command::Finish => self.run(now, id, command_id, RunKind::Finish),
             query => {
                 let scenario = Arc::clone(&self.scenario);

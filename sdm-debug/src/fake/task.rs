@@ -1,17 +1,18 @@
 //! One task of the fake: what it is doing, and its answers to queries.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use sdm_core::CommandId;
 use sdm_idset::{IdSet, TaskId};
 
 use super::RunKind;
+use super::data::Quiet;
 use super::eval::evaluate;
 use super::scenario::{Place, Scenario, fill};
 use crate::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
 use crate::reply::{
-    Backtrace, BreakpointPlace, Frame, FrameView, MemoryLimit, Reply, Room, StackFrame, TaskStacks,
-    ThreadStack, ThreadView, Value, Variable,
+    Backtrace, BreakpointPlace, BreakpointView, Frame, FrameView, MemoryLimit, Reply, Room,
+    StackFrame, TaskStacks, ThreadStack, ThreadView, Value, Variable,
 };
 use crate::{Command, Failure, FailureCode, TaskState};
 
@@ -51,6 +52,12 @@ pub(super) struct Task {
     stdin_taken: u64,
     breakpoints: Vec<(BreakSpec, bool)>,
     values: Vec<(String, String)>,
+    /// Watchpoints and catchpoints.
+    pub(super) quiet: Vec<Quiet>,
+    /// Variable objects: what they stand for, and what was seen last.
+    pub(super) objects: BTreeMap<String, (String, String)>,
+    /// The line behind those that were listed last; 0 where none were.
+    pub(super) listed: u32,
 }
 
 /// An open run.
@@ -78,6 +85,8 @@ impl Task {
         (self.level, self.thread) = (0, 1);
         (self.printed, self.stdin_taken) = (0, 0);
         self.values.clear();
+        self.objects.clear();
+        self.listed = 0;
     }
 
     /// The breakpoint that a run hits: the enabled one of the lowest number.
@@ -240,9 +249,22 @@ impl Task {
                     limit: MemoryLimit::Host,
                 }));
             }
-            Command::BreakInsert(_) | Command::BreakDelete { .. } | Command::BreakEnable { .. } => {
+            Command::BreakInsert(_)
+            | Command::BreakDelete { .. }
+            | Command::BreakEnable { .. }
+            | Command::BreakCondition { .. }
+            | Command::BreakIgnore { .. }
+            | Command::BreakCommands { .. } => {
                 self.state.need_live()?;
                 return self.change_breakpoint(command);
+            }
+            Command::WatchInsert(_) | Command::CatchInsert(_) => {
+                self.state.need_live()?;
+                return self.insert_quiet(command);
+            }
+            Command::Breakpoints => {
+                self.state.need_live()?;
+                return Ok(Reply::Breakpoints(self.breakpoint_views()));
             }
             _ => self.state.need_stopped()?,
         }
@@ -269,10 +291,7 @@ impl Task {
             }
             Command::SetVariable { expression } => self.set_variable(scenario, id, expression),
             Command::Console { line } => console(line),
-            other => {
-                let text = format!("the fake cannot {}", other.name());
-                Err(Failure::new(FailureCode::Unsupported, text))
-            }
+            other => self.data(scenario, id, other),
         }
     }
 
@@ -319,7 +338,7 @@ impl Task {
         }
     }
 
-    fn select_frame(
+    pub(super) fn select_frame(
         &mut self,
         scenario: &Scenario,
         id: TaskId,
@@ -382,7 +401,7 @@ impl Task {
         variables(&locals)
     }
 
-    fn evaluate(
+    pub(super) fn evaluate(
         &self,
         scenario: &Scenario,
         id: TaskId,
@@ -407,7 +426,7 @@ impl Task {
         evaluate(expression, &lookup)
     }
 
-    fn set_variable(
+    pub(super) fn set_variable(
         &mut self,
         scenario: &Scenario,
         id: TaskId,
@@ -443,17 +462,63 @@ impl Task {
                 Ok(Reply::Breakpoint(breakpoint_place(spec)))
             }
             Command::BreakDelete { number } => {
+                let quiet = self.quiet.len();
+                self.quiet.retain(|quiet| quiet.number != *number);
+                if self.quiet.len() < quiet {
+                    return Ok(Reply::Done);
+                }
                 let index = at(&self.breakpoints, *number)?;
                 self.breakpoints.remove(index);
                 Ok(Reply::Done)
             }
             Command::BreakEnable { number, enabled } => {
+                let quiet = self.quiet.iter_mut().find(|quiet| quiet.number == *number);
+                if let Some(quiet) = quiet {
+                    quiet.enabled = *enabled;
+                    return Ok(Reply::Done);
+                }
                 let index = at(&self.breakpoints, *number)?;
                 self.breakpoints[index].1 = *enabled;
                 Ok(Reply::Done)
             }
-            _ => unreachable!("only the three breakpoint commands come here"),
+            Command::BreakCondition { number, condition } => {
+                let index = at(&self.breakpoints, *number)?;
+                self.breakpoints[index].0.condition.clone_from(condition);
+                Ok(Reply::Done)
+            }
+            Command::BreakIgnore { number, count } => {
+                let index = at(&self.breakpoints, *number)?;
+                self.breakpoints[index].0.ignore = *count;
+                Ok(Reply::Done)
+            }
+            Command::BreakCommands { number, lines } => {
+                let index = at(&self.breakpoints, *number)?;
+                self.breakpoints[index].0.commands.clone_from(lines);
+                Ok(Reply::Done)
+            }
+            _ => unreachable!("only the commands of breakpoints come here"),
         }
+    }
+}
+
+impl Task {
+    fn breakpoint_views(&self) -> Vec<BreakpointView> {
+        let own = self
+            .breakpoints
+            .iter()
+            .map(|(spec, enabled)| BreakpointView {
+                place: breakpoint_place(spec),
+                kind: "breakpoint".to_owned(),
+                what: spec.location.clone(),
+                enabled: *enabled,
+                temporary: spec.temporary,
+                condition: spec.condition.clone(),
+                ignore: spec.ignore,
+                hits: 0,
+            });
+        let mut all: Vec<_> = own.chain(self.quiet_views()).collect();
+        all.sort_by_key(|view| view.place.number);
+        all
     }
 }
 
@@ -509,6 +574,6 @@ fn console(line: &str) -> Result<Reply, Failure> {
     }
 }
 
-fn no_such(text: String) -> Failure {
+pub(super) fn no_such(text: String) -> Failure {
     Failure::new(FailureCode::NoSuchThing, text)
 }

@@ -1,3 +1,5 @@
+mod data;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

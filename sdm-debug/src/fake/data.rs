@@ -1,0 +1,373 @@
+//! What the fake answers where gdb would look into the program: plausible, the same every time, and
+//! alike on tasks that are alike.
+
+use sdm_idset::TaskId;
+
+use super::scenario::Scenario;
+use super::task::{Task, no_such, value};
+use crate::command::{CatchEvent, FrameSelect};
+use crate::reply::{
+    BreakpointPlace, BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, Reply,
+    SignalView, SourceText, VarChange, VarObject, Variable,
+};
+use crate::{Command, Failure, FailureCode};
+
+/// How many lines `list` gives.
+const LIST_LINES: u32 = 10;
+/// Where its code and its data seem to lie.
+const CODE: u64 = 0x40_1000;
+const DATA: u64 = 0x60_0000;
+/// The registers that it has.
+const REGISTERS: [&str; 3] = ["pc", "sp", "fp"];
+/// The most watchpoints, catchpoints or variable objects of one task.
+const THINGS_MAX: usize = 256;
+
+/// A watchpoint or catchpoint: no script runs into one.
+pub(super) struct Quiet {
+    pub(super) number: u32,
+    pub(super) enabled: bool,
+    kind: &'static str,
+    what: String,
+}
+
+fn gdb(text: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::Gdb, text)
+}
+
+impl Task {
+    /// The answer to a question that is not about frames, threads or values.
+    pub(super) fn data(
+        &mut self,
+        scenario: &Scenario,
+        id: TaskId,
+        command: &Command,
+    ) -> Result<Reply, Failure> {
+        match command {
+            Command::Call { expression } => {
+                let text = self.evaluate(scenario, id, expression)?;
+                Ok(Reply::Value(value(&text)))
+            }
+            Command::Return { value } => self.leave_frame(scenario, id, value.as_deref()),
+            Command::MemoryRead { address, length } => {
+                let start = self.address(scenario, id, address)?;
+                check_length(u64::from(*length))?;
+                // Bytes that tell where they stand.
+                let bytes = (start..)
+                    .take(*length as usize)
+                    .map(|at| at.to_le_bytes()[0]);
+                let bytes = bytes.collect();
+                Ok(Reply::Memory(vec![MemoryBlock { start, bytes }]))
+            }
+            Command::MemoryWrite { address, bytes } => {
+                self.address(scenario, id, address)?;
+                check_length(bytes.len() as u64)?;
+                Ok(Reply::Done)
+            }
+            Command::Registers { names, .. } => self.registers(names),
+            Command::Disassemble { .. } => {
+                let function = self.innermost(scenario, id).0;
+                Ok(Reply::Instructions(instructions(&function)))
+            }
+            Command::List { what } => self.list(scenario, id, what),
+            Command::Libraries => {
+                let libraries = ["/lib/ld.so", "/lib/libc.so.6"].map(|path| Library {
+                    path: path.to_owned(),
+                    symbols: true,
+                });
+                Ok(Reply::Libraries(libraries.to_vec()))
+            }
+            Command::Signals { names } => signals(names),
+            Command::SignalHandle { names, .. } if names.is_empty() => {
+                Err(Failure::new(FailureCode::BadCommand, "no signal was named"))
+            }
+            Command::SignalHandle {
+                names,
+                stop,
+                print,
+                pass,
+            } => {
+                let Reply::Signals(mut views) = signals(names)? else {
+                    return Err(gdb("no signals"));
+                };
+                for view in &mut views {
+                    view.stop = stop.unwrap_or(view.stop);
+                    view.print = print.unwrap_or(view.print);
+                    view.pass = pass.unwrap_or(view.pass);
+                }
+                Ok(Reply::Signals(views))
+            }
+            Command::TypeOf { expression, .. } => {
+                let text = self.evaluate(scenario, id, expression)?;
+                Ok(Reply::Text(type_of(&text).to_owned()))
+            }
+            Command::Mi { .. } => Ok(Reply::Mi {
+                result: "^done".to_owned(),
+                printed: String::new(),
+            }),
+            other => self.object(scenario, id, other),
+        }
+    }
+
+    /// Variable objects: every one is a value without children.
+    fn object(
+        &mut self,
+        scenario: &Scenario,
+        id: TaskId,
+        command: &Command,
+    ) -> Result<Reply, Failure> {
+        let known = |task: &Self, name: &str| {
+            let found = task.objects.get(name).cloned();
+            found.ok_or_else(|| no_such(format!("no variable object {name}")))
+        };
+        match command {
+            Command::VarCreate {
+                name, expression, ..
+            } => {
+                let text = self.evaluate(scenario, id, expression)?;
+                if self.objects.len() >= THINGS_MAX {
+                    let text = format!("at most {THINGS_MAX} variable objects");
+                    return Err(Failure::new(FailureCode::Limit, text));
+                }
+                let seen = (expression.clone(), text.clone());
+                self.objects.insert(name.clone(), seen);
+                Ok(Reply::VarObject(VarObject {
+                    name: name.clone(),
+                    expression: expression.clone(),
+                    type_name: type_of(&text).to_owned(),
+                    value: value(&text),
+                    children: 0,
+                    more: false,
+                    pretty: false,
+                }))
+            }
+            Command::VarChildren { name, .. } => known(self, name).map(|_| Reply::VarChildren {
+                children: Vec::new(),
+                more: false,
+            }),
+            Command::VarUpdate { name } => {
+                let (expression, before) = known(self, name)?;
+                let now = self.evaluate(scenario, id, &expression)?;
+                let changed = now != before;
+                let change = VarChange {
+                    name: name.clone(),
+                    value: Some(value(&now)),
+                    type_name: None,
+                    children: None,
+                };
+                self.objects.insert(name.clone(), (expression, now));
+                Ok(Reply::VarChanges(Vec::from_iter(changed.then_some(change))))
+            }
+            Command::VarAssign { name, value: right } => {
+                let (expression, _) = known(self, name)?;
+                self.set_variable(scenario, id, &format!("{expression} = {right}"))?;
+                let now = self.evaluate(scenario, id, &expression)?;
+                Ok(Reply::Value(value(&now)))
+            }
+            Command::VarFormat { name, .. } => Ok(Reply::Value(value(&known(self, name)?.1))),
+            Command::VarDelete { name } => {
+                known(self, name)?;
+                self.objects.remove(name);
+                Ok(Reply::Done)
+            }
+            other => {
+                let text = format!("the fake cannot {}", other.name());
+                Err(Failure::new(FailureCode::Unsupported, text))
+            }
+        }
+    }
+
+    /// A watchpoint or a catchpoint is set.
+    pub(super) fn insert_quiet(&mut self, command: &Command) -> Result<Reply, Failure> {
+        let (number, kind, what) = match command {
+            Command::WatchInsert(spec) => (spec.number, "hw watchpoint", spec.expression.clone()),
+            Command::CatchInsert(spec) => (spec.number, "catchpoint", event_name(&spec.event)),
+            other => return Err(gdb(format!("the fake cannot {}", other.name()))),
+        };
+        if self.quiet.len() >= THINGS_MAX {
+            let text = format!("at most {THINGS_MAX} watchpoints and catchpoints");
+            return Err(Failure::new(FailureCode::Limit, text));
+        }
+        self.quiet.push(Quiet {
+            number,
+            enabled: true,
+            kind,
+            what,
+        });
+        Ok(Reply::Breakpoint(nowhere(number)))
+    }
+
+    /// All of them, as `info breakpoints` wants them.
+    pub(super) fn quiet_views(&self) -> impl Iterator<Item = BreakpointView> {
+        self.quiet.iter().map(|quiet| BreakpointView {
+            place: nowhere(quiet.number),
+            kind: quiet.kind.to_owned(),
+            what: quiet.what.clone(),
+            enabled: quiet.enabled,
+            temporary: false,
+            condition: None,
+            ignore: 0,
+            hits: 0,
+        })
+    }
+
+    fn leave_frame(
+        &mut self,
+        scenario: &Scenario,
+        id: TaskId,
+        value: Option<&str>,
+    ) -> Result<Reply, Failure> {
+        if let Some(value) = value {
+            self.evaluate(scenario, id, value)?;
+        }
+        if self.frames(scenario, id).len() < 2 {
+            return Err(gdb("Can not force return in the outermost frame."));
+        }
+        (self.finished, self.steps, self.level) = (self.finished + 1, 0, 0);
+        self.select_frame(scenario, id, FrameSelect::Current)
+    }
+
+    /// An address as a number, or where a variable seems to lie.
+    fn address(&self, scenario: &Scenario, id: TaskId, text: &str) -> Result<u64, Failure> {
+        let text = text.trim();
+        if let Some(name) = text.strip_prefix('&') {
+            self.evaluate(scenario, id, name)?;
+            return Ok(DATA);
+        }
+        let address = match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => self.evaluate(scenario, id, text)?.parse().ok(),
+        };
+        address
+            .filter(|address| *address >= CODE)
+            .ok_or_else(|| gdb("Unable to read memory."))
+    }
+
+    fn registers(&self, names: &[String]) -> Result<Reply, Failure> {
+        let known = |name: &str| {
+            let at = REGISTERS.iter().position(|known| *known == name)?;
+            let text = format!("{:#x}", CODE + u64::from(self.steps) + (at as u64) * 0x1000);
+            Some(Variable {
+                name: name.to_owned(),
+                value: value(&text),
+            })
+        };
+        if names.is_empty() {
+            let all = REGISTERS.iter().filter_map(|name| known(name));
+            return Ok(Reply::Variables(all.collect()));
+        }
+        let named = names.iter().map(|name| {
+            known(name.trim_start_matches('$'))
+                .ok_or_else(|| no_such(format!("no register {name}")))
+        });
+        Ok(Reply::Variables(named.collect::<Result<_, _>>()?))
+    }
+
+    /// The selected frame's function, file and line.
+    fn innermost(&self, scenario: &Scenario, id: TaskId) -> (String, String, u32) {
+        let frames = self.frames(scenario, id);
+        let frame = frames.into_iter().nth(self.level as usize);
+        frame.map_or_else(Default::default, |frame| {
+            (frame.function, frame.file, frame.line)
+        })
+    }
+
+    fn list(&mut self, scenario: &Scenario, id: TaskId, what: &str) -> Result<Reply, Failure> {
+        let (_, file, line) = self.innermost(scenario, id);
+        let around = |line: u32| line.saturating_sub(LIST_LINES / 2).max(1);
+        let first = match what.rsplit(':').next().unwrap_or_default().trim() {
+            "" if self.listed > 0 => self.listed,
+            "" => around(line),
+            "-" => self.listed.saturating_sub(2 * LIST_LINES).max(1),
+            number => around(
+                number
+                    .split(',')
+                    .next()
+                    .and_then(|number| number.parse().ok())
+                    .ok_or_else(|| gdb(format!("Function \"{number}\" not defined.")))?,
+            ),
+        };
+        self.listed = first.saturating_add(LIST_LINES);
+        Ok(Reply::Source(SourceText {
+            path: format!("/fake/{file}"),
+            file,
+            first,
+            lines: (first..self.listed).map(|n| format!("line {n}")).collect(),
+        }))
+    }
+}
+
+fn check_length(length: u64) -> Result<(), Failure> {
+    match length {
+        0 => Err(Failure::new(
+            FailureCode::BadCommand,
+            "no bytes were asked for",
+        )),
+        length if length > u64::from(MEMORY_BYTES_MAX) => {
+            let text = format!("{length} bytes of memory, at most {MEMORY_BYTES_MAX} at once");
+            Err(Failure::new(FailureCode::Limit, text))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn nowhere(number: u32) -> BreakpointPlace {
+    BreakpointPlace {
+        number,
+        pending: false,
+        places: Vec::new(),
+    }
+}
+
+fn event_name(event: &CatchEvent) -> String {
+    let text = format!("{event:?}");
+    let end = text.find('(').unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+fn type_of(text: &str) -> &'static str {
+    if text.parse::<i128>().is_ok() {
+        "int"
+    } else if text.parse::<f64>().is_ok() {
+        "double"
+    } else {
+        "char *"
+    }
+}
+
+fn instructions(function: &str) -> Vec<Instruction> {
+    let texts = ["push %rbp", "mov %rsp,%rbp", "call work", "ret"];
+    let one = |(offset, text): (u32, &&str)| Instruction {
+        address: CODE + u64::from(offset),
+        function: function.to_owned(),
+        offset,
+        text: (*text).to_owned(),
+        current: offset == 8,
+    };
+    (0..).step_by(4).zip(&texts).map(one).collect()
+}
+
+fn signals(names: &[String]) -> Result<Reply, Failure> {
+    let rows = [
+        ("SIGINT", (true, true, false), "Interrupt"),
+        ("SIGFPE", (true, true, true), "Arithmetic exception"),
+        ("SIGSEGV", (true, true, true), "Segmentation fault"),
+        ("SIGUSR1", (false, true, true), "User defined signal 1"),
+        ("SIGUSR2", (false, true, true), "User defined signal 2"),
+        ("SIGTERM", (false, true, true), "Terminated"),
+    ];
+    let all = rows.map(|(name, (stop, print, pass), meaning)| SignalView {
+        name: name.to_owned(),
+        stop,
+        print,
+        pass,
+        meaning: meaning.to_owned(),
+    });
+    if names.is_empty() {
+        return Ok(Reply::Signals(all.to_vec()));
+    }
+    let named = names.iter().map(|name| {
+        let found = all.iter().find(|view| view.name == *name).cloned();
+        found.ok_or_else(|| gdb(format!("no signal {name}")))
+    });
+    Ok(Reply::Signals(named.collect::<Result<_, _>>()?))
+}

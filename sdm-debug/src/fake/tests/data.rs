@@ -1,0 +1,228 @@
+//! Every question has an answer, alike on tasks that are alike.
+
+use super::*;
+use crate::command::{CatchEvent, CatchSpec, ValueFormat, WatchSpec};
+
+const SCENARIO: &str = "\
+[all]
+stack = main halo.c:142 > solve halo.c:114
+value step = 7
+continue = 1ms stop SIGUSR2
+";
+
+/// Asks both tasks, which stand at main, and gives what both have answered.
+fn both(bench: &mut Bench, command: Command) -> String {
+    let id = bench.ask("0-1", command.clone());
+    bench.run(1_000);
+    let [one, other] = [0, 1].map(|task| bench.answers[&(id, task)].clone());
+    assert_eq!(one, other, "{command:?}");
+    match one {
+        Ok(reply) => format!("{reply:?}"),
+        Err(failure) => format!("{}: {}", failure.code.name(), failure.text),
+    }
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+/// Points: what is set, changed and listed.
+fn points() -> Vec<(Command, &'static str)> {
+    let number = 2;
+    vec![
+        (
+            Command::WatchInsert(WatchSpec {
+                number: 1,
+                expression: text("step"),
+                ..WatchSpec::default()
+            }),
+            "number: 1",
+        ),
+        (
+            Command::CatchInsert(CatchSpec {
+                number: 3,
+                event: CatchEvent::Syscall(vec![text("write")]),
+                condition: None,
+                temporary: false,
+            }),
+            "number: 3",
+        ),
+        (
+            Command::BreakInsert(BreakSpec {
+                number,
+                location: text("solve"),
+                ..BreakSpec::default()
+            }),
+            "number: 2",
+        ),
+        (
+            Command::BreakCondition {
+                number,
+                condition: Some(text("step > 3")),
+            },
+            "Done",
+        ),
+        (Command::BreakIgnore { number, count: 4 }, "Done"),
+        (
+            Command::BreakCommands {
+                number,
+                lines: vec![text("bt")],
+            },
+            "Done",
+        ),
+        (
+            Command::BreakIgnore {
+                number: 9,
+                count: 4,
+            },
+            "no_such_thing: ",
+        ),
+        (Command::Breakpoints, "what: \"syscall\""),
+        (Command::Breakpoints, "condition: Some(\"step > 3\")"),
+        (Command::BreakDelete { number: 1 }, "Done"),
+        (Command::BreakDelete { number: 1 }, "no_such_thing: "),
+    ]
+}
+
+/// What is looked at.
+fn looks() -> Vec<(Command, &'static str)> {
+    let read = |address: &str, length| Command::MemoryRead {
+        address: text(address),
+        length,
+    };
+    let list = |what: &str| Command::List { what: text(what) };
+    let signals = |name: &str| Command::Signals {
+        names: vec![text(name)],
+    };
+    let registers = |names: &[&str]| Command::Registers {
+        names: names.iter().map(|name| text(name)).collect(),
+        format: ValueFormat::Natural,
+    };
+    let expression = || text("step + 1");
+    vec![
+        (
+            Command::Call {
+                expression: expression(),
+            },
+            "text: \"8\"",
+        ),
+        (
+            Command::TypeOf {
+                expression: expression(),
+                full: false,
+            },
+            "int",
+        ),
+        (read("&step", 3), "bytes: [0, 1, 2]"),
+        (read("0", 3), "gdb: Unable to read memory"),
+        (read("&step", 0), "bad_command: "),
+        (read("&step", u32::MAX), "limit: "),
+        (read("&nosuch", 3), "gdb: No symbol"),
+        (
+            Command::MemoryWrite {
+                address: text("&step"),
+                bytes: vec![1],
+            },
+            "Done",
+        ),
+        (registers(&[]), "name: \"sp\""),
+        (registers(&["$pc"]), "0x401000"),
+        (registers(&["xmm0"]), "no_such_thing: "),
+        (
+            Command::Disassemble { address: None },
+            "function: \"solve\", offset: 8",
+        ),
+        (list(""), "first: 109"),
+        (list(""), "first: 119"),
+        (list("halo.c:40"), "first: 35"),
+        (list("-"), "first: 25"),
+        (list("nosuch"), "gdb: "),
+        (Command::Libraries, "libc.so.6"),
+        (signals("SIGUSR1"), "stop: false"),
+        (signals("NOSUCH"), "gdb: no signal NOSUCH"),
+        (
+            Command::Mi {
+                line: text("-thread-info"),
+            },
+            "^done",
+        ),
+    ]
+}
+
+/// Variable objects, and what moves the task.
+fn moves() -> Vec<(Command, &'static str)> {
+    let name = || text("o");
+    let location = || text("solve");
+    let expression = text("step = 9");
+    vec![
+        (
+            Command::VarCreate {
+                name: name(),
+                expression: text("step"),
+                floating: false,
+            },
+            "text: \"7\"",
+        ),
+        (
+            Command::VarChildren {
+                name: name(),
+                from: 0,
+                count: 9,
+            },
+            "children: []",
+        ),
+        (Command::SetVariable { expression }, "Done"),
+        (Command::VarUpdate { name: name() }, "text: \"9\""),
+        (Command::VarUpdate { name: name() }, "VarChanges([])"),
+        (
+            Command::VarAssign {
+                name: name(),
+                value: text("3"),
+            },
+            "text: \"3\"",
+        ),
+        (
+            Command::VarFormat {
+                name: name(),
+                format: ValueFormat::Natural,
+            },
+            "Value",
+        ),
+        (Command::VarDelete { name: name() }, "Done"),
+        (Command::VarDelete { name: name() }, "no_such_thing: "),
+        (Command::Return { value: None }, "function: \"main\""),
+        (Command::Return { value: None }, "gdb: "),
+        (Command::Until { location: None }, "Stopped"),
+        (
+            Command::Advance {
+                location: location(),
+            },
+            "Stopped",
+        ),
+        (
+            Command::Jump {
+                location: location(),
+            },
+            "Stopped",
+        ),
+        (Command::ContinuePast { count: 2 }, "Stopped"),
+        (Command::ContinueSignal { signal: text("0") }, "Stopped"),
+        (Command::ReverseContinue, "Stopped"),
+        (
+            Command::ReverseStep {
+                kind: StepKind::Over,
+                count: 1,
+            },
+            "Stopped",
+        ),
+    ]
+}
+
+#[test]
+fn every_question_has_an_answer() {
+    let mut bench = Bench::started(SCENARIO, "0-1");
+    for (command, part) in points().into_iter().chain(looks()).chain(moves()) {
+        let answer = both(&mut bench, command.clone());
+        assert!(answer.contains(part), "{command:?}: {part:?} in {answer}");
+    }
+}
