@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::bounded::{self, Bounds};
 use crate::external::PREFIX;
 use crate::openmpi::allow_root;
-use crate::{External, Hydra, LaunchError, Launcher, Local, Manual, OpenMpi, Srun, Ssh};
+use crate::{External, Hydra, LaunchError, Launcher, Local, Loopback, Manual, OpenMpi, Srun, Ssh};
 
 /// How long a program may take to tell its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ impl Kind {
 
 /// The launcher that `name` means here.
 ///
-/// - `local`: [`Local`].
+/// - `local`: [`Local`]. `loopback`: [`Loopback`].
 /// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`; where there is none, whatever `mpirun` is.
 /// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`; where there is none, whatever `mpiexec` is.
 /// - `srun`: Slurm's. `ssh`: [`Ssh`]. `manual`: [`Manual`].
@@ -73,6 +73,7 @@ pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
 fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     let (candidates, wanted) = match name {
         "local" => return Ok(Box::new(Local)),
+        "loopback" => return Ok(Box::new(Loopback)),
         "ssh" => return Ok(Box::new(Ssh)),
         "manual" => return Ok(Box::new(Manual)),
         "srun" => return srun(path),

@@ -1,5 +1,7 @@
 //! Servers on this machine, without any runtime.
 
+use std::process::Command;
+
 use crate::member::Started;
 use crate::room;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
@@ -19,38 +21,48 @@ impl Launcher for Local {
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
-        spec.check(self.name())?;
-        spec.check_no_part_options(self.name())?;
-        if let Some(option) = spec.launcher_options.first() {
-            return Err(LaunchError::Option {
-                launcher: self.name().to_owned(),
-                option: option.to_string_lossy().into_owned(),
-                why: "the local launcher has no options",
-            });
-        }
-        let mut launch = make_room(spec)?;
-        if spec.verbose {
-            launch.note(format!(
-                "local: {} times {}",
-                spec.count,
-                spec.server.display()
-            ));
-        }
-        for server in 0..spec.count {
-            let mut command = spec.command(&spec.server);
-            command
-                .args(&spec.server_args)
-                .env(SERVER_VARIABLE, server.to_string())
-                .env(SERVER_COUNT_VARIABLE, spec.count.to_string())
-                .env(LOCAL_INDEX_VARIABLE, server.to_string());
-            let started = launch.spawn(command, Started::server(server));
-            if let Err(error) = started {
-                launch.abandon();
-                return Err(error);
-            }
-        }
-        launch.all_started()
+        start_each(self, spec, |command, server| {
+            command.env(LOCAL_INDEX_VARIABLE, server.to_string());
+        })
     }
+}
+
+/// Starts each server as a child of this process, in the order of their numbers; `place` says what
+/// belongs to one alone.
+pub(crate) fn start_each(
+    launcher: &dyn Launcher,
+    spec: &LaunchSpec,
+    mut place: impl FnMut(&mut Command, u32),
+) -> Result<Launch, LaunchError> {
+    let name = launcher.name();
+    spec.check(name)?;
+    spec.check_no_part_options(name)?;
+    if let Some(option) = spec.launcher_options.first() {
+        return Err(LaunchError::Option {
+            launcher: name.to_owned(),
+            option: option.to_string_lossy().into_owned(),
+            why: "it has no options",
+        });
+    }
+    let mut launch = make_room(spec)?;
+    if spec.verbose {
+        let server = spec.server.display();
+        launch.note(format!("{name}: {} times {server}", spec.count));
+    }
+    for server in 0..spec.count {
+        let mut command = spec.command(&spec.server);
+        command
+            .args(&spec.server_args)
+            .env(SERVER_VARIABLE, server.to_string())
+            .env(SERVER_COUNT_VARIABLE, spec.count.to_string());
+        place(&mut command, server);
+        let started = launch.spawn(command, Started::server(server));
+        if let Err(error) = started {
+            launch.abandon();
+            return Err(error);
+        }
+    }
+    launch.all_started()
 }
 
 /// How many servers have pipes of their own. Every process that is started costs time for each

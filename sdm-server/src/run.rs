@@ -42,6 +42,9 @@ pub struct Arguments {
     /// The address to listen on; where it is 0.0.0.0 or ::, the host's own addresses are announced
     #[arg(long, default_value = "127.0.0.1")]
     pub bind: IpAddr,
+    /// What others call this host; its own name, or Slurm's for it, where absent
+    #[arg(long, value_name = "NAME")]
+    pub host_name: Option<String>,
     /// Of the host's own addresses only these: the name of an interface, an address or a network
     #[arg(long, value_name = "NAME|NET")]
     pub interface: Option<Interface>,
@@ -125,7 +128,11 @@ fn come_up(
     let interface = arguments.interface.as_ref();
     let (port, addresses) = network::listen(&mut transport, arguments.bind, interface, ports)
         .with_context(|| me.to_string())?;
-    announce(identity.server, port, addresses).with_context(|| format!("{me}: announce"))?;
+    let host = match &arguments.host_name {
+        Some(name) => name.clone(),
+        None => own_host_name()?,
+    };
+    announce(identity.server, host, port, addresses).with_context(|| format!("{me}: announce"))?;
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
     transport
@@ -154,15 +161,19 @@ fn catch_signals() -> nix::Result<SignalFd> {
 }
 
 /// Says where this server is, in one line on stdout.
-fn announce(server: u32, port: u16, addresses: Vec<IpAddr>) -> Result<()> {
+fn own_host_name() -> Result<String> {
     // Slurm may call a node otherwise than the node itself does.
     let host = match std::env::var_os("SLURMD_NODENAME") {
         Some(node) => node,
         None => nix::unistd::gethostname().context("the host's name")?,
     };
+    Ok(host.to_string_lossy().into_owned())
+}
+
+fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Result<()> {
     let announcement = Announcement {
         server,
-        host: host.to_string_lossy().into_owned(),
+        host,
         port,
         pid: std::process::id(),
         addresses,

@@ -187,3 +187,26 @@ fn wrong_scenarios_are_named() {
     let expect = "bad.scenario: scenario, line 2: unknown key 'foo'";
     assert!(text(&output).1.contains(expect), "{output:?}");
 }
+
+#[test]
+fn servers_are_spread_over_the_names_of_hosts() {
+    let args = ["-n", "12", "--hosts", "10", "--topology", "by-host"];
+    let commands = ["info nodes", "[@host:n[02-03]] print rank", "info tree"];
+    let commands = commands.iter().flat_map(|command| ["-c", command]);
+    let output = emulate(
+        "hosts",
+        &args.into_iter().chain(commands).collect::<Vec<_>>(),
+    );
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    for line in [
+        "n01  ranks 0-1 (2), 2 servers  2 stopped",
+        "n10  rank 11, 1 server",
+        "rank 2: 2",
+        "rank 4: 4",
+        "    server 1 on n01: rank 1",
+    ] {
+        assert!(out.contains(line), "no {line:?} in {out}");
+    }
+    assert!(!out.contains("rank 5: 5"), "{out}");
+}

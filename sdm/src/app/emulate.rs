@@ -7,6 +7,7 @@ use sdm_debug::BackendSettings;
 use sdm_debug::command::StartSpec;
 use sdm_debug::fake::Scenario;
 use sdm_idset::IdSet;
+use sdm_launch::HostShare;
 
 use super::job::{self, Job, Refused};
 use super::roundtrips::{self, Probe};
@@ -58,9 +59,23 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
 }
 
 fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
-    SessionConfig {
+    let session = SessionConfig {
         backend: BackendSettings::Fake { scenario },
         ..args.tree.session(args.count)
+    };
+    let Some(hosts) = args.hosts else {
+        return session;
+    };
+    // As a cluster names its nodes: all are equally long.
+    let width = hosts.to_string().len();
+    let name = |host| HostShare {
+        host: format!("n{host:0width$}"),
+        slots: None,
+    };
+    SessionConfig {
+        launcher: "loopback".to_owned(),
+        hosts: (1..=hosts).map(name).collect(),
+        ..session
     }
 }
 

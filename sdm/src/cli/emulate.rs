@@ -22,6 +22,10 @@ pub struct EmulateArgs {
     #[command(flatten)]
     pub tree: TreeArgs,
 
+    /// Spread them over this many hosts: names, each with a loopback address of its own.
+    #[arg(long, value_name = "H", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub hosts: Option<u32>,
+
     /// What the tasks do; the guide has the words. Without it they stop at `main`, and `continue`
     /// ends them.
     #[arg(long, value_name = "FILE")]
