@@ -153,10 +153,16 @@ fn a_hung_job_is_attached_to_and_left_as_it_was() {
     assert_eq!(looks(), before);
     let done = Sdm::new(&place, "attach")
         .args([&*starter, "--ranks", "1-2"])
-        .lines(&["[2] print rank", "detach"])
+        .lines(&["[2] print rank", "attach 0", "print 1", "detach 1-2"])
+        .lines(&["print 2", "attach 1", "print 3", "detach"])
         .finish()
         .code(0);
     done.expect("[2] print rank", "rank 2: 2\n");
+    done.expect_part("attach 0", "rank 0: attached, in MPI_Allreduce");
+    // What is in focus grows and shrinks with it.
+    done.expect("print 1", "ranks 0-2 (3): 1\n");
+    done.expect("print 2", "rank 0: 2\n");
+    done.expect("print 3", "ranks 0-1 (2): 3\n");
     assert_eq!(looks(), before);
     let attached = Sdm::new(&place, "attach").args([&starter]).talk().spawn();
     attached.out.wait(0, "rank 1: attached");

@@ -34,6 +34,8 @@ pub(super) struct Attachment {
     pub(super) spec: AttachSpec,
     /// The servers.
     pub(super) session: SessionConfig,
+    /// Who is attached to at first; the others are beside a server, for `attach SET`.
+    wanted: IdSet,
     /// Where the tasks are.
     hosts: Vec<(String, IdSet)>,
     /// What the tasks are called.
@@ -46,7 +48,7 @@ impl Attachment {
     /// Leaves out who is not among the session's tasks: no server came up where they are.
     fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {
-            let absent = own.difference(tasks);
+            let absent = own.intersection(&self.wanted).difference(tasks);
             if !absent.is_empty() {
                 let whom = self.names.label(&absent, SET_WIDTH);
                 self.left_out
@@ -56,6 +58,7 @@ impl Attachment {
         self.spec
             .pids
             .retain(|(rank, _)| tasks.contains(TaskId(*rank)));
+        self.wanted = self.wanted.intersection(tasks);
     }
 }
 
@@ -68,7 +71,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
     let names = names(&job);
     let slurm = job.slurm.clone();
     let incomplete = job.incomplete.clone();
-    let wanted = wanted(job, args.ranks.as_ref())?;
+    let (wanted, others) = wanted(job, args.ranks.as_ref())?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
     let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
     let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
@@ -81,6 +84,14 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
         return Err(left_out.join("; "));
     }
     let gdb = args.gdb.as_ref();
+    let wanted = free.iter().map(|it| TaskId(it.rank)).collect();
+    let mut free = free;
+    if !read_only {
+        let is_beside = |it: &JobProcess| free.iter().any(|other| other.host == it.host);
+        let beside: Vec<_> = others.into_iter().filter(is_beside).collect();
+        free.extend(beside);
+        free.sort_by_key(|process| process.rank);
+    }
     let hosts = by_host(&free);
     Ok(Attachment {
         spec: AttachSpec {
@@ -90,6 +101,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
             ..AttachSpec::default()
         },
         session: session(args, hosts.clone(), slurm.as_deref()),
+        wanted,
         hosts,
         names,
         left_out,
@@ -165,10 +177,10 @@ fn names(job: &Job) -> Names {
     Names::pids(job.processes.iter().map(pid).collect())
 }
 
-/// The processes of the ranks that were asked for.
-fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<Vec<JobProcess>, String> {
+/// The processes of the ranks that were asked for, and the others.
+fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<(Vec<JobProcess>, Vec<JobProcess>), String> {
     let Some(ranks) = ranks else {
-        return Ok(job.processes);
+        return Ok((job.processes, Vec::new()));
     };
     if !job.ranked {
         return Err(format!(
@@ -185,9 +197,8 @@ fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<Vec<JobProcess>, String> {
             job.source
         ));
     }
-    let mut processes = job.processes;
-    processes.retain(|process| ranks.contains(TaskId(process.rank)));
-    Ok(processes)
+    let is_wanted = |process: &JobProcess| ranks.contains(TaskId(process.rank));
+    Ok(job.processes.into_iter().partition(is_wanted))
 }
 
 /// Equal obstacles are said once, with all whom they concern.
@@ -291,7 +302,7 @@ fn try_attach<O: Opener>(
         controls,
         wake,
     };
-    let ending = if shell.attach(attachment.spec) {
+    let ending = if shell.attach(attachment.spec, &attachment.wanted) {
         carry_out(&mut shell, lines)
     } else {
         Ending {

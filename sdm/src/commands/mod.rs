@@ -120,7 +120,9 @@ pub enum UserCommand {
     /// `kill`.
     Kill,
     /// `detach`.
-    Detach,
+    Detach(Option<SetExpr>),
+    /// `attach SET`: more of a job that runs already.
+    Attach(SetExpr),
     /// `quit`.
     Quit,
     /// What is about the job as a whole.

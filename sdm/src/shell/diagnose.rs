@@ -39,7 +39,8 @@ impl<D: Debug> Shell<D> {
         samples: u32,
         states: Vec<(IdSet, String)>,
     ) -> Option<bool> {
-        let attached = self.attach_quietly(spec).1;
+        let all = self.debug.tasks().clone();
+        let attached = self.attach_quietly(spec, &all).1;
         if attached.is_empty() || self.over.is_some() {
             return None;
         }

@@ -232,29 +232,16 @@ impl<D: Debug> Shell<D> {
         verdict
     }
 
-    /// Attaches to processes and shows where they are; false where none could be attached to.
-    pub fn attach(&mut self, spec: AttachSpec) -> bool {
-        let attached = self.attach_quietly(spec).1;
-        for row in self.tasks.rows_of(&attached) {
-            if let Some(what) = row.last {
-                self.notices.push(self.now(), &row.tasks, what);
-            }
-        }
-        self.show_held();
-        !attached.is_empty() && self.over.is_none()
-    }
-
     /// Attaches; says who could not be attached to, and gives those who could.
-    pub(super) fn attach_quietly(&mut self, spec: AttachSpec) -> (Verdict, IdSet) {
-        let all = self.debug.tasks().clone();
+    pub(super) fn attach_quietly(&mut self, spec: AttachSpec, to: &IdSet) -> (Verdict, IdSet) {
         let item = Item::Start {
             session: self.debug.id().to_string(),
-            tasks: all.clone(),
+            tasks: to.clone(),
             programs: Vec::new(),
             pids: spec.pids.clone(),
         };
         self.show(&item);
-        let (verdict, open) = self.ask_quietly("attach", &all, &Command::Attach(spec));
+        let (verdict, open) = self.ask_quietly("attach", to, &Command::Attach(spec));
         let attached = match open {
             Some(open) => {
                 let attached = open.done();
@@ -268,7 +255,8 @@ impl<D: Debug> Shell<D> {
 
     /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
     pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
-        let (verdict, attached) = self.attach_quietly(spec);
+        let all = self.debug.tasks().clone();
+        let (verdict, attached) = self.attach_quietly(spec, &all);
         let mut code = if verdict == Verdict::Done {
             StacksCode::Agree
         } else {

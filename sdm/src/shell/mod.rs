@@ -39,6 +39,7 @@ mod topics;
 mod values;
 mod wait;
 mod watch;
+mod widen;
 
 pub use again::Restart;
 pub use batch::Batch;
@@ -51,6 +52,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
+use sdm_debug::command::AttachSpec;
 use sdm_debug::command::StartSpec;
 use sdm_debug::event::Phase;
 use sdm_debug::rules::rule_of;
@@ -117,6 +119,8 @@ pub struct Shell<D> {
     lines: VecDeque<Control>,
     options: Options,
     focus: IdSet,
+    /// The processes of a job that runs already which can be attached to, where it is one.
+    attachable: Option<AttachSpec>,
     sets: Sets,
     tasks: TaskTable,
     breaks: Breaks,
@@ -226,6 +230,7 @@ impl<D: Debug> Shell<D> {
                 ..Sets::default()
             },
             focus: tasks,
+            attachable: None,
             breaks: Breaks::default(),
             output: Output::new(),
             notices: Notices::default(),

@@ -111,7 +111,8 @@ impl<D: Debug> Shell<D> {
             } => self.run(said, &command, background),
             C::Interrupt => self.interrupt(said),
             C::Kill => self.end_tasks(said, &Command::Kill),
-            C::Detach => self.end_tasks(said, &Command::Detach),
+            C::Attach(set) => self.attach_more(said, &set),
+            C::Detach(set) => self.detach(said, set.as_ref()),
             C::Quit => self.quit(),
             C::Focus(set) => self.set_focus(said, set.as_ref()),
             C::Ranks => self.show_ranks(said),
@@ -321,7 +322,7 @@ impl<D: Debug> Shell<D> {
     }
 
     /// `kill` and `detach`.
-    fn end_tasks(&mut self, said: &Said<'_>, command: &Command) -> Verdict {
+    pub(super) fn end_tasks(&mut self, said: &Said<'_>, command: &Command) -> Verdict {
         let live = self.tasks.live().intersection(&said.to);
         let to = if said.named || live.is_empty() {
             said.to.clone()

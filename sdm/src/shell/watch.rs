@@ -26,7 +26,8 @@ impl<D: Debug> Shell<D> {
         full: bool,
         period: Duration,
     ) -> StacksCode {
-        let (verdict, attached) = self.attach_quietly(spec);
+        let all = self.debug.tasks().clone();
+        let (verdict, attached) = self.attach_quietly(spec, &all);
         if attached.is_empty() || self.over.is_some() {
             return StacksCode::Error;
         }

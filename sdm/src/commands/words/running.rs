@@ -4,6 +4,7 @@ use sdm_debug::Command;
 use sdm_debug::command::StepKind;
 
 use crate::commands::cursor::Cursor;
+use crate::commands::set::{SetExpr, Until};
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{CommandError, JobCommand, UserCommand as C, args};
 
@@ -34,10 +35,25 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "attach",
+        usage: "attach SET",
+        what: "attaches to more ranks of a job that runs already",
+        more: "Of those on hosts where the session has a server: those with a rank that --ranks named, or all.",
+        completes: Completes::Sets,
+        parse: |_, rest| Ok(C::Attach(SetExpr::take(rest, Until::End)?)),
+        ..PLAIN
+    },
+    Spec {
         name: "detach",
-        usage: "detach",
+        usage: "detach [SET]",
         what: "leaves tasks running without a debugger",
-        parse: |_, _| Ok(C::Detach),
+        completes: Completes::Sets,
+        parse: |_, rest| {
+            if rest.is_empty() {
+                return Ok(C::Detach(None));
+            }
+            Ok(C::Detach(Some(SetExpr::take(rest, Until::End)?)))
+        },
         ..PLAIN
     },
     Spec {
