@@ -247,8 +247,8 @@ fn who_cannot_be_attached_to_is_told_why() {
     // One that starts nothing although it is called like one that does.
     let starter = folder.0.join("mpiexec");
     std::fs::copy("/bin/sleep", &starter).expect("a copy");
-    let mut child = Command::new(&starter).arg("1000").spawn().expect("it runs");
-    let pid = child.id().to_string();
+    let child = Sleeper(Command::new(&starter).arg("1000").spawn().expect("it runs"));
+    let pid = child.0.id().to_string();
     check(
         &["stacks", &pid],
         2,
@@ -261,6 +261,7 @@ fn who_cannot_be_attached_to_is_told_why() {
         let mut command = Command::new(&binary);
         let output = command
             .args(["stacks", &pid])
+            .env("HOME", &folder.0)
             .uid(65534)
             .gid(65534)
             .output();
@@ -271,6 +272,7 @@ fn who_cannot_be_attached_to_is_told_why() {
         let own = std::process::id().to_string();
         let output = Command::new(&binary)
             .args(["stacks", &own])
+            .env("HOME", &folder.0)
             .uid(65534)
             .output();
         let said = self::said(&output.expect("sdm runs"));
@@ -278,6 +280,14 @@ fn who_cannot_be_attached_to_is_told_why() {
     } else {
         println!("SKIP: another user's process: this is not root");
     }
-    child.kill().expect("it runs");
-    child.wait().expect("it ends");
+}
+
+/// A process that ends with the test, however that ends.
+struct Sleeper(Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
