@@ -1,5 +1,7 @@
 //! From what was observed to what can be said.
 
+use std::collections::BTreeMap;
+
 use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_idset::{IdSet, TaskId};
 
@@ -78,13 +80,31 @@ fn motion(samples: &[Sample]) -> Motion {
     let same_outer = steady(&variables(|sample| &sample.outer), &looked);
     let still = same_stack
         .intersection(&same_inner)
-        .intersection(&same_outer);
+        .intersection(&same_outer)
+        .difference(&busy(samples));
     let within = same_function.intersection(&same_outer).difference(&still);
     Motion {
         moving: looked.difference(&still).difference(&within),
         still,
         within,
     }
+}
+
+/// Those who are in code of their own and spent processor time between the samples: they go on, though
+/// the samples may find them at the same line. In MPI that would say nothing, because MPI spins.
+fn busy(samples: &[Sample]) -> IdSet {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+        return IdSet::new();
+    };
+    let before: BTreeMap<TaskId, u64> = first.ticks.iter().copied().collect();
+    let spent = last.ticks.iter().filter(|(task, ticks)| {
+        let before = before.get(task);
+        before.is_some_and(|before| ticks > before)
+    });
+    let spent: IdSet = spent.map(|(task, _)| *task).collect();
+    let runs = |stacks| Wait::of(stacks).is_some_and(|wait| wait.kind == WaitKind::Running);
+    let running = last.stacks.iter().filter(|(_, stacks)| runs(stacks));
+    IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&spent)
 }
 
 /// Everything of the main stack but where in its innermost user function a task stands.

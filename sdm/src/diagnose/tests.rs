@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 use super::*;
 
@@ -251,8 +251,32 @@ fn calls_of_every_kind_are_known() {
         ("main:1 __GI___libc_read:1", WaitKind::File),
         ("main:1 usleep:1", WaitKind::Other),
         ("main:1 f:2", WaitKind::Running),
+        ("main:1 f:2 MPI_Wtime:2", WaitKind::Running),
         ("main:1", WaitKind::Running),
     ] {
         assert_eq!(Wait::of(&stacks(stack)).unwrap().kind, kind, "{stack}");
     }
+}
+
+#[test]
+fn who_spends_processor_time_in_its_own_code_goes_on() {
+    let seen = |stack| {
+        let first: Look<'_> = &[
+            ("0-2", "main:80 work:30", "", "step=1"),
+            ("3", stack, "", ""),
+        ];
+        let second: Look<'_> = &[
+            ("0-2", "main:80 work:30", "", "step=2"),
+            ("3", stack, "", ""),
+        ];
+        let mut seen = observed(&[first, second]);
+        seen.samples[0].ticks = vec![(TaskId(3), 100)];
+        seen.samples[1].ticks = vec![(TaskId(3), 120)];
+        seen
+    };
+    let own = seen("main:80 compute:44 MPI_Wtime:44");
+    check(&own, false, "", "there is progress");
+    // MPI spins: there it says nothing.
+    let text = "nothing changed here, while others went on";
+    check(&seen("main:80 work:31 usleep:31"), true, "3", text);
 }

@@ -91,6 +91,22 @@ const MESSAGES: &[&str] = &[
     "iprobe",
 ];
 
+/// They answer at once, wherever the others are: whoever calls them is in its own code.
+const LOCAL: &[&str] = &[
+    "address",
+    "comm_rank",
+    "comm_size",
+    "error_string",
+    "finalized",
+    "get_address",
+    "get_count",
+    "get_processor_name",
+    "initialized",
+    "type_size",
+    "wtick",
+    "wtime",
+];
+
 const LOCKS: &[&str] = &[
     "pthread_mutex_lock",
     "pthread_mutex_timedlock",
@@ -167,7 +183,7 @@ impl Wait {
         let last = frames.last()?;
         let user = user_frame(frames)?;
         let call = plain(&last.function);
-        let kind = if std::ptr::eq(last, user) && !is_known(call) {
+        let kind = if std::ptr::eq(last, user) && kind(call) == WaitKind::Other {
             WaitKind::Running
         } else {
             kind(call)
@@ -228,10 +244,6 @@ pub fn is_lock(function: &str) -> bool {
     LOCKS.contains(&plain(function))
 }
 
-fn is_known(call: &str) -> bool {
-    kind(call) != WaitKind::Other
-}
-
 fn kind(call: &str) -> WaitKind {
     let lower = call.to_ascii_lowercase();
     let mpi = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
@@ -245,6 +257,7 @@ fn kind(call: &str) -> WaitKind {
                 WaitKind::Collective
             }
             () if MESSAGES.contains(&name) => WaitKind::Message,
+            () if LOCAL.contains(&name) => WaitKind::Running,
             () => WaitKind::Mpi,
         };
     }
