@@ -21,6 +21,12 @@ impl Ring {
         let bytes = &bytes[bytes.len().saturating_sub(RING_BYTES_MAX)..];
         let over = (self.bytes.len() + bytes.len()).saturating_sub(RING_BYTES_MAX);
         self.bytes.drain(..over);
+        // Doubling by itself would go beyond the bound, and a ring comes to use all that it has.
+        let (len, room) = (self.bytes.len(), self.bytes.capacity());
+        if len + bytes.len() > room {
+            let room = (2 * room).clamp(len + bytes.len(), RING_BYTES_MAX);
+            self.bytes.reserve_exact(room - len);
+        }
         self.bytes.extend(bytes);
     }
 
@@ -90,5 +96,15 @@ mod tests {
         assert_eq!(ring.bytes.len(), RING_BYTES_MAX);
         let dropped = 2 * RING_BYTES_MAX as u64;
         assert_eq!(ring.read(5, 1), (dropped, b"y".to_vec()));
+    }
+
+    #[test]
+    fn it_takes_no_more_memory_than_its_bound() {
+        let mut ring = Ring::default();
+        for length in (1..).map(|n| 77 * n % 32_768).take(1000) {
+            ring.push(&vec![b'x'; length]);
+        }
+        assert_eq!(ring.bytes.len(), RING_BYTES_MAX);
+        assert!(ring.bytes.capacity() <= RING_BYTES_MAX);
     }
 }

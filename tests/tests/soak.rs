@@ -22,8 +22,9 @@ const SECONDS: u64 = 120;
 const SESSION_MAX: Duration = Duration::from_secs(1800);
 /// How many servers may be killed in one session: there must be some to look at in the end.
 const KILLS_MAX: usize = 8;
-/// What a process may grow between the first third and the end of its session: allocators round up.
-const GROWTH_BYTES: u64 = 2 << 20;
+/// What a process may grow between the first third and the end of its session: the keeper's ring of
+/// output fills up to 4 MiB, and allocators round up.
+const GROWTH_BYTES: u64 = (4 << 20) + (1 << 20);
 /// The descriptors that all processes together may have gained by then: a terminal that comes or goes.
 const GAINED_DESCRIPTORS: usize = 8;
 
