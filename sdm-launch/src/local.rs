@@ -41,7 +41,7 @@ pub(crate) fn start_each(
         return Err(LaunchError::Option {
             launcher: name.to_owned(),
             option: option.to_string_lossy().into_owned(),
-            why: "it has no options",
+            why: "this launcher has no options",
         });
     }
     let mut launch = make_room(spec)?;

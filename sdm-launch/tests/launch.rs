@@ -290,7 +290,7 @@ fn what_cannot_be_started_is_named_and_leaves_nothing() {
     spec.launcher_options = vec!["--tag-output".into()];
     check(
         &spec,
-        "option --tag-output: the local launcher has no options",
+        "option --tag-output: this launcher has no options",
     );
 }
 
