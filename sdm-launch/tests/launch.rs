@@ -288,10 +288,7 @@ fn what_cannot_be_started_is_named_and_leaves_nothing() {
     check(&spec, "directory /no/such/directory: no such directory");
     spec.directory = None;
     spec.launcher_options = vec!["--tag-output".into()];
-    check(
-        &spec,
-        "option --tag-output: this launcher has no options",
-    );
+    check(&spec, "option --tag-output: this launcher has no options");
 }
 
 /// Many lines arrive whole and in order, and what an ended process left in its pipe still comes.
