@@ -7,7 +7,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sdm_idset::{IdSet, TaskId};
 use sdm_sim::Rng;
 use sdm_tests::leftovers;
@@ -251,7 +252,18 @@ impl<'a> Soak<'a> {
         let terminal = self.terminal.take().expect("it was just used");
         let (code, screen) = terminal.finish();
         assert_eq!(code, 0, "{screen}");
-        self.steps
+        std::mem::take(&mut self.steps)
+    }
+}
+
+/// A session that is kept would outlive a step that fails.
+impl Drop for Soak<'_> {
+    fn drop(&mut self) {
+        for (pid, _) in leftovers::holding(self.place.mark()) {
+            let pid = Pid::from_raw(pid.try_into().expect("a pid"));
+            // It may have ended by now.
+            let _ = kill(pid, Signal::SIGKILL);
+        }
     }
 }
 
