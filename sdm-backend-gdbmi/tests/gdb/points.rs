@@ -10,21 +10,11 @@ use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use crate::harness::{Harness, place, stopped};
 
 fn watch(number: u32, expression: &str, kind: WatchKind) -> Command {
-    Command::WatchInsert(WatchSpec {
-        number,
-        expression: expression.to_owned(),
-        kind,
-        ..WatchSpec::default()
-    })
+    Command::WatchInsert(WatchSpec::new(number, expression, kind))
 }
 
 fn catch(number: u32, event: CatchEvent) -> Command {
-    Command::CatchInsert(CatchSpec {
-        number,
-        event,
-        condition: None,
-        temporary: false,
-    })
+    Command::CatchInsert(CatchSpec::new(number, event))
 }
 
 fn insert(number: u32, location: &str) -> BreakSpec {

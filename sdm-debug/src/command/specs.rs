@@ -157,6 +157,18 @@ pub struct WatchSpec {
     pub ignore: u32,
 }
 
+impl WatchSpec {
+    /// One that stops at every such access of an expression.
+    pub fn new(number: u32, expression: impl Into<String>, kind: WatchKind) -> Self {
+        Self {
+            number,
+            expression: expression.into(),
+            kind,
+            ..Self::default()
+        }
+    }
+}
+
 /// Which accesses a watchpoint stops at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WatchKind {
@@ -180,6 +192,19 @@ pub struct CatchSpec {
     pub condition: Option<String>,
     /// Gone after the first stop.
     pub temporary: bool,
+}
+
+impl CatchSpec {
+    /// One that stops every time.
+    #[must_use]
+    pub fn new(number: u32, event: CatchEvent) -> Self {
+        Self {
+            number,
+            event,
+            condition: None,
+            temporary: false,
+        }
+    }
 }
 
 /// What a catchpoint stops at.

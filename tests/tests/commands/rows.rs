@@ -37,21 +37,11 @@ fn delete(number: u32) -> Command {
 }
 
 fn catch(number: u32, event: CatchEvent) -> Command {
-    Command::CatchInsert(CatchSpec {
-        number,
-        event,
-        condition: None,
-        temporary: false,
-    })
+    Command::CatchInsert(CatchSpec::new(number, event))
 }
 
 fn watch(number: u32, expression: &str, kind: WatchKind) -> Command {
-    Command::WatchInsert(WatchSpec {
-        number,
-        expression: expression.to_owned(),
-        kind,
-        ..WatchSpec::default()
-    })
+    Command::WatchInsert(WatchSpec::new(number, expression, kind))
 }
 
 fn step(kind: StepKind, count: u32) -> Command {

@@ -174,20 +174,11 @@ fn stops() -> Vec<Story> {
             vec![
                 point(1, "points.c:18"),
                 go(),
-                Ask(Command::WatchInsert(WatchSpec {
-                    number: 2,
-                    expression: "local".to_owned(),
-                    ..WatchSpec::default()
-                })),
+                watch(2, "local", WatchKind::Write),
                 go(),
                 go(),
                 go(),
-                Ask(Command::WatchInsert(WatchSpec {
-                    number: 3,
-                    expression: "global".to_owned(),
-                    kind: WatchKind::Access,
-                    ..WatchSpec::default()
-                })),
+                watch(3, "global", WatchKind::Access),
                 go(),
                 go(),
             ],
@@ -397,13 +388,14 @@ fn point(number: u32, location: &str) -> Step {
     }))
 }
 
+fn watch(number: u32, expression: &str, kind: WatchKind) -> Step {
+    Ask(Command::WatchInsert(WatchSpec::new(
+        number, expression, kind,
+    )))
+}
+
 fn catch(number: u32, event: CatchEvent) -> Step {
-    Ask(Command::CatchInsert(CatchSpec {
-        number,
-        event,
-        condition: None,
-        temporary: false,
-    }))
+    Ask(Command::CatchInsert(CatchSpec::new(number, event)))
 }
 
 fn evaluate(expression: &str) -> Step {

@@ -1,7 +1,7 @@
 //! Every question has an answer, alike on tasks that are alike.
 
 use super::*;
-use crate::command::{CatchEvent, CatchSpec, ValueFormat, WatchSpec};
+use crate::command::{CatchEvent, CatchSpec, ValueFormat, WatchKind, WatchSpec};
 
 const SCENARIO: &str = "\
 [all]
@@ -31,20 +31,11 @@ fn points() -> Vec<(Command, &'static str)> {
     let number = 2;
     vec![
         (
-            Command::WatchInsert(WatchSpec {
-                number: 1,
-                expression: text("step"),
-                ..WatchSpec::default()
-            }),
+            Command::WatchInsert(WatchSpec::new(1, "step", WatchKind::Write)),
             "number: 1",
         ),
         (
-            Command::CatchInsert(CatchSpec {
-                number: 3,
-                event: CatchEvent::Syscall(vec![text("write")]),
-                condition: None,
-                temporary: false,
-            }),
+            Command::CatchInsert(CatchSpec::new(3, CatchEvent::Syscall(vec![text("write")]))),
             "number: 3",
         ),
         (
