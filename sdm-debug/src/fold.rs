@@ -286,13 +286,7 @@ fn bounded(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
     let head = STACK_FRAMES_MAX / 2;
     let tail = STACK_FRAMES_MAX - head - 1;
     let left_out = frames.len() - head - tail;
-    let gap = StackFrame {
-        module: String::new(),
-        function: format!("... {left_out} frames"),
-        file: String::new(),
-        line: 0,
-        repeat: 1,
-    };
+    let gap = StackFrame::own(format!("... {left_out} frames"), "", 0);
     frames.splice(head..head + left_out, [gap]);
     frames
 }

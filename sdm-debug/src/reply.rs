@@ -180,6 +180,23 @@ pub struct TaskStacks {
     pub helpers: u32,
 }
 
+impl TaskStacks {
+    /// Those of a task whose main thread stands there, outermost first, and that has no other but so
+    /// many helpers.
+    #[must_use]
+    pub fn of_main(frames: Vec<StackFrame>, helpers: u32) -> Self {
+        let main = ThreadStack {
+            count: 1,
+            main: true,
+            frames,
+        };
+        Self {
+            threads: vec![main],
+            helpers,
+        }
+    }
+}
+
 /// One folded stack, shared by threads that are in the same place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadStack {
@@ -204,4 +221,17 @@ pub struct StackFrame {
     pub line: u32,
     /// How many frames in a row are this function: 1, or more for recursion.
     pub repeat: u32,
+}
+
+impl StackFrame {
+    /// A frame of the program itself, once; an unknown file is empty, an unknown line 0.
+    pub fn own(function: impl Into<String>, file: impl Into<String>, line: u32) -> Self {
+        Self {
+            module: String::new(),
+            function: function.into(),
+            file: file.into(),
+            line,
+            repeat: 1,
+        }
+    }
 }

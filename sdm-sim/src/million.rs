@@ -13,7 +13,7 @@ use sdm_core::message::{Lane, Message, PlanEntry, Slice, Status, SyncPolicy};
 use sdm_core::node::{Action, Delivery, LinkId, Node, Submission};
 use sdm_core::topology::{self, Topology};
 use sdm_core::{CommandId, Epoch, ServerId};
-use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack, Value};
+use sdm_debug::reply::{StackFrame, TaskStacks, Value};
 use sdm_debug::rules::{self, RULE_HASH, RULE_STACK_TREE, RULE_STATS};
 use sdm_debug::{Reply, wire};
 use sdm_idset::{IdSet, TaskId};
@@ -156,22 +156,10 @@ fn stacks(task: TaskId) -> Bytes {
         id if id % 10 == 0 => &["main", "solve", "compute"],
         _ => &["main", "solve", "MPI_Allreduce"],
     };
-    let frames = names.iter().zip(1..).map(|(name, line)| StackFrame {
-        module: String::new(),
-        function: (*name).to_owned(),
-        file: "solver.c".to_owned(),
-        line,
-        repeat: 1,
-    });
-    let thread = ThreadStack {
-        count: 1,
-        main: true,
-        frames: frames.collect(),
-    };
-    Bytes::from(wire::encode(&Reply::Stacks(TaskStacks {
-        threads: vec![thread],
-        helpers: 2,
-    })))
+    let frames = names.iter().zip(1..);
+    let frames = frames.map(|(name, line)| StackFrame::own(*name, "solver.c", line));
+    let stacks = TaskStacks::of_main(frames.collect(), 2);
+    Bytes::from(wire::encode(&Reply::Stacks(stacks)))
 }
 
 impl Crowd {

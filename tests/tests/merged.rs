@@ -6,7 +6,7 @@ use sdm_core::frame;
 use sdm_core::ids::{Attempt, CommandId};
 use sdm_core::limits::{CLASSES_MAX, PAYLOAD_BYTES_MAX};
 use sdm_core::message::{Answer, Block, Message, Status};
-use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::rules::{self, RULE_STACK_TREE, StackTree};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
@@ -16,23 +16,9 @@ use sdm_tests::run::{BOUND, Run, fake};
 const BESIDE_MAX: usize = 64;
 
 fn own_answer() -> Vec<u8> {
-    let frame = |function: &str, line| StackFrame {
-        module: String::new(),
-        function: function.to_owned(),
-        file: "solver.c".to_owned(),
-        line,
-        repeat: 1,
-    };
+    let frame = |function: &str, line| StackFrame::own(function, "solver.c", line);
     let frames = vec![frame("main", 80), frame("solve", 31), frame("MPI_Recv", 31)];
-    let thread = ThreadStack {
-        count: 1,
-        main: true,
-        frames,
-    };
-    wire::encode(&Reply::Stacks(TaskStacks {
-        threads: vec![thread],
-        helpers: 2,
-    }))
+    wire::encode(&Reply::Stacks(TaskStacks::of_main(frames, 2)))
 }
 
 /// What a member sends up that has got these answers.

@@ -539,13 +539,7 @@ fn variables(pairs: &[(String, String)]) -> Vec<Variable> {
 }
 
 fn stack_frame(place: Place) -> StackFrame {
-    StackFrame {
-        module: String::new(),
-        function: place.function,
-        file: place.file,
-        line: place.line,
-        repeat: 1,
-    }
+    StackFrame::own(place.function, place.file, place.line)
 }
 
 fn breakpoint_place(spec: &BreakSpec) -> BreakpointPlace {

@@ -60,13 +60,7 @@ fn value(text: &str) -> Vec<u8> {
 }
 
 fn frame(function: &str, line: u32) -> StackFrame {
-    StackFrame {
-        module: String::new(),
-        function: function.to_owned(),
-        file: "a.c".to_owned(),
-        line,
-        repeat: 1,
-    }
+    StackFrame::own(function, "a.c", line)
 }
 
 /// A stack in short: `main:9 solve:3`.

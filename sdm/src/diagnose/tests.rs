@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_idset::{IdSet, TaskId};
 
 use super::*;
@@ -13,22 +13,9 @@ fn set(text: &str) -> IdSet {
 fn stacks(text: &str) -> TaskStacks {
     let frames = text.split_whitespace().map(|frame| {
         let (function, line) = frame.split_once(':').unwrap();
-        StackFrame {
-            module: String::new(),
-            function: function.to_owned(),
-            file: "halo.c".to_owned(),
-            line: line.parse().unwrap(),
-            repeat: 1,
-        }
+        StackFrame::own(function, "halo.c", line.parse().unwrap())
     });
-    TaskStacks {
-        threads: vec![ThreadStack {
-            count: 1,
-            main: true,
-            frames: frames.collect(),
-        }],
-        helpers: 0,
-    }
+    TaskStacks::of_main(frames.collect(), 0)
 }
 
 /// Per sample: who, which stack, which variables inside and around.

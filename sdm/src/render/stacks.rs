@@ -241,24 +241,11 @@ mod tests {
     use crate::view::Gathered;
 
     fn stacks(places: &[(&str, u32)]) -> TaskStacks {
-        let frames = places
-            .iter()
-            .map(|(function, line)| StackFrame {
-                module: String::new(),
-                function: (*function).to_owned(),
-                file: if *line == 0 { "" } else { "halo.c" }.to_owned(),
-                line: *line,
-                repeat: 1,
-            })
-            .collect();
-        TaskStacks {
-            threads: vec![ThreadStack {
-                count: 1,
-                main: true,
-                frames,
-            }],
-            helpers: 0,
-        }
+        let frames = places.iter().map(|(function, line)| {
+            let file = if *line == 0 { "" } else { "halo.c" };
+            StackFrame::own(*function, file, *line)
+        });
+        TaskStacks::of_main(frames.collect(), 0)
     }
 
     fn check(answers: &[(&str, TaskStacks)], expect: &str) {

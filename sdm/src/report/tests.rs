@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use roxmltree::{Document, ParsingOptions};
 use sdm_debug::event::Stream;
-use sdm_debug::reply::{Frame, StackFrame, Stop, StopReason, TaskStacks, ThreadStack};
+use sdm_debug::reply::{Frame, StackFrame, Stop, StopReason, TaskStacks};
 use sdm_debug::{Reply, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use serde_json::Value;
@@ -20,21 +20,9 @@ fn set(text: &str) -> IdSet {
 }
 
 fn frames(places: &[(&str, u32)]) -> Reply {
-    let frames = places.iter().map(|(function, line)| StackFrame {
-        module: String::new(),
-        function: (*function).to_owned(),
-        file: "halo.c".to_owned(),
-        line: *line,
-        repeat: 1,
-    });
-    Reply::Stacks(TaskStacks {
-        threads: vec![ThreadStack {
-            count: 1,
-            main: true,
-            frames: frames.collect(),
-        }],
-        helpers: 0,
-    })
+    let own = |(function, line): &(&str, u32)| StackFrame::own(*function, "halo.c", *line);
+    let frames = places.iter().map(own).collect();
+    Reply::Stacks(TaskStacks::of_main(frames, 0))
 }
 
 fn stacks(classes: Vec<(IdSet, Reply)>) -> Item {

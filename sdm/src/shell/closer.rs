@@ -216,13 +216,7 @@ impl<D: Debug> Shell<D> {
         let user = frames[lock + 1..].iter().find(|frame| frame.line > 0)?;
         let select = Command::SelectFrame(FrameSelect::Level(user.level));
         self.answers(line, one, &select);
-        let frame = StackFrame {
-            module: String::new(),
-            function: user.function.clone(),
-            file: user.file.clone(),
-            line: user.line,
-            repeat: 1,
-        };
+        let frame = StackFrame::own(&user.function, &user.file, user.line);
         let text = self.source_of(line, one, &frame);
         let name = plain_lock(&frames[lock].function);
         let mutex = call_arguments(&text, name)?.into_iter().next()?;

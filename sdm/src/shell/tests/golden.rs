@@ -6,7 +6,7 @@ use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{
     Backtrace, BreakpointPlace, FrameView, SourceText, StackFrame, Stop, StopReason, TaskStacks,
-    ThreadStack, ThreadView,
+    ThreadView,
 };
 use sdm_debug::{Command, Event, FailureCode, Reply};
 use sdm_idset::IdSet;
@@ -40,21 +40,9 @@ fn interrupted(inside: Option<&str>, function: &str, line: u32) -> Reply {
 }
 
 fn stacks(places: &[(&str, u32)]) -> Reply {
-    let frames = places.iter().map(|(function, line)| StackFrame {
-        module: String::new(),
-        function: (*function).to_owned(),
-        file: "halo.c".to_owned(),
-        line: *line,
-        repeat: 1,
-    });
-    Reply::Stacks(TaskStacks {
-        threads: vec![ThreadStack {
-            count: 1,
-            main: true,
-            frames: frames.collect(),
-        }],
-        helpers: 2,
-    })
+    let own = |(function, line): &(&str, u32)| StackFrame::own(*function, "halo.c", *line);
+    let frames = places.iter().map(own).collect();
+    Reply::Stacks(TaskStacks::of_main(frames, 2))
 }
 
 /// A halo exchange on 8 ranks in which rank 5 waits for what nobody sends.

@@ -1,8 +1,6 @@
 //! Ten thousand ranks in few and in many places: no command answers with more than a screen.
 
-use sdm_debug::reply::{
-    Backtrace, FrameView, StackFrame, StopReason, TaskStacks, ThreadStack, ThreadView,
-};
+use sdm_debug::reply::{Backtrace, FrameView, StackFrame, StopReason, TaskStacks, ThreadView};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::{IdSet, TaskId};
 
@@ -35,27 +33,14 @@ fn classes(to: &IdSet, count: u32, reply: impl Fn(u32) -> Reply) -> Vec<Class> {
 }
 
 fn stacks(number: u32) -> Reply {
-    let place = |function: String, line: u32| StackFrame {
-        module: String::new(),
-        function,
-        file: "solver.c".to_owned(),
-        line,
-        repeat: 1,
-    };
+    let place = |function: String, line| StackFrame::own(function, "solver.c", line);
     let frames = vec![
         place("main".to_owned(), 80),
         place(format!("phase_{}", number % 7), 100 + number % 7),
         place(format!("work_{number}"), 200 + number),
         place("MPI_Allreduce".to_owned(), 200 + number),
     ];
-    Reply::Stacks(TaskStacks {
-        threads: vec![ThreadStack {
-            count: 1,
-            main: true,
-            frames,
-        }],
-        helpers: 1,
-    })
+    Reply::Stacks(TaskStacks::of_main(frames, 1))
 }
 
 fn in_classes(count: u32) -> Responder {
