@@ -25,6 +25,7 @@ use crate::driver::{Before, CoreFile, Driver, DriverConfig, Kept};
 use crate::host::LocalHost;
 use crate::shared::Shared;
 use crate::slot::Slot;
+use crate::stdio::InheritedStreams;
 use crate::task::{Streams, Task};
 use nix::sys::signal::Signal;
 
@@ -39,6 +40,9 @@ pub struct GdbConfig {
     pub signals: SignalState,
     /// The processors that a started program is bound to, where it is.
     pub binding: Option<Binding>,
+    /// The standard streams of started programs; streams of ours, whose output is told by events, where
+    /// absent.
+    pub streams: Option<InheritedStreams>,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
@@ -58,6 +62,7 @@ impl Default for GdbConfig {
             options: GdbOptions::default(),
             signals: SignalState::default(),
             binding: None,
+            streams: None,
             fold: FoldRules::default(),
             internal_breakpoints: true,
             command_wait: Duration::from_secs(60),
@@ -169,29 +174,17 @@ impl GdbBackend {
             search_path.map(|p| p.as_os_str()),
         )?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let with_stdin = reads_stdin(spec, task)?;
-        let system = |error: std::io::Error| {
-            let text = format!("streams of the program: {error}");
-            Failure::new(FailureCode::System, text)
+        let launch = |redirects: &Redirects<'_>| {
+            let signals = &self.config.signals;
+            Launch::new(program, spec, &environment, signals, redirects)
         };
-        let (streams, tty) = Streams::open(with_stdin).map_err(system)?;
-        let ends = streams.theirs.as_ref().expect("just opened");
-        let stdin = match &ends.stdin {
-            Some(fd) => own_path(fd.as_raw_fd()),
-            None => PathBuf::from("/dev/null"),
+        let (streams, launch) = match &self.config.streams {
+            Some(inherited) => (
+                Streams::elsewhere(),
+                launch(&Redirects::Inherited(inherited))?,
+            ),
+            None => with_streams(reads_stdin(spec, task)?, launch)?,
         };
-        let redirects = Redirects {
-            tty: &tty,
-            stdin: &stdin,
-            stderr: &own_path(ends.stderr.as_raw_fd()),
-        };
-        let launch = Launch::new(
-            program,
-            spec,
-            &environment,
-            &self.config.signals,
-            &redirects,
-        )?;
         let binding = self.config.binding;
         let child = GdbChild::spawn(&gdb, &directory, &self.config.options, binding.as_ref())?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
@@ -486,6 +479,28 @@ fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
         Arrangement::PerTask => false,
         Arrangement::Shared => true,
     }
+}
+
+/// Opens streams for a program, and plans its start with them.
+fn with_streams(
+    with_stdin: bool,
+    launch: impl FnOnce(&Redirects<'_>) -> Result<Launch, Failure>,
+) -> Result<(Streams, Launch), Failure> {
+    let (streams, tty) = Streams::open(with_stdin).map_err(|error| {
+        let text = format!("streams of the program: {error}");
+        Failure::new(FailureCode::System, text)
+    })?;
+    let ends = streams.theirs.as_ref().expect("just opened");
+    let stdin = match &ends.stdin {
+        Some(fd) => own_path(fd.as_raw_fd()),
+        None => PathBuf::from("/dev/null"),
+    };
+    let launch = launch(&Redirects::Ours {
+        tty: &tty,
+        stdin: &stdin,
+        stderr: &own_path(ends.stderr.as_raw_fd()),
+    })?;
+    Ok((streams, launch))
 }
 
 /// True where the task's standard input comes from the front-end.

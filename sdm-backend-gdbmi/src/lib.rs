@@ -9,7 +9,8 @@
 //! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors
 //! are those of a run without SDM. What differs: `argv[0]` is the program's absolute path; gdb is its
 //! parent; it leads a session of its own whose terminal is a pty of ours, which is its standard
-//! output (its error and input are pipes, or input is `/dev/null`); addresses are not randomised, as
+//! output (its error and input are pipes, or input is `/dev/null`) unless it has this process's own streams
+//! ([`InheritedStreams`]); addresses are not randomised, as
 //! always under gdb, so that equal tasks print equal pointers; and the two signals that the C library
 //! keeps for itself (32, 33) have their default action. A started program that is detached loses
 //! that terminal when the backend ends.
@@ -34,4 +35,4 @@ mod task;
 pub use backend::{GdbBackend, GdbConfig};
 pub use child::{Binding, COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};
 pub use driver::VALUE_BYTES_MAX;
-pub use stdio::STDIN_BUFFER_BYTES_MAX;
+pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};

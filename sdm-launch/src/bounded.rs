@@ -81,7 +81,7 @@ fn read(
             } else {
                 &mut lines
             };
-            to.push(line.text);
+            to.extend(line.text().map(str::to_owned));
         };
         while out.read(&mut sort) > 0 || err.read(&mut sort) > 0 {}
         if let Some(status) = status {

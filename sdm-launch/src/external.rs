@@ -113,7 +113,7 @@ impl Launcher for External {
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_no_part_options(self.name())?;
-        let mut started = Started::launcher(&self.name, spec.count);
+        let mut started = Started::launcher(&self.name, spec);
         started.input = self.told(spec)?;
         let mut command = std::process::Command::new(&self.program);
         if let Some(directory) = &spec.directory {

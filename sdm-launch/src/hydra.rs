@@ -50,7 +50,7 @@ impl Launcher for Hydra {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, Started::launcher(self.name(), spec.count))?;
+        launch.spawn(command, Started::launcher(self.name(), spec))?;
         launch.all_started()
     }
 }

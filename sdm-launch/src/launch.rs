@@ -16,7 +16,7 @@ use sdm_core::announce::{Announcement, Refusal};
 use crate::LaunchError;
 use crate::member::{LastWords, Member, Started};
 use crate::ssh;
-use crate::stream::{Line, Stream};
+use crate::stream::{Line, Said, Stream};
 
 /// Something heard of the servers or of what started them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +40,13 @@ pub enum LaunchEvent {
         stderr: bool,
         /// The line without its end.
         line: String,
+    },
+    /// What programs print, after [`Launch::pass_on`]: bytes as they come.
+    Bytes {
+        /// Whether it was written to stderr.
+        stderr: bool,
+        /// What.
+        bytes: Vec<u8>,
     },
     /// What this crate did that a person may want to know.
     Note(String),
@@ -212,7 +219,11 @@ impl Launch {
                 let member = &mut self.members[*index];
                 let mut lines = Vec::new();
                 let more = member.read(fd, &mut |line| lines.push(line));
-                if lines.iter().any(|line| Refusal::find(&line.text).is_some()) {
+                let is_refusal = |line: &Line| {
+                    line.text()
+                        .is_some_and(|text| Refusal::find(text).is_some())
+                };
+                if lines.iter().any(is_refusal) {
                     // The reason was said before, elsewhere.
                     let mut before = Vec::new();
                     member.read_others(fd, &mut |line| before.push(line));
@@ -275,6 +286,39 @@ impl Launch {
         });
     }
 
+    /// All servers are there: what they and the launcher write from now on is what programs print. It is
+    /// told as [`LaunchEvent::Bytes`] and not looked into.
+    pub fn pass_on(&mut self) {
+        let mut lines = Vec::new();
+        for member in &mut self.members {
+            let server = member.what.server;
+            member.pass_on(&mut |line| lines.push(line));
+            sort_lines(
+                server,
+                member.last_words(),
+                std::mem::take(&mut lines),
+                &mut self.events,
+            );
+        }
+        if let Some(shared) = &mut self.shared {
+            for stream in &mut shared.streams {
+                stream.pass_on(&mut |line| lines.push(line));
+            }
+            sort_lines(None, &mut shared.last_words, lines, &mut self.events);
+        }
+    }
+
+    /// Feeds the launcher's standard input, or that of the first server where there is no launcher; `eof`
+    /// ends it behind `bytes`. Never waits.
+    ///
+    /// # Errors
+    /// Nobody reads it, or has for so long not read it that there is no room.
+    pub fn feed(&mut self, bytes: &[u8], eof: bool) -> std::io::Result<()> {
+        let none = || std::io::Error::other("nobody it starts is fed from here");
+        let mut fed = self.members.iter_mut().filter(|member| member.is_fed());
+        fed.next().ok_or_else(none)?.feed(bytes, eof)
+    }
+
     /// The next event.
     pub fn poll_event(&mut self) -> Option<LaunchEvent> {
         self.events.pop_front()
@@ -311,7 +355,14 @@ fn sort_lines(
     lines: Vec<Line>,
     events: &mut VecDeque<LaunchEvent>,
 ) {
-    for Line { stderr, text } in lines {
+    for Line { stderr, said } in lines {
+        let text = match said {
+            Said::Text(text) => text,
+            Said::Bytes(bytes) => {
+                events.push_back(LaunchEvent::Bytes { stderr, bytes });
+                continue;
+            }
+        };
         if let Some(refusal) = Refusal::find(&text).filter(|_| !stderr) {
             let words = match refusal.why.starts_with(ssh::WHO) {
                 true => last_words.lines(),

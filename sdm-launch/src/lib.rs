@@ -69,6 +69,7 @@ pub use sdm_core::announce::Announcement;
 pub use slurm::Srun;
 pub use spec::{
     LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
+    Streams,
 };
 pub use ssh::{FANOUT, Ssh};
 pub use sys::pidfd_open;

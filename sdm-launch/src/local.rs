@@ -56,7 +56,12 @@ pub(crate) fn start_each(
             .env(SERVER_VARIABLE, server.to_string())
             .env(SERVER_COUNT_VARIABLE, spec.count.to_string());
         place(&mut command, server);
-        let started = launch.spawn(command, Started::server(server));
+        let mut what = Started::server(server);
+        if server == 0 {
+            // As under a runtime the first one reads, the others read nothing.
+            what.streams = spec.streams;
+        }
+        let started = launch.spawn(command, what);
         if let Err(error) = started {
             launch.abandon();
             return Err(error);

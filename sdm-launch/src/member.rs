@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use zeroize::Zeroize;
 
 use crate::stream::{Line, Stream};
-use crate::{LaunchError, sys};
+use crate::{LaunchError, LaunchSpec, Streams, sys};
 
 /// How many of the last lines a process wrote are kept.
 const LAST_WORDS_MAX: usize = 20;
@@ -32,6 +33,8 @@ pub(crate) struct Started {
     pub(crate) input: Vec<u8>,
     /// A file that it reads behind that.
     pub(crate) file: Option<PathBuf>,
+    /// What it reads where there is no `input`.
+    pub(crate) streams: Streams,
 }
 
 impl Started {
@@ -43,17 +46,19 @@ impl Started {
             servers: server..server + 1,
             input: Vec::new(),
             file: None,
+            streams: Streams::Private,
         }
     }
 
-    /// What starts all servers.
-    pub(crate) fn launcher(name: &str, count: u32) -> Self {
+    /// What starts all servers, and passes its standard input on.
+    pub(crate) fn launcher(name: &str, spec: &LaunchSpec) -> Self {
         Self {
             who: name.to_owned(),
             server: None,
-            servers: 0..count,
+            servers: 0..spec.count,
             input: Vec::new(),
             file: None,
+            streams: spec.streams,
         }
     }
 }
@@ -204,6 +209,32 @@ impl Member {
         Some(status)
     }
 
+    /// Whether it reads what it is fed.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.what.input.is_empty() && self.what.streams == Streams::Fed
+    }
+
+    /// Feeds its standard input, or ends it.
+    pub(crate) fn feed(&mut self, bytes: &[u8], eof: bool) -> io::Result<()> {
+        let ended = || io::Error::new(io::ErrorKind::BrokenPipe, "its input has ended");
+        let input = self.input.as_mut().ok_or_else(ended)?;
+        // As long as a pipe takes all or nothing, nothing is taken in part.
+        for piece in bytes.chunks(PIPE_BUF) {
+            input.write_all(piece)?;
+        }
+        if eof {
+            self.input = None;
+        }
+        Ok(())
+    }
+
+    /// From now on what it writes is no line to be read here, but to be passed on.
+    pub(crate) fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
+        for stream in &mut self.streams {
+            stream.pass_on(line);
+        }
+    }
+
     /// The last lines that it wrote; announcements are none.
     pub(crate) fn last_words(&mut self) -> &mut LastWords {
         &mut self.last_words
@@ -252,12 +283,20 @@ const FEEDER: &str = r#"head -c "$1"; cat -- "$2"; exec cat"#;
 const PIPE_BYTES: usize = 64 << 10;
 
 /// A standard input that begins with what is to be said, what keeps it open, and what passes a file on;
-/// /dev/null where nothing is to be said.
+/// /dev/null where nothing is to be said and nobody feeds it.
 fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
-    if what.input.is_empty() {
-        return Ok((Stdio::null(), None, None));
+    if what.input.is_empty() && what.streams != Streams::Fed {
+        let stdin = match what.streams {
+            Streams::Inherited => Stdio::inherit(),
+            _ => Stdio::null(),
+        };
+        return Ok((stdin, None, None));
     }
     let (reader, mut writer) = io::pipe()?;
+    if what.input.is_empty() {
+        sys::set_nonblocking(writer.as_fd())?;
+        return Ok((reader.into(), Some(writer), None));
+    }
     if what.input.len() > PIPE_BYTES {
         let wanted = i32::try_from(what.input.len()).map_err(io::Error::other)?;
         fcntl(&writer, FcntlArg::F_SETPIPE_SZ(wanted))?;

@@ -124,7 +124,7 @@ impl Launcher for OpenMpi {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, Started::launcher(self.name(), spec.count))?;
+        launch.spawn(command, Started::launcher(self.name(), spec))?;
         launch.all_started()
     }
 }

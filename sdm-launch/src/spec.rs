@@ -48,8 +48,24 @@ pub struct LaunchSpec {
     /// How many processes there will be in all, servers included, on each of which the system must
     /// have room; a launcher that starts them on this machine checks that first.
     pub processes: u64,
+    /// Whether what programs print and read goes through the servers' own streams, and so through what
+    /// started them.
+    pub streams: Streams,
     /// Whether the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
+}
+
+/// What the standard streams of servers are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Streams {
+    /// For saying where they are, and what is wrong.
+    #[default]
+    Private,
+    /// For what their programs print, too; standard input is fed by [`Launch::feed`], as far as the
+    /// launcher forwards it.
+    Fed,
+    /// The same, with the standard input of this process.
+    Inherited,
 }
 
 /// One program of several.
@@ -80,6 +96,7 @@ impl LaunchSpec {
             fanout: crate::ssh::FANOUT,
             stage: false,
             processes: count.into(),
+            streams: Streams::Private,
             verbose: false,
         }
     }

@@ -9,7 +9,7 @@ use crate::hosts::spread;
 use crate::job::is_this_host;
 use crate::member::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
-use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{Launch, LaunchError, LaunchSpec, Launcher, Streams};
 
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
@@ -102,6 +102,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
         servers: group[0].servers.start..last.servers.end,
         input: input(spec, group)?,
         file: spec.stage.then(|| spec.server.clone()),
+        streams: Streams::Private,
     };
     launch.spawn(command, started)
 }

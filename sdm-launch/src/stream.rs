@@ -12,10 +12,28 @@ const READ_BYTES_MAX: usize = 16 << 10;
 /// nobody writes any more. Something else that kept the pipe open cannot hold up the end.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
-/// A line of a stream.
+/// A line of a stream, or bytes of one that is passed on.
 pub(crate) struct Line {
     pub(crate) stderr: bool,
-    pub(crate) text: String,
+    pub(crate) said: Said,
+}
+
+/// What was read.
+pub(crate) enum Said {
+    /// A line without its end.
+    Text(String),
+    /// Bytes at any cut.
+    Bytes(Vec<u8>),
+}
+
+impl Line {
+    /// The line, where it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.said {
+            Said::Text(text) => Some(text),
+            Said::Bytes(_) => None,
+        }
+    }
 }
 
 /// The reading end of a pipe.
@@ -24,6 +42,8 @@ pub(crate) struct Stream {
     pipe: Option<PipeReader>,
     stderr: bool,
     lines: Lines,
+    /// What comes is passed on as it is.
+    passing: bool,
 }
 
 impl Stream {
@@ -35,6 +55,7 @@ impl Stream {
             pipe: Some(pipe),
             stderr,
             lines: Lines::default(),
+            passing: false,
         };
         Ok((stream, writer))
     }
@@ -59,9 +80,13 @@ impl Stream {
         loop {
             match pipe.read(&mut buffer) {
                 Ok(0) => break,
+                Ok(read) if self.passing => {
+                    let said = Said::Bytes(buffer[..read].to_vec());
+                    line(Line { stderr, said });
+                    return read;
+                }
                 Ok(read) => {
-                    let give = |text| line(Line { stderr, text });
-                    self.lines.push(&buffer[..read], give);
+                    self.lines.push(&buffer[..read], text_of(stderr, line));
                     return read;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -89,6 +114,19 @@ impl Stream {
     pub(crate) fn close(&mut self, line: &mut impl FnMut(Line)) {
         let stderr = self.stderr;
         self.pipe = None;
-        self.lines.finish(|text| line(Line { stderr, text }));
+        self.lines.finish(text_of(stderr, line));
+    }
+
+    /// From now on bytes are given as they come; an unfinished line is one.
+    pub(crate) fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
+        self.passing = true;
+        self.lines.finish(text_of(self.stderr, line));
+    }
+}
+
+fn text_of(stderr: bool, line: &mut impl FnMut(Line)) -> impl FnMut(String) {
+    move |text| {
+        let said = Said::Text(text);
+        line(Line { stderr, said });
     }
 }

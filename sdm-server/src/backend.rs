@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use sdm_backend_gdbmi::{Binding, GdbBackend, GdbConfig, SignalState};
+use sdm_backend_gdbmi::{Binding, GdbBackend, GdbConfig, InheritedStreams, SignalState};
 use sdm_core::Failure;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::fake::{FakeBackend, Scenario};
@@ -15,16 +15,22 @@ use sdm_idset::IdSet;
 pub(crate) struct Inherited {
     signals: SignalState,
     binding: Option<Binding>,
+    streams: Option<InheritedStreams>,
 }
 
 impl Inherited {
     /// What this process has now: to be called before anything is changed. From now on it may use all
-    /// processors that it is allowed.
-    pub(crate) fn take() -> Self {
-        Self {
+    /// processors that it is allowed. `streams`: whether programs have its standard streams.
+    ///
+    /// # Errors
+    /// A standard stream that cannot be handed on.
+    pub(crate) fn take(streams: bool) -> std::io::Result<Self> {
+        let streams = streams.then(InheritedStreams::take).transpose()?;
+        Ok(Self {
             signals: SignalState::capture(),
             binding: Binding::widen(),
-        }
+            streams,
+        })
     }
 }
 
@@ -54,6 +60,7 @@ fn gdb_backend(options: GdbOptions, inherited: &Inherited) -> Box<dyn Backend> {
     Box::new(GdbBackend::new(GdbConfig {
         signals: inherited.signals.clone(),
         binding: inherited.binding,
+        streams: inherited.streams.clone(),
         internal_breakpoints: !options.no_holds,
         options,
         ..GdbConfig::default()

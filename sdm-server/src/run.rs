@@ -62,6 +62,10 @@ pub struct Arguments {
     /// This program was copied here for this session: it is removed when all servers are there
     #[arg(long)]
     pub staged: bool,
+    /// Programs have this process's own standard streams: what they print goes to its standard output and
+    /// not to the front-end, and they read its standard input
+    #[arg(long)]
+    pub own_streams: bool,
     /// Do nothing and exit: for measuring what starting a process costs
     #[arg(long)]
     pub exit: bool,
@@ -99,8 +103,10 @@ pub fn serve(
     };
     let identity =
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
-    let inherited = Inherited::take();
-    match come_up(arguments, identity, config, inherited, copy) {
+    let inherited = Inherited::take(arguments.own_streams).context("standard streams");
+    let came_up =
+        inherited.and_then(|inherited| come_up(arguments, identity, config, inherited, copy));
+    match came_up {
         Ok(server) => server.run(),
         Err(error) => {
             // Where others end only together with this one nobody would hear of it otherwise.

@@ -50,6 +50,11 @@ impl<W: Write> View for JsonView<W> {
 
     fn status(&mut self, _line: Option<&str>) {}
 
+    fn pass(&mut self, _stderr: bool, bytes: &[u8]) {
+        // It is no loss where nobody reads it. Standard output is for records.
+        let _ = std::io::stderr().write_all(bytes);
+    }
+
     fn is_gone(&self) -> bool {
         self.gone
     }

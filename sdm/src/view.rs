@@ -328,6 +328,9 @@ pub trait View {
     /// Shows, changes or removes the line of what goes on; off a terminal nothing is shown.
     fn status(&mut self, line: Option<&str>);
 
+    /// Prints what programs print where the launcher carries it, as it came.
+    fn pass(&mut self, stderr: bool, bytes: &[u8]);
+
     /// Items that belong together begin, or have ended: there may be too many to show each.
     fn group(&mut self, _begins: bool) {}
 

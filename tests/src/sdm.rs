@@ -102,6 +102,17 @@ impl<'a> Sdm<'a> {
         self
     }
 
+    /// It reads this file.
+    ///
+    /// # Panics
+    /// Where there is no such file.
+    #[must_use]
+    pub fn reads(mut self, path: &Path) -> Self {
+        let file = std::fs::File::open(path).expect("a file");
+        self.command.stdin(file);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics

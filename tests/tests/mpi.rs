@@ -139,3 +139,56 @@ fn an_abort_is_held_and_then_ends_the_job() {
         assert!(!end.contains("not heard"), "one event: {done}");
     }
 }
+
+/// What the launcher itself forwards: nothing is merged, and its own options say how it looks.
+#[test]
+fn the_launcher_carries_what_ranks_print_and_read() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::OpenMpi);
+    let input = place.path().join("input");
+    std::fs::write(&input, "one\ntwo\n").expect("written");
+    let done = Sdm::run(&place, 3)
+        .args(["--launcher", "mpirun", "--output", "launcher"])
+        .args(["--launcher-option", "--tag-output", "--batch"])
+        .reads(&input)
+        .program(&work, &["echo"])
+        .finish()
+        .code(0);
+    for line in [
+        "[1,0]<stdout>:read one\n",
+        "[1,0]<stdout>:read two\n",
+        "[1,0]<stdout>:end of input after 2 lines\n",
+        "[1,2]<stdout>:end of input after 0 lines\n",
+    ] {
+        assert!(done.out.contains(line), "no {line:?} in {done}");
+    }
+    // Records stay whole.
+    let done = Sdm::run(&place, 2)
+        .args(["--launcher", "mpiexec", "--output", "launcher", "--json"])
+        .args(["-c", "continue &", "-c", "wait"])
+        .program(&work, &["lines", "3"])
+        .finish()
+        .code(0);
+    assert!(!done.records().is_empty());
+    assert_eq!(done.err.matches(" lines\n").count(), 2, "{done}");
+    let mut sdm = Sdm::run(&place, 1)
+        .args(["--launcher", "mpiexec", "--output", "launcher"])
+        .talk()
+        .program(&work, &["echo"])
+        .spawn();
+    sdm.ask("continue &", "");
+    sdm.ask("send 0 hello", "read hello\n");
+    sdm.ask("send 0 --eof", "end of input after 1 lines\n");
+    sdm.ask("wait", "exited normally");
+    let done = sdm.finish().code(0);
+    assert!(!done.out.contains("[0] read"), "{done}");
+    // Nothing is merged, as nobody of ours sees it.
+    let done = Sdm::run(&place, 2)
+        .args(["--output", "launcher"])
+        .lines(&["continue &", "wait"])
+        .program(&work, &["echo"])
+        .finish()
+        .code(0);
+    let ends = done.out.matches("end of input after 0 lines\n").count();
+    assert_eq!(ends, 2, "{done}");
+}

@@ -73,6 +73,23 @@ fn two_programs_are_started_twice() {
     }
 }
 
+fn srun_carries_what_ranks_print() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::Mpich);
+    let done = Sdm::run(&place, 4)
+        .env("SLURM_CONF", CONFIG)
+        .args(["--launcher", "srun", "--launcher-option=--mpi=pmi2"])
+        .args(["--launcher-option=-N2", "--launcher-option=--label"])
+        .args(["--output", "launcher", "--batch"])
+        .program(&sum, &[])
+        .finish()
+        .code(0);
+    for rank in 0..4 {
+        let line = format!("{rank}: rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&line), "no {line:?} in {done}");
+    }
+}
+
 /// No job of ours stays in the queue.
 fn assert_queue_is_empty() {
     let mut command = Command::new("squeue");
@@ -104,6 +121,7 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
         &[],
     );
     two_programs_are_started_twice();
+    srun_carries_what_ranks_print();
     a_job_is_attached_to_on_its_nodes();
     assert_queue_is_empty();
     let copies = std::fs::read_dir("/tmp").expect("a folder").flatten();

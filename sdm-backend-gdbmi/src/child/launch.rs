@@ -20,6 +20,7 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
 
 use super::SignalState;
+use crate::stdio::InheritedStreams;
 
 /// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
@@ -46,13 +47,34 @@ pub(crate) struct Launch {
 }
 
 /// Where the program's standard streams go.
-pub(crate) struct Redirects<'a> {
-    /// The pty for standard output.
-    pub(crate) tty: &'a Path,
-    /// Opened for reading.
-    pub(crate) stdin: &'a Path,
-    /// Opened for writing.
-    pub(crate) stderr: &'a Path,
+pub(crate) enum Redirects<'a> {
+    /// To streams of ours.
+    Ours {
+        /// The pty for standard output.
+        tty: &'a Path,
+        /// Opened for reading.
+        stdin: &'a Path,
+        /// Opened for writing.
+        stderr: &'a Path,
+    },
+    /// To the standard streams of this process.
+    Inherited(&'a InheritedStreams),
+}
+
+impl Redirects<'_> {
+    /// As a shell reads them.
+    fn words(&self) -> Vec<u8> {
+        let (tty, stdin, stderr) = match self {
+            Self::Ours { tty, stdin, stderr } => (tty, stdin, stderr),
+            Self::Inherited(streams) => return streams.redirects().as_bytes().to_vec(),
+        };
+        let mut words = Vec::new();
+        for (arrow, path) in [("<", stdin), (" >", tty), (" 2>", stderr)] {
+            words.extend_from_slice(arrow.as_bytes());
+            words.extend_from_slice(&shell_quote(path.as_os_str().as_bytes()));
+        }
+        words
+    }
 }
 
 /// An environment by name.
@@ -129,11 +151,7 @@ impl Launch {
             args.extend_from_slice(&shell_quote(arg));
             args.push(b' ');
         }
-        let Redirects { stdin, tty, stderr } = redirects;
-        for (arrow, path) in [("<", stdin), (" >", tty), (" 2>", stderr)] {
-            args.extend_from_slice(arrow.as_bytes());
-            args.extend_from_slice(&shell_quote(path.as_os_str().as_bytes()));
-        }
+        args.extend(redirects.words());
         let bytes = wrapper.len() + args.len() + program.as_os_str().len();
         if bytes > COMMAND_LINE_BYTES_MAX {
             let text = format!(

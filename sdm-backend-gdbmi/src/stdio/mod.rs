@@ -1,9 +1,11 @@
-//! The program's standard streams: a pty for output, pipes for errors and input.
+//! The program's standard streams: a pty for output, pipes for errors and input; or this process's own.
 
+mod inherited;
 mod input;
 mod output;
 mod pty;
 
+pub use inherited::InheritedStreams;
 pub use input::STDIN_BUFFER_BYTES_MAX;
 pub(crate) use input::{InputStream, StdinError};
 pub(crate) use output::{OutputStream, ReadMore};

@@ -23,6 +23,8 @@ pub(crate) struct ProgramEnds {
 pub(crate) struct Streams {
     pub(super) outputs: Vec<OutputStream>,
     pub(super) input: Option<InputStream>,
+    /// The program has streams that are not read here: their end is told with its own.
+    elsewhere: bool,
     pub(crate) theirs: Option<ProgramEnds>,
 }
 
@@ -54,6 +56,7 @@ impl Streams {
         let streams = Self {
             outputs,
             input,
+            elsewhere: false,
             theirs: Some(theirs),
         };
         Ok((streams, pty.path))
@@ -64,7 +67,16 @@ impl Streams {
         Self {
             outputs: Vec::new(),
             input: None,
+            elsewhere: false,
             theirs: None,
+        }
+    }
+
+    /// The streams of a program that was given this process's.
+    pub(crate) fn elsewhere() -> Self {
+        Self {
+            elsewhere: true,
+            ..Self::none()
         }
     }
 }
@@ -113,6 +125,11 @@ impl Task {
     pub(super) fn end_streams(&mut self, now: Instant) {
         self.streams.theirs = None;
         self.close_stdin();
+        if std::mem::take(&mut self.streams.elsewhere) {
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                self.tell(Event::OutputEnd { stream });
+            }
+        }
         self.linger_until.get_or_insert(now + LINGER);
         self.read_output(now, None);
     }

@@ -2,18 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_idset::IdSet;
-use sdm_launch::Part;
+use sdm_launch::{Part, Streams};
 
 use super::Opener;
 use super::job::{self, Job, Refused};
-use crate::cli::{BatchArgs, Commands, ProgramPart, RunArgs};
+use crate::cli::{BatchArgs, Carrier, Commands, ProgramPart, RunArgs};
 use crate::report::Files;
 use crate::session::SessionConfig;
 use crate::shell::Batch;
@@ -29,6 +29,7 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
 }
 
 fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
+    let has_commands = !commands.is_empty();
     let parts = args.programs().map_err(|why| (2, why))?;
     let count = parts.iter().map(|part| part.count).sum();
     let stdin_tasks = args.stdin.among(count).map_err(|why| (2, why))?;
@@ -56,11 +57,26 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         files: files(&args.batch),
         args: &args.script,
         commands,
-        session: session(args, &parts)?,
+        session: SessionConfig {
+            streams: streams(args, has_commands),
+            records: args.script.json,
+            ..session(args, &parts)?
+        },
         programs,
         stdin_tasks,
         check_room: !args.gdb_use.force,
     })
+}
+
+/// Who carries what the programs print and read. The launcher reads what `sdm` would where no commands
+/// are read from there.
+fn streams(args: &RunArgs, has_commands: bool) -> Streams {
+    let reads_commands = !args.batch.batch && (args.script.commands.interactive || !has_commands);
+    match args.output {
+        Carrier::Sdm => Streams::Private,
+        Carrier::Launcher if reads_commands || io::stdin().is_terminal() => Streams::Fed,
+        Carrier::Launcher => Streams::Inherited,
+    }
 }
 
 fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refused> {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use super::prompt::Queue;
-use crate::render::{Screen, Style};
+use crate::render::{Screen, Style, printable_lines};
 use crate::sys;
 
 /// The fewest lines that a screen is taken to have.
@@ -57,6 +57,27 @@ impl Screen for Stdout {
         }
         let left = prompt.take();
         self.write_directly(&(left + text));
+    }
+
+    fn pass(&mut self, stderr: bool, bytes: &[u8]) {
+        if let Some(prompt) = self.prompt.clone() {
+            if prompt.offer(&printable_lines(&String::from_utf8_lossy(bytes))) {
+                return;
+            }
+            let left = prompt.take();
+            self.write_directly(&left);
+        }
+        let status = self.line.hide();
+        let written = match stderr {
+            true => io::stderr().write_all(bytes),
+            false => io::stdout()
+                .write_all(bytes)
+                .and_then(|()| io::stdout().flush()),
+        };
+        self.gone |= written.is_err() && !stderr;
+        if status.is_some() {
+            self.line.show(status.as_deref());
+        }
     }
 
     fn status(&mut self, line: Option<&str>) {

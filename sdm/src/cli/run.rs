@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sdm_idset::IdSet;
 
 use super::programs::{self, ProgramPart};
@@ -53,6 +53,12 @@ pub struct RunArgs {
     #[arg(long = "env", value_name = "NAME[=VALUE]", value_parser = environment)]
     pub environment: Vec<(String, Option<String>)>,
 
+    /// Who carries what the processes print and read: sdm, which merges what is equal, or the launcher
+    /// (mpirun, mpiexec, srun), as without a debugger. With `launcher` nothing is merged or kept for the
+    /// report, and `send` feeds whom the launcher feeds.
+    #[arg(long, value_name = "WHO", default_value = "sdm", value_enum)]
+    pub output: Carrier,
+
     /// Whose standard input `send` feeds: a set of ranks, `all` or `none`. The others read an
     /// empty one.
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
@@ -72,6 +78,15 @@ impl RunArgs {
     pub fn programs(&self) -> Result<Vec<ProgramPart>, String> {
         programs::split(self.count, &self.program)
     }
+}
+
+/// Who carries what the processes print and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Carrier {
+    /// The tree of servers.
+    Sdm,
+    /// What started the servers.
+    Launcher,
 }
 
 /// Whose standard input is fed.

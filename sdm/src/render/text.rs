@@ -22,6 +22,9 @@ pub trait Screen {
     /// Shows, changes or removes the one line at the bottom that tells what goes on.
     fn status(&mut self, line: Option<&str>);
 
+    /// Writes bytes that are not ours, as they are where nobody edits a line.
+    fn pass(&mut self, stderr: bool, bytes: &[u8]);
+
     /// Colour and width now.
     fn style(&self) -> Style;
 
@@ -88,6 +91,10 @@ impl<S: Screen> View for TextView<S> {
             text.push('\n');
             self.screen.write(&text);
         }
+    }
+
+    fn pass(&mut self, stderr: bool, bytes: &[u8]) {
+        self.screen.pass(stderr, bytes);
     }
 
     fn status(&mut self, line: Option<&str>) {

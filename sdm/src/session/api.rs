@@ -77,6 +77,13 @@ pub enum SessionEvent {
         /// The line.
         line: String,
     },
+    /// What programs print where the launcher carries it, as it came.
+    Passed {
+        /// Where it is to be printed.
+        stderr: bool,
+        /// What.
+        bytes: Vec<u8>,
+    },
     /// The launcher has ended by itself.
     LauncherEnded {
         /// How: `exited with code 1`.
@@ -118,6 +125,12 @@ pub trait Debug {
 
     /// Sends a command to some of the tasks; what comes of it is told by events with this id.
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
+
+    /// Feeds what the launcher reads, or ends it; none where the programs are fed by commands.
+    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+        let _ = (bytes, eof);
+        None
+    }
 
     /// Gives up a command; what is still unanswered fails with `cancelled`.
     fn cancel(&mut self, id: CommandId);

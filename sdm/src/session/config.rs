@@ -10,7 +10,7 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
-use sdm_launch::{HostShare, Part};
+use sdm_launch::{HostShare, Part, Streams};
 
 /// How a session is started.
 #[derive(Clone, Debug)]
@@ -44,6 +44,11 @@ pub struct SessionConfig {
     pub fanout: u32,
     /// Where servers listen and how they are reached.
     pub network: Network,
+    /// Who carries what the programs print and read: the tree, or the launcher.
+    pub streams: Streams,
+    /// Whether standard output is for records alone: what the launcher carries then goes to standard
+    /// error.
+    pub records: bool,
     /// Gives the start up once it is true; set from any thread.
     pub given_up: Option<Arc<AtomicBool>>,
     /// `sdm-master` and `sdm-server`; beside this program where absent.
@@ -71,6 +76,8 @@ impl SessionConfig {
             stage: false,
             fanout: sdm_launch::FANOUT,
             network: Network::default(),
+            streams: Streams::Private,
+            records: false,
             given_up: None,
             binaries: None,
             server_path: None,

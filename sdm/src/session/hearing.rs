@@ -100,7 +100,7 @@ impl Starting<'_> {
                 };
                 self.refused(server, error)?;
             }
-            LaunchEvent::Text { .. } => {}
+            LaunchEvent::Text { .. } | LaunchEvent::Bytes { .. } => {}
             LaunchEvent::Ended {
                 who,
                 servers,

@@ -1,6 +1,7 @@
 //! A session that stands: commands down, events up, and its end.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ const RULES_MAX: usize = 256;
 pub struct Session {
     driver: Driver<TcpTransport>,
     launch: Launch,
+    /// Set where the launcher carries what programs print: whether all of it goes to standard error.
+    passing: Option<bool>,
     /// None where somebody else started it.
     master: Option<Child>,
     id: SessionId,
@@ -61,6 +64,7 @@ impl Session {
         Self {
             driver,
             launch,
+            passing: None,
             master,
             id,
             tasks,
@@ -73,6 +77,30 @@ impl Session {
             ending: false,
             ended: false,
         }
+    }
+
+    /// The launcher carries what programs print and read; `records`: standard output is not for it.
+    pub(super) fn pass_on(&mut self, records: bool) {
+        self.launch.pass_on();
+        self.passing = Some(records);
+    }
+
+    /// What programs print behind the front-end's back. Once the session ends nobody asks for events any
+    /// more, and there is no prompt to be kept whole.
+    fn pass(&mut self, stderr: bool, bytes: Vec<u8>) {
+        let stderr = stderr || self.passing == Some(true);
+        if !self.ending {
+            self.waiting
+                .push_back(SessionEvent::Passed { stderr, bytes });
+            return;
+        }
+        // It is no loss where nobody reads it.
+        let _ = match stderr {
+            true => io::stderr().write_all(&bytes),
+            false => io::stdout()
+                .write_all(&bytes)
+                .and_then(|()| io::stdout().flush()),
+        };
     }
 
     /// Wakes [`Debug::next_event`] from any thread.
@@ -196,6 +224,10 @@ impl Session {
                     LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) => {
                         SessionEvent::Launcher { line }
                     }
+                    LaunchEvent::Bytes { stderr, bytes } => {
+                        self.pass(stderr, bytes);
+                        continue;
+                    }
                     LaunchEvent::Refused { refusal, .. } => {
                         SessionEvent::Launcher { line: refusal.why }
                     }
@@ -286,6 +318,12 @@ impl Debug for Session {
             }
         }
         id
+    }
+
+    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+        self.passing?;
+        let fed = self.launch.feed(bytes, eof);
+        Some(fed.map_err(|error| format!("the launcher: {error}")))
     }
 
     fn cancel(&mut self, id: CommandId) {

@@ -23,7 +23,7 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
 use sdm_debug::{BackendSettings, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::{HostShare, Launch, LaunchSpec, Launcher, job};
+use sdm_launch::{HostShare, Launch, LaunchSpec, Launcher, Streams, job};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};
@@ -89,7 +89,11 @@ impl Session {
         } = starting;
         driver.transport().forget(master.end_fd());
         let child = master.release();
-        Ok(Session::new(driver, launch, child, id, members))
+        let mut session = Session::new(driver, launch, child, id, members);
+        if config.streams != Streams::Private {
+            session.pass_on(config.records);
+        }
+        Ok(session)
     }
 }
 
@@ -258,6 +262,10 @@ impl<'a> Starting<'a> {
         spec.ports = config.network.ports;
         spec.fanout = config.fanout;
         spec.stage = config.stage;
+        spec.streams = config.streams;
+        if config.streams != Streams::Private {
+            spec.server_args.push("--own-streams".into());
+        }
         if config.stage && !launcher.stages() {
             return Err(SessionError::CannotStage(launcher.name().to_owned()));
         }

@@ -85,6 +85,10 @@ impl<D: Debug> Shell<D> {
                 self.handle_health(now, tasks, health, why);
             }
             SessionEvent::Launcher { line } => self.notices.launcher_line(now, line),
+            SessionEvent::Passed { stderr, bytes } => {
+                self.activity = now;
+                self.view.pass(stderr, &bytes);
+            }
             SessionEvent::LauncherEnded { status, last_words } => {
                 self.notices.launcher_ended(now, status, last_words);
             }

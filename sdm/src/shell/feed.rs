@@ -18,6 +18,17 @@ impl<D: Debug> Shell<D> {
         text: &str,
         eof: bool,
     ) -> Verdict {
+        let bytes = if eof {
+            Vec::new()
+        } else {
+            format!("{text}\n").into_bytes()
+        };
+        if let Some(fed) = self.debug.feed(&bytes, eof) {
+            return match fed {
+                Ok(()) => Verdict::Done,
+                Err(why) => self.complain(format!("send: {why}"), ""),
+            };
+        }
         let to = match self.resolve(set) {
             Ok(to) => to,
             Err(error) => return self.refuse(said.line, &error),
@@ -30,11 +41,6 @@ impl<D: Debug> Shell<D> {
                 "start with `--stdin SET` to choose who is fed; it is rank 0 unless said otherwise",
             );
         }
-        let bytes = if eof {
-            Vec::new()
-        } else {
-            format!("{text}\n").into_bytes()
-        };
         let mut verdict = Verdict::Done;
         for (tasks, offset) in self.stdin_offsets(&to) {
             let command = Command::Stdin {

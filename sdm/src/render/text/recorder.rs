@@ -26,6 +26,10 @@ impl Screen for Recorder {
         self.text.borrow_mut().push_str(text);
     }
 
+    fn pass(&mut self, _stderr: bool, bytes: &[u8]) {
+        self.write(&String::from_utf8_lossy(bytes));
+    }
+
     fn status(&mut self, line: Option<&str>) {
         if let Some(line) = line {
             self.text.borrow_mut().push_str(&format!("~ {line}\n"));
