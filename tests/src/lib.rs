@@ -16,6 +16,7 @@ pub mod run;
 pub mod screen;
 pub mod sdm;
 pub mod terminal;
+pub mod united;
 
 /// The code of `docs/api.md`, run as documentation tests.
 #[cfg(doctest)]

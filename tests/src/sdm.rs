@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
 use crate::screen::Screen;
+use crate::united::united;
 
 /// A command line of `sdm`.
 pub struct Sdm<'a> {
@@ -215,11 +216,21 @@ impl Done {
     /// Where there was no such command.
     #[must_use]
     pub fn answer(&self, line: &str) -> &str {
+        self.answer_in(&self.out, line)
+    }
+
+    fn answer_in<'a>(&self, screen: &'a str, line: &str) -> &'a str {
         let echo = format!("(sdm) {line}\n");
-        let Some((_, rest)) = self.out.split_once(&echo) else {
+        let Some((_, rest)) = screen.split_once(&echo) else {
             panic!("no `{line}` in {self}");
         };
         rest.split("(sdm) ").next().unwrap_or(rest)
+    }
+
+    /// Its standard output with equal things of several tasks put together: see [`united`].
+    #[must_use]
+    pub fn united(&self) -> String {
+        united(&self.out)
     }
 
     /// What came before the first command.
@@ -228,21 +239,24 @@ impl Done {
         self.out.split("(sdm) ").next().unwrap_or_default()
     }
 
-    /// Checks what came of a command line.
+    /// Checks what came of a command line, put together as by [`Done::united`].
     ///
     /// # Panics
     /// Where something else came; the screen is shown.
     pub fn expect(&self, line: &str, answer: &str) {
-        assert_eq!(self.answer(line), answer, "`{line}` of {self}");
+        let united = self.united();
+        let came = self.answer_in(&united, line);
+        assert_eq!(came, answer, "`{line}` of {self}");
     }
 
-    /// Checks that what came of a command line holds `part`.
+    /// Checks that what came of a command line, put together as by [`Done::united`], holds `part`.
     ///
     /// # Panics
     /// Where it does not; the screen is shown.
     pub fn expect_part(&self, line: &str, part: &str) {
+        let united = self.united();
         assert!(
-            self.answer(line).contains(part),
+            self.answer_in(&united, line).contains(part),
             "`{line}` without {part:?} in {self}"
         );
     }

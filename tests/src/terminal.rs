@@ -7,6 +7,7 @@ use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
 use crate::screen::Screen;
+use crate::united::united;
 
 /// A terminal with `sdm` in it.
 pub struct Terminal<'a> {
@@ -95,6 +96,12 @@ impl<'a> Terminal<'a> {
     #[must_use]
     pub fn shown(&self) -> String {
         self.screen.shown()
+    }
+
+    /// What stands there with equal things of several tasks put together: see [`united`].
+    #[must_use]
+    pub fn united(&self) -> String {
+        united(&self.shown())
     }
 
     /// Waits for the end of `sdm` and checks that nothing of it is left; gives its exit code and

@@ -14,6 +14,7 @@ use sdm_tests::binaries;
 use sdm_tests::place::Place;
 use sdm_tests::run::alone;
 use sdm_tests::sdm::command;
+use sdm_tests::united::united;
 
 /// Stands between what came of two commands.
 const MARK: &str = "@@ next @@";
@@ -159,7 +160,7 @@ fn run(page: &Page, place: &Place) -> Vec<String> {
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     let mark = format!("{MARK}\n");
     let answers = text.split(&mark).skip(1);
-    answers.map(str::to_owned).collect()
+    answers.map(united).collect()
 }
 
 /// What differs between two runs is left out.

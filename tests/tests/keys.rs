@@ -25,7 +25,9 @@ fn ctrl_c_stops_every_task_and_kills_none() {
     let place = Place::new();
     let mut terminal = start(&place);
     terminal.ask("tbreak solve", "breakpoint 1");
-    terminal.ask("continue", "ranks 0-3 (4): stopped at breakpoint 1");
+    terminal.ask("continue", "stopped at breakpoint 1");
+    let all = "ranks 0-3 (4): stopped at breakpoint 1";
+    assert!(terminal.united().contains(all), "{}", terminal.text());
     for _ in 0..2 {
         terminal.keys("continue\n");
         terminal.wait("continue: 0/4 stopped, running: 0-3 (");

@@ -35,7 +35,7 @@ fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
         running.ask("break tick", "breakpoint 1 at");
         running.ask("continue", "stopped at breakpoint 1");
         running.ask(talk, "0-1 run on");
-        running.ask("", "] tick 9\n");
+        running.out.wait(0, "] tick 9\n");
         running
     };
     let killed = run("detach\nquit");
@@ -57,7 +57,7 @@ fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
     assert!(interrupt.expect("kill").success());
     let done = second.finish();
     assert!(
-        done.out.contains("ranks 0-1 (2): killed (SIGKILL)"),
+        done.united().contains("ranks 0-1 (2): killed (SIGKILL)"),
         "{done}"
     );
 }

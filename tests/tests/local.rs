@@ -55,7 +55,8 @@ fn one_four_and_sixteen_processes_step_alike() {
         done.expect_part("info locals", &format!("{who}:\n  i = 0\n  total = 0\n"));
         done.expect("print i", &format!("{who}: 1\n"));
         done.expect("delete 1", "");
-        let end = done.out.rsplit("(sdm) continue\n").next();
+        let united = done.united();
+        let end = united.rsplit("(sdm) continue\n").next();
         let total = if count == 1 { "[0] " } else { "" };
         let end = end.expect("it is there");
         assert!(end.contains(&format!("{total}total 6\n")), "{done}");
@@ -100,7 +101,9 @@ fn some_of_four_stop_and_are_stepped() {
     done.expect_part("info breakpoints", "breakpoint already hit 2 times\n");
 }
 
-/// What asking the ended ranks of the next test gives.
+/// The exit codes of the ranks that end in the next test.
+const ENDS: [(u32, u32); 4] = [(2, 8), (3, 10), (4, 255), (5, 3)];
+/// What asking them then gives.
 const ENDED: &str = "rank 2: not running (exited 8)\nrank 3: not running (exited 10)\n\
                      rank 4: not running (exited 255)\nrank 5: not running (exited 3)\n";
 
@@ -120,7 +123,7 @@ fn ranks_run_crash_and_exit_side_by_side() {
     ] {
         sdm.ask(line, &format!("(sdm) {line}\n"));
     }
-    for (rank, code) in [(2, 8), (3, 10), (4, 255), (5, 3)] {
+    for (rank, code) in ENDS {
         sdm.ask(&format!("[{rank}] set var code = {code}"), "(sdm) ");
     }
     sdm.ask("[0] continue &", "spinning");
@@ -135,14 +138,15 @@ fn ranks_run_crash_and_exit_side_by_side() {
     sdm.ask("ranks", "rank 5  exited");
     let done = sdm.finish().code(0);
     let crash = line("*pointer = 1");
-    done.expect(
-        "[1-5] continue",
-        &format!(
-            "rank 1: received signal SIGSEGV, Segmentation fault, write_through () at \
-             work.c:{crash}\n{crash}\t    *pointer = 1;\nrank 2: exited with code 8\nrank 3: \
-             exited with code 10\nrank 4: exited with code 255\nrank 5: exited with code 3\n"
-        ),
+    let crashed = format!(
+        "rank 1: received signal SIGSEGV, Segmentation fault, write_through () at \
+         work.c:{crash}\n{crash}\t    *pointer = 1;\n"
     );
+    done.expect_part("[1-5] continue", &crashed);
+    for (rank, code) in ENDS {
+        let said = format!("rank {rank}: exited with code {code}\n");
+        done.expect_part("[1-5] continue", &said);
+    }
     let running = format!("rank 1: 0\nrunning: rank 0 (interrupt first)\n{ENDED}");
     done.expect("print code", &running);
     done.expect_part("[0] interrupt", "rank 0: interrupted, ");

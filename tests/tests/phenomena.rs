@@ -270,7 +270,8 @@ fn check(case: &Case) {
         .program(&program, case.args)
         .finish();
     assert_eq!(done.code, Some(0), "{}: {done}", case.fixture);
-    let mut answers = done.out.split("(sdm) ").skip(1);
+    let united = done.united();
+    let mut answers = united.split("(sdm) ").skip(1);
     for (line, part) in case.commands {
         let answer = answers.next().and_then(|answer| answer.strip_prefix(line));
         assert!(

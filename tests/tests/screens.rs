@@ -4,6 +4,7 @@ use sdm_tests::golden;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
+use sdm_tests::united::united;
 
 const WIDTHS: [u16; 2] = [80, 200];
 
@@ -79,7 +80,7 @@ fn story(place: &Place, screen: &str, lines: &[&str]) -> String {
         story.push_str(&typed);
         story.push_str(&rest[..end]);
     }
-    golden::normalised(&story, place)
+    golden::normalised(&united(&story), place)
 }
 
 fn typed(place: &Place, terminal: &mut Terminal<'_>, lines: &[&str]) -> String {

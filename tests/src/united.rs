@@ -1,0 +1,217 @@
+//! What tasks print and what happens to them, put together again.
+//!
+//! `sdm` holds both back for a moment, so that equal things are said once. On a busy machine some come
+//! after that moment and are said again, of other tasks: how many there are of a line is not promised,
+//! who they are of together is.
+
+use std::collections::BTreeMap;
+
+use sdm_idset::{IdSet, TaskId};
+
+/// The commands whose answers are what happens. Other answers are whole when they are shown.
+const RUNS: &[&str] = &[
+    "advance",
+    "continue",
+    "detach",
+    "finish",
+    "interrupt",
+    "kill",
+    "next",
+    "nexti",
+    "quit",
+    "run",
+    "start",
+    "step",
+    "stepi",
+    "until",
+    "wait",
+];
+
+/// A line with those that stand below it.
+struct Entry {
+    who: Option<(Kind, IdSet)>,
+    text: String,
+    below: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `[0-3] text`
+    Output,
+    /// `[0-3 err] text`
+    Errors,
+    /// `ranks 0-3 (4): text`
+    Event,
+}
+
+/// A screen on which what is printed, and what happens in a run, stands once for all its tasks, as if
+/// all had come at the same time. What is of one task keeps its order.
+#[must_use]
+pub fn united(screen: &str) -> String {
+    let mut kept: Vec<Entry> = Vec::new();
+    // Nothing joins what stands before the command, or before the task's last entry.
+    let mut answer = 0;
+    let mut behind: BTreeMap<TaskId, usize> = BTreeMap::new();
+    for mut entry in entries(screen) {
+        if command(&entry.text).is_some() {
+            answer = kept.len();
+            behind.clear();
+        }
+        let Some((kind, tasks)) = entry.who.take() else {
+            kept.push(entry);
+            continue;
+        };
+        let mut others = tasks.clone();
+        for task in tasks.iter() {
+            let from = behind.get(&task).copied().unwrap_or(answer);
+            let mut open = kept[from..].iter_mut().zip(from..);
+            let equal = open.find_map(|(other, index)| Some((other.equal(kind, &entry)?, index)));
+            if let Some((set, index)) = equal {
+                set.insert(task);
+                others.remove(task);
+                behind.insert(task, index + 1);
+            }
+        }
+        if !others.is_empty() {
+            behind.extend(others.iter().map(|task| (task, kept.len() + 1)));
+            entry.who = Some((kind, others));
+            kept.push(entry);
+        }
+    }
+    kept.iter().map(Entry::to_text).collect()
+}
+
+fn entries(screen: &str) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut runs = false;
+    for line in screen.split_inclusive('\n') {
+        if let Some(command) = command(line) {
+            runs = lets_run(command);
+        }
+        let found = label(line).filter(|(kind, ..)| runs || *kind != Kind::Event);
+        let above = entries.last_mut();
+        match (found, above) {
+            (Some((kind, tasks, text)), _) => entries.push(Entry {
+                who: Some((kind, tasks)),
+                text: text.to_owned(),
+                below: String::new(),
+            }),
+            (None, Some(above)) if belongs_below(line, above) => above.below.push_str(line),
+            (None, _) => entries.push(Entry {
+                who: None,
+                text: line.to_owned(),
+                below: String::new(),
+            }),
+        }
+    }
+    entries
+}
+
+/// What stands at a prompt, `(sdm) ` or `[all 4: 4 stopped] (sdm) `.
+fn command(line: &str) -> Option<&str> {
+    let (focus, command) = line.split_once("(sdm) ")?;
+    let is_focus = focus.starts_with('[') && focus.ends_with("] ");
+    (focus.is_empty() || is_focus).then_some(command)
+}
+
+/// True of a command, with or without a set before it, that lets tasks run or ends them.
+fn lets_run(command: &str) -> bool {
+    let bare = match command.strip_prefix('[') {
+        Some(rest) => rest.split_once("] ").map_or(rest, |(_, bare)| bare),
+        None => command,
+    };
+    let word = bare.split_whitespace().next();
+    word.is_some_and(|word| RUNS.contains(&word))
+}
+
+fn label(line: &str) -> Option<(Kind, IdSet, &str)> {
+    if let Some(rest) = line.strip_prefix('[') {
+        let (set, text) = rest.split_once("] ")?;
+        let (set, kind) = match set.strip_suffix(" err") {
+            Some(set) => (set, Kind::Errors),
+            None => (set, Kind::Output),
+        };
+        return Some((kind, set.parse().ok()?, text));
+    }
+    let rest = line.strip_prefix("rank")?;
+    let (set, text) = rest.split_once(": ")?;
+    let set = match set.strip_prefix("s ") {
+        Some(several) => several.split_once(" (")?.0,
+        None => set.strip_prefix(' ')?,
+    };
+    Some((Kind::Event, set.parse().ok()?, text))
+}
+
+/// The line of source where a task stopped, and what it returned.
+fn belongs_below(line: &str, above: &Entry) -> bool {
+    let source = line.split_once('\t');
+    let source = source.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    matches!(above.who, Some((Kind::Event, _))) && (source || line.starts_with("Value returned: "))
+}
+
+impl Entry {
+    /// Whose it is, where it says the same.
+    fn equal(&mut self, kind: Kind, other: &Entry) -> Option<&mut IdSet> {
+        let equal = self.text == other.text && self.below == other.below;
+        let (of, set) = self.who.as_mut()?;
+        (*of == kind && equal).then_some(set)
+    }
+
+    fn to_text(&self) -> String {
+        let Self { who, text, below } = self;
+        match who {
+            None => text.clone(),
+            Some((Kind::Output, set)) => format!("[{set}] {text}"),
+            Some((Kind::Errors, set)) => format!("[{set} err] {text}"),
+            Some((Kind::Event, set)) if set.len() == 1 => format!("rank {set}: {text}{below}"),
+            Some((Kind::Event, set)) => format!("ranks {set} ({}): {text}{below}", set.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(screen: &str, expect: &str) {
+        assert_eq!(united(screen), expect);
+        assert_eq!(united(expect), expect);
+    }
+
+    #[test]
+    fn what_came_late_joins_what_came_before() {
+        check(
+            "(sdm) detach\n[1] going\nrank 1: exited with code 5\n[2] going\nrank 2: exited with code 5\n",
+            "(sdm) detach\n[1-2] going\nranks 1-2 (2): exited with code 5\n",
+        );
+        check(
+            "(sdm) [0-3] next\nranks 0-1 (2): f () at a.c:9\n9\t  x();\nrank 3: f () at a.c:9\n9\t  x();\n",
+            "(sdm) [0-3] next\nranks 0-1,3 (3): f () at a.c:9\n9\t  x();\n",
+        );
+        check(
+            "[all 2: 2 stopped] (sdm) step\nrank 1: a\nrank 0: a\n",
+            "[all 2: 2 stopped] (sdm) step\nranks 0-1 (2): a\n",
+        );
+        check("[0] a\n[1 err] a\n[2 err] a\n", "[0] a\n[1-2 err] a\n");
+    }
+
+    #[test]
+    fn nothing_of_a_task_is_overtaken() {
+        check("[0] a\n[0] a\n[1] a\n[1] a\n", "[0-1] a\n[0-1] a\n");
+        check("[0] a\n[1] b\n[1] a\n", "[0] a\n[1] b\n[1] a\n");
+        check(
+            "[0] a\n[0] a\n[0-1] a\n[0] b\n[1] a\n[1] a\n[1] b\n",
+            "[0-1] a\n[0-1] a\n[0-1] a\n[0-1] b\n",
+        );
+        check("[0] a\n(sdm) bt\n[1] a\n", "[0] a\n(sdm) bt\n[1] a\n");
+    }
+
+    #[test]
+    fn answers_are_whole_as_they_are() {
+        let apart = "(sdm) print 1\nrank 0: 1\nrank 1: 1\n";
+        check(apart, apart);
+        let apart = "(sdm) continue\nrank 0: finished\nValue returned: 1\nrank 1: finished\nValue returned: 2\n";
+        check(apart, apart);
+        check("no [0] label: at all", "no [0] label: at all");
+    }
+}
