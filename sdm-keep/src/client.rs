@@ -192,6 +192,9 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
                 shown = at;
                 if dropped > 0 {
                     write!(out, "\r\n[{dropped} bytes of output were dropped]\r\n")?;
+                    out.flush()?;
+                    // What was dropped is said once, and only then counts as said.
+                    let _ = to.send(&Frame::Shown(shown));
                 }
             }
             Some(Frame::Output(bytes)) => {

@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use crate::lending::{Heard, Lending, TerminalId};
 use crate::place::{Name, PlaceError};
-use crate::ring::Ring;
 use crate::wire::{self, Frame, Size};
 
-/// How many bytes go to a terminal in one frame.
-const CHUNK_BYTES: usize = 32 << 10;
-/// How much a terminal may lag behind before the program has to wait.
-const LAG_BYTES_MAX: u64 = 256 << 10;
+/// How much output is kept for the next terminal, in bytes.
+const RING_BYTES_MAX: usize = 4 << 20;
+/// How much output is read at a time, in bytes.
+const READ_BYTES: usize = 32 << 10;
 /// How long a caller may take to say what it wants.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
-/// How long a terminal that was replaced may take to be told so.
+/// How long a terminal that was let go may take to be told so and to say what it has shown.
 const LET_GO_WAIT: Duration = Duration::from_secs(1);
 /// How long output may come after the program's end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
@@ -114,26 +114,13 @@ struct Keeper {
     command: String,
 }
 
-#[derive(Default)]
 struct State {
-    ring: Ring,
-    /// The terminal that is lent to the program now: its number, and the next byte for it.
-    terminal: Option<(u64, u64)>,
-    /// Those that are still sent something, and a way to cut them off.
-    sending: HashMap<u64, UnixStream>,
-    next_number: u64,
+    lending: Lending,
+    /// The terminals' connections, and a way to cut them off.
+    streams: HashMap<TerminalId, UnixStream>,
     callers: usize,
     /// True once no more output can come.
     closed: bool,
-    exited: Option<i32>,
-    /// True once a terminal was told of the end.
-    told: bool,
-}
-
-impl State {
-    fn is_lent_to(&self, number: u64) -> bool {
-        self.terminal.is_some_and(|(current, _)| current == number)
-    }
 }
 
 /// Starts the program on a pseudo-terminal of its own.
@@ -159,7 +146,12 @@ fn start(
     let output = pair.master.try_clone_reader().map_err(|e| failed(&e))?;
     let input = pair.master.take_writer().map_err(|e| failed(&e))?;
     let keeper = Arc::new(Keeper {
-        state: Mutex::default(),
+        state: Mutex::new(State {
+            lending: Lending::new(RING_BYTES_MAX),
+            streams: HashMap::new(),
+            callers: 0,
+            closed: false,
+        }),
         changed: Condvar::new(),
         input: Mutex::new(input),
         terminal: Mutex::new(pair.master),
@@ -193,7 +185,7 @@ impl Keeper {
 
     /// Reads what the program prints; it has to wait for a terminal that lags, but not for none.
     fn read_output(&self, mut output: Box<dyn Read + Send>) {
-        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut buffer = vec![0; READ_BYTES];
         loop {
             let count = match output.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -202,10 +194,9 @@ impl Keeper {
                 _ => break,
             };
             let mut state = self.lock();
-            state.ring.push(&buffer[..count]);
+            state.lending.print(&buffer[..count]);
             self.changed.notify_all();
-            let lags = |s: &State| matches!(s.terminal, Some((_, at)) if s.ring.end() - at > LAG_BYTES_MAX);
-            while lags(&state) {
+            while state.lending.is_lagging() {
                 state = self.wait(state);
             }
         }
@@ -220,11 +211,9 @@ impl Keeper {
             .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));
         // Somebody else may hold the terminal open.
         self.wait_until(LAST_OUTPUT_WAIT, |state| state.closed);
-        self.lock().exited = Some(code);
+        self.lock().lending.exit(code);
         self.changed.notify_all();
-        self.wait_until(wait_after_end, |state| {
-            state.told && state.terminal.is_none() && state.sending.is_empty()
-        });
+        self.wait_until(wait_after_end, |state| state.lending.is_over());
     }
 
     fn accept(self: &Arc<Self>, listener: &UnixListener) {
@@ -263,7 +252,9 @@ impl Keeper {
         match wire::receive(stream)? {
             Some(Frame::Ask) => wire::send(stream, &self.about()),
             Some(Frame::Detach) => {
-                self.lend_to(None)?;
+                self.lock().lending.let_go();
+                self.changed.notify_all();
+                self.see_off();
                 wire::send(stream, &Frame::LetGo(false))
             }
             Some(Frame::Open(size)) => {
@@ -278,7 +269,7 @@ impl Keeper {
     fn about(&self) -> Frame {
         let state = self.lock();
         let mut command = self.command.clone();
-        if let Some(code) = state.exited {
+        if let Some(code) = state.lending.exit_code() {
             command = format!("(ended with code {code}) {command}");
         }
         // A frame has its bound; a command line may be longer.
@@ -286,7 +277,7 @@ impl Keeper {
         command.truncate(cut.unwrap_or(command.len()));
         Frame::About {
             age_s: self.began.elapsed().as_secs(),
-            attached: state.terminal.is_some(),
+            attached: state.lending.current().is_some(),
             command,
         }
     }
@@ -302,109 +293,77 @@ impl Keeper {
         });
     }
 
-    /// Lends a terminal to the program until it leaves or is let go.
+    /// Lends a terminal to the program until its connection is closed.
     fn lend(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
-        let (number, sender) = (self.lend_to(Some(stream))?, stream.try_clone()?);
+        let (sender, for_cutting) = (stream.try_clone()?, stream.try_clone()?);
+        let mut state = self.lock();
+        let number = state.lending.open();
+        state.streams.insert(number, for_cutting);
+        drop(state);
+        self.changed.notify_all();
         let keeper = Arc::clone(self);
-        thread::Builder::new()
+        let spawned = thread::Builder::new()
             .name("terminal".to_owned())
             .spawn(move || {
+                keeper.see_off();
                 // A terminal that is gone is noticed by who reads from it.
                 let _ = keeper.send_output(number, &sender);
                 let _ = sender.shutdown(Shutdown::Write);
-                keeper.lock().sending.remove(&number);
-                keeper.changed.notify_all();
-            })?;
-        let read = self.read_terminal(number, stream);
+            });
+        let read = spawned.and_then(|_| self.read_terminal(number, stream));
         let mut state = self.lock();
-        if state.is_lent_to(number) {
-            state.terminal = None;
-        }
+        state.lending.closed(number);
+        state.streams.remove(&number);
         drop(state);
         self.changed.notify_all();
         read
     }
 
-    fn read_terminal(&self, number: u64, stream: &UnixStream) -> io::Result<()> {
+    /// Hears a terminal out, also after it was let go: what it has shown is not shown again.
+    fn read_terminal(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
         while let Some(frame) = wire::receive(stream)? {
-            match frame {
-                Frame::Shown(at) => {
-                    self.lock().ring.set_shown(at);
-                    self.changed.notify_all();
-                }
-                // One that was let go has nothing to say.
-                _ if !self.lock().is_lent_to(number) => {}
-                Frame::Input(bytes) => {
+            let heard = self.lock().lending.receive(number, frame);
+            self.changed.notify_all();
+            match heard.map_err(io::Error::other)? {
+                Some(Heard::Typed(bytes)) => {
                     let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
                     input.write_all(&bytes)?;
                     input.flush()?;
                 }
-                Frame::Resized(size) => self.resize(size),
-                Frame::Detach => return Ok(()),
-                _ => return Err(io::ErrorKind::InvalidData.into()),
+                Some(Heard::Resized(size)) => self.resize(size),
+                None => {}
             }
         }
         Ok(())
     }
 
-    /// The program has this terminal now, or none; the one before is told, and cut off where it
-    /// cannot be told.
-    fn lend_to(&self, stream: Option<&UnixStream>) -> io::Result<u64> {
-        let mut state = self.lock();
-        let before = state.terminal.take().map(|(number, _)| number);
-        state.next_number += 1;
-        let number = state.next_number;
-        if let Some(stream) = stream {
-            state.sending.insert(number, stream.try_clone()?);
-            state.terminal = Some((number, state.ring.end()));
+    /// Waits for those that were let go, and cuts off who takes too long.
+    fn see_off(&self) {
+        let leaving: Vec<TerminalId> = self.lock().lending.leaving().collect();
+        let is_here = |state: &State| leaving.iter().any(|id| state.streams.contains_key(id));
+        self.wait_until(LET_GO_WAIT, |state| !is_here(state));
+        for id in &leaving {
+            if let Some(stuck) = self.lock().streams.get(id) {
+                // It is gone where this fails.
+                let _ = stuck.shutdown(Shutdown::Both);
+            }
         }
-        drop(state);
-        self.changed.notify_all();
-        let Some(before) = before else {
-            return Ok(number);
-        };
-        self.wait_until(LET_GO_WAIT, |state| !state.sending.contains_key(&before));
-        if let Some(stuck) = self.lock().sending.get(&before) {
-            // It is gone where this fails.
-            let _ = stuck.shutdown(Shutdown::Both);
-        }
-        Ok(number)
     }
 
-    /// Sends a terminal what the program prints, from where the one before has shown it.
-    fn send_output(&self, number: u64, stream: &UnixStream) -> io::Result<()> {
-        let (dropped, mut at) = self.lock().ring.resume();
-        wire::send(stream, &Frame::Begin { dropped, at })?;
+    /// Sends a terminal what the program prints, until it is let go or has left.
+    fn send_output(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
+        let mut state = self.lock();
         loop {
-            let mut state = self.lock();
-            if let Some((current, next)) = &mut state.terminal
-                && *current == number
-            {
-                *next = at;
-                self.changed.notify_all();
-            }
-            while state.is_lent_to(number) && at == state.ring.end() && state.exited.is_none() {
-                state = self.wait(state);
-            }
-            if !state.is_lent_to(number) {
-                let taken = state.terminal.is_some();
+            while let Some(frame) = state.lending.poll_frame(number) {
                 drop(state);
-                return wire::send(stream, &Frame::LetGo(taken));
+                self.changed.notify_all();
+                wire::send(stream, &frame)?;
+                state = self.lock();
             }
-            let (dropped, bytes) = state.ring.read(at, CHUNK_BYTES);
-            let exited = state.exited.filter(|_| bytes.is_empty());
-            drop(state);
-            if let Some(code) = exited {
-                wire::send(stream, &Frame::Exited(code))?;
-                self.lock().told = true;
+            if state.lending.is_done(number) {
                 return Ok(());
             }
-            at += dropped;
-            if dropped > 0 {
-                wire::send(stream, &Frame::Begin { dropped, at })?;
-            }
-            at += bytes.len() as u64;
-            wire::send(stream, &Frame::Output(bytes))?;
+            state = self.wait(state);
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod client;
 mod keeper;
+mod lending;
 mod place;
 mod ring;
 mod sys;
@@ -17,8 +18,9 @@ mod wire;
 
 pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
+pub use lending::{Heard, Lending, TerminalId, Unexpected};
 pub use place::{About, Name, PlaceError, sessions};
-pub use wire::fuzz_frames;
+pub use wire::{Frame, Size, fuzz_frames};
 
 /// The byte that detaches a terminal: Ctrl-\, as in other tools that keep programs.
 pub const DETACH_KEY: u8 = 0x1c;

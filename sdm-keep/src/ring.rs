@@ -2,13 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// How much output is kept for the next terminal, in bytes.
-pub(crate) const RING_BYTES_MAX: usize = 4 << 20;
-
 /// The last bytes of a stream, and how far they were shown.
-#[derive(Default)]
 pub(crate) struct Ring {
     bytes: VecDeque<u8>,
+    /// How many bytes are kept at most.
+    bytes_max: usize,
     /// How many bytes there were in all.
     end: u64,
     /// How many of them a terminal has shown.
@@ -16,21 +14,30 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes: VecDeque::new(),
+            bytes_max,
+            end: 0,
+            shown: 0,
+        }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.end += bytes.len() as u64;
-        let bytes = &bytes[bytes.len().saturating_sub(RING_BYTES_MAX)..];
-        let over = (self.bytes.len() + bytes.len()).saturating_sub(RING_BYTES_MAX);
+        let bytes = &bytes[bytes.len().saturating_sub(self.bytes_max)..];
+        let over = (self.bytes.len() + bytes.len()).saturating_sub(self.bytes_max);
         self.bytes.drain(..over);
         // Doubling by itself would go beyond the bound, and a ring comes to use all that it has.
         let (len, room) = (self.bytes.len(), self.bytes.capacity());
         if len + bytes.len() > room {
-            let room = (2 * room).clamp(len + bytes.len(), RING_BYTES_MAX);
+            let room = (2 * room).clamp(len + bytes.len(), self.bytes_max);
             self.bytes.reserve_exact(room - len);
         }
         self.bytes.extend(bytes);
     }
 
-    /// A terminal has shown everything up to byte `at`.
+    /// A terminal has shown everything up to byte `at`, or that it was dropped.
     pub(crate) fn set_shown(&mut self, at: u64) {
         self.shown = self.shown.max(at.min(self.end));
     }
@@ -45,12 +52,12 @@ impl Ring {
 
     /// For a new terminal: how many bytes nobody will ever see, and from which byte on to show. The
     /// line that was begun (a prompt) is shown from its beginning; nothing before it again.
-    pub(crate) fn resume(&mut self) -> (u64, u64) {
+    pub(crate) fn resume(&self) -> (u64, u64) {
         let dropped = self.start().saturating_sub(self.shown);
-        self.shown += dropped;
-        let seen = usize::try_from(self.shown - self.start()).expect("kept in memory");
+        let next = self.shown + dropped;
+        let seen = usize::try_from(next - self.start()).expect("kept in memory");
         let begun = self.bytes.range(..seen).rev().take_while(|b| **b != b'\n');
-        (dropped, self.shown - begun.count() as u64)
+        (dropped, next - begun.count() as u64)
     }
 
     /// Up to `max` bytes from byte `at` on, which was given by [`Ring::resume`] or by this; the
@@ -67,9 +74,11 @@ impl Ring {
 mod tests {
     use super::*;
 
+    const RING_BYTES_MAX: usize = 1 << 20;
+
     #[test]
     fn nothing_is_shown_twice_but_the_line_that_was_begun() {
-        let mut ring = Ring::default();
+        let mut ring = Ring::new(RING_BYTES_MAX);
         ring.push(b"one\n(sdm) ");
         assert_eq!(ring.resume(), (0, 0));
         ring.set_shown(10);
@@ -86,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_falls_out_is_counted() {
-        let mut ring = Ring::default();
+        let mut ring = Ring::new(RING_BYTES_MAX);
         ring.push(b"12345");
         ring.set_shown(3);
         ring.push(&vec![b'x'; RING_BYTES_MAX]);
@@ -100,7 +109,7 @@ mod tests {
 
     #[test]
     fn it_takes_no_more_memory_than_its_bound() {
-        let mut ring = Ring::default();
+        let mut ring = Ring::new(RING_BYTES_MAX);
         for length in (1..).map(|n| 77 * n % 32_768).take(1000) {
             ring.push(&vec![b'x'; length]);
         }

@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = 5;
 
 /// One thing said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum Frame {
     /// To the keeper: here is a terminal of this size.
     Open(Size),
     /// To the keeper: typed.
@@ -29,7 +29,12 @@ pub(crate) enum Frame {
     /// To the keeper: what are you?
     Ask,
     /// To the terminal: how many bytes were dropped, and which byte of the output comes next.
-    Begin { dropped: u64, at: u64 },
+    Begin {
+        /// Bytes that nobody will see.
+        dropped: u64,
+        /// Counted from the program's first byte.
+        at: u64,
+    },
     /// To the terminal: printed.
     Output(Vec<u8>),
     /// To the terminal: you are let go; true where another one has taken its place.
@@ -38,17 +43,22 @@ pub(crate) enum Frame {
     Exited(i32),
     /// The answer to `Ask`: seconds since the start, whether a terminal is there, the command line.
     About {
+        /// Seconds since the start.
         age_s: u64,
+        /// Whether a terminal has it.
         attached: bool,
+        /// The command line.
         command: String,
     },
 }
 
 /// How large a terminal is, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
-    pub(crate) rows: u16,
-    pub(crate) columns: u16,
+pub struct Size {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
 }
 
 impl Frame {

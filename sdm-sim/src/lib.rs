@@ -18,6 +18,7 @@ mod rng;
 mod run;
 mod spec;
 mod swarm;
+mod terminals;
 mod user;
 mod wire;
 mod world;

@@ -59,6 +59,10 @@ pub fn run(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
     let mut left = 0;
     let result = world.live(&mut left);
     world.check(result);
+    if world.violation.is_none() {
+        let shown = world.terminals.finish(world.now, &mut world.log);
+        world.check(shown);
+    }
     match world.violation.take() {
         None => Ok(Report {
             hash: world.log.hash(),

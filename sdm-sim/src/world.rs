@@ -19,6 +19,7 @@ use crate::net::{Conn, ConnId, Who, address_of};
 use crate::rng::Rng;
 use crate::spec::rules;
 use crate::swarm::Swarm;
+use crate::terminals::Terminals;
 
 /// One process: a member, and the tasks that it drives.
 pub(crate) struct Proc {
@@ -104,6 +105,8 @@ pub(crate) struct World {
     pub(crate) has_faults: bool,
     pub(crate) link_config: Arc<LinkConfig>,
     pub(crate) ledger: Ledger,
+    /// In front of the root's user.
+    pub(crate) terminals: Terminals,
     pub(crate) log: Log,
     pub(crate) violation: Option<Violation>,
     pub(crate) stdin_count: u32,
@@ -137,6 +140,7 @@ impl World {
             has_faults: true,
             link_config,
             ledger: Ledger::new(classes_max, swarm.answer_bytes > 100_000),
+            terminals: Terminals::new(seed),
             log: Log::new(log_lines),
             violation: None,
             stdin_count: 0,
@@ -411,9 +415,11 @@ impl World {
                 }
             }
             Output::Deliver(delivery) => {
-                self.log.note(now, format_args!("{}", Told(&delivery)));
+                let line = Told(&delivery).to_string();
+                self.log.note(now, format_args!("{line}"));
                 let result = self.ledger.deliver(now, &delivery);
-                self.check(result);
+                let shown = self.terminals.print(now, &line, &mut self.log);
+                self.check(result.and(shown));
             }
             Output::PauseOutput(paused) => proc.exec.pause(now, paused),
             Output::End(policy) => {

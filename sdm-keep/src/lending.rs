@@ -1,0 +1,282 @@
+//! Which terminal has the program, and how much of its output each was sent. No I/O, no clock.
+//!
+//! One terminal at a time has it. One that is let go is told so, says how far it has shown the
+//! output, and closes its connection; only then is it known from where on the next one has to show
+//! it, and only then the next one begins.
+
+use std::collections::BTreeMap;
+
+use crate::ring::Ring;
+use crate::wire::Frame;
+
+/// How many bytes go to a terminal in one frame.
+const CHUNK_BYTES: usize = 32 << 10;
+/// How much a terminal may lag behind before the program has to wait.
+const LAG_BYTES_MAX: u64 = 256 << 10;
+
+/// A terminal: each that comes has a higher number than all before.
+pub type TerminalId = u64;
+
+/// The state of a keeper, driven by whoever does its I/O.
+pub struct Lending {
+    ring: Ring,
+    /// Those whose connection is open; at most one of them has the program.
+    terminals: BTreeMap<TerminalId, Terminal>,
+    last: TerminalId,
+    exited: Option<i32>,
+    /// True once a terminal was told of the end.
+    told: bool,
+}
+
+struct Terminal {
+    stage: Stage,
+    /// The next byte to send; absent before the first one.
+    next: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Has,
+    /// Not told yet; true where another one takes its place.
+    LetGo(bool),
+    /// There is nothing more to tell it.
+    Told,
+}
+
+impl Lending {
+    /// Nobody is there; up to `ring_bytes` of output wait for a terminal.
+    #[must_use]
+    pub fn new(ring_bytes: usize) -> Self {
+        Self {
+            ring: Ring::new(ring_bytes),
+            terminals: BTreeMap::new(),
+            last: 0,
+            exited: None,
+            told: false,
+        }
+    }
+
+    /// The program printed something.
+    pub fn print(&mut self, bytes: &[u8]) {
+        self.ring.push(bytes);
+    }
+
+    /// The program has ended, and all that it printed is here.
+    pub fn exit(&mut self, code: i32) {
+        self.exited = Some(code);
+    }
+
+    /// The code that the program ended with.
+    #[must_use]
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exited
+    }
+
+    /// A terminal comes; who has the program is let go.
+    pub fn open(&mut self) -> TerminalId {
+        self.let_go_for(true);
+        self.last += 1;
+        let terminal = Terminal {
+            stage: Stage::Has,
+            next: None,
+        };
+        self.terminals.insert(self.last, terminal);
+        self.last
+    }
+
+    /// Who has the program is let go.
+    pub fn let_go(&mut self) {
+        self.let_go_for(false);
+    }
+
+    fn let_go_for(&mut self, taken: bool) {
+        if let Some(terminal) = self.current()
+            && let Some(terminal) = self.terminals.get_mut(&terminal)
+        {
+            terminal.stage = Stage::LetGo(taken);
+        }
+    }
+
+    /// Who has the program.
+    #[must_use]
+    pub fn current(&self) -> Option<TerminalId> {
+        let mut has = self
+            .terminals
+            .iter()
+            .filter(|(_, terminal)| terminal.stage == Stage::Has);
+        has.next().map(|(id, _)| *id)
+    }
+
+    /// A terminal says something; what was typed and is for the program comes back.
+    pub fn receive(&mut self, from: TerminalId, frame: Frame) -> Result<Option<Heard>, Unexpected> {
+        let has_it = self.current() == Some(from);
+        match frame {
+            Frame::Shown(at) if self.terminals.contains_key(&from) => self.ring.set_shown(at),
+            // One that was let go has nothing to say.
+            Frame::Shown(_) => {}
+            _ if !has_it => {}
+            Frame::Input(bytes) => return Ok(Some(Heard::Typed(bytes))),
+            Frame::Resized(size) => return Ok(Some(Heard::Resized(size))),
+            Frame::Detach => self.let_go(),
+            _ => return Err(Unexpected),
+        }
+        Ok(None)
+    }
+
+    /// The connection of a terminal is closed, by either side: what it has shown is known.
+    pub fn closed(&mut self, id: TerminalId) {
+        self.terminals.remove(&id);
+    }
+
+    /// Those that were let go, or are gone, and still have a connection: who comes next waits for them.
+    pub fn leaving(&self) -> impl Iterator<Item = TerminalId> + '_ {
+        let leaving = self
+            .terminals
+            .iter()
+            .filter(|(_, terminal)| terminal.stage != Stage::Has);
+        leaving.map(|(id, _)| *id)
+    }
+
+    /// The next thing to tell a terminal; absent where there is nothing now.
+    pub fn poll_frame(&mut self, id: TerminalId) -> Option<Frame> {
+        let may_begin = self.leaving().next().is_none();
+        let terminal = self.terminals.get_mut(&id)?;
+        if let Stage::LetGo(taken) = terminal.stage {
+            terminal.stage = Stage::Told;
+            return Some(Frame::LetGo(taken));
+        }
+        if terminal.stage == Stage::Told {
+            return None;
+        }
+        let Some(at) = terminal.next else {
+            if !may_begin {
+                return None;
+            }
+            let (dropped, at) = self.ring.resume();
+            terminal.next = Some(at);
+            return Some(Frame::Begin { dropped, at });
+        };
+        let (dropped, bytes) = self.ring.read(at, CHUNK_BYTES);
+        if dropped > 0 {
+            let at = at + dropped;
+            terminal.next = Some(at);
+            return Some(Frame::Begin { dropped, at });
+        }
+        if !bytes.is_empty() {
+            terminal.next = Some(at + bytes.len() as u64);
+            return Some(Frame::Output(bytes));
+        }
+        let code = self.exited?;
+        terminal.stage = Stage::Told;
+        self.told = true;
+        Some(Frame::Exited(code))
+    }
+
+    /// True where a terminal will be told nothing more.
+    #[must_use]
+    pub fn is_done(&self, id: TerminalId) -> bool {
+        let terminal = self.terminals.get(&id);
+        terminal.is_none_or(|terminal| terminal.stage == Stage::Told)
+    }
+
+    /// True while who has the program is so far behind that the program has to wait.
+    #[must_use]
+    pub fn is_lagging(&self) -> bool {
+        let current = self.current().and_then(|id| self.terminals.get(&id));
+        let next = current.and_then(|terminal| terminal.next);
+        next.is_some_and(|next| self.ring.end() - next > LAG_BYTES_MAX)
+    }
+
+    /// True once the program has ended, somebody was told, and all have left.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.told && self.terminals.is_empty()
+    }
+}
+
+/// What a terminal said that is not for the lending itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Typed, for the program.
+    Typed(Vec<u8>),
+    /// It has another size now.
+    Resized(crate::wire::Size),
+}
+
+/// A terminal said what only a keeper says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a terminal said what only a keeper says")]
+pub struct Unexpected;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(text: &str) -> Option<Frame> {
+        Some(Frame::Output(text.into()))
+    }
+
+    fn begin(dropped: u64, at: u64) -> Option<Frame> {
+        Some(Frame::Begin { dropped, at })
+    }
+
+    #[test]
+    fn the_next_one_begins_where_the_last_one_left_off() {
+        let mut lending = Lending::new(100);
+        lending.print(b"one\n");
+        let first = lending.open();
+        assert_eq!(lending.poll_frame(first), begin(0, 0));
+        assert_eq!(lending.poll_frame(first), output("one\n"));
+        assert_eq!(lending.poll_frame(first), None);
+        let second = lending.open();
+        assert_eq!(lending.poll_frame(first), Some(Frame::LetGo(true)));
+        assert!(lending.is_done(first) && !lending.is_done(second));
+        // What the first one has shown is not known before its connection is closed.
+        assert_eq!(lending.poll_frame(second), None);
+        assert_eq!(lending.receive(first, Frame::Shown(4)), Ok(None));
+        lending.closed(first);
+        assert_eq!(lending.poll_frame(second), begin(0, 4));
+        assert_eq!(lending.receive(first, Frame::Shown(0)), Ok(None));
+        lending.print(b"two\n");
+        assert_eq!(lending.poll_frame(second), output("two\n"));
+    }
+
+    #[test]
+    fn only_who_has_the_program_types() {
+        let mut lending = Lending::new(100);
+        let first = lending.open();
+        let typed = |text: &str| Frame::Input(text.into());
+        let heard = lending.receive(first, typed("a"));
+        assert_eq!(heard, Ok(Some(Heard::Typed(b"a".to_vec()))));
+        assert_eq!(lending.receive(first, Frame::Detach), Ok(None));
+        assert_eq!(lending.receive(first, typed("b")), Ok(None));
+        assert_eq!(lending.current(), None);
+        assert_eq!(lending.poll_frame(first), Some(Frame::LetGo(false)));
+        let second = lending.open();
+        assert_eq!(lending.receive(second, Frame::Exited(0)), Err(Unexpected));
+    }
+
+    #[test]
+    fn the_end_is_told_after_all_output() {
+        let mut lending = Lending::new(100);
+        lending.print(b"bye\n");
+        lending.exit(3);
+        let only = lending.open();
+        assert_eq!(lending.poll_frame(only), begin(0, 0));
+        assert_eq!(lending.poll_frame(only), output("bye\n"));
+        assert_eq!(lending.poll_frame(only), Some(Frame::Exited(3)));
+        assert!(lending.is_done(only) && !lending.is_over());
+        lending.closed(only);
+        assert!(lending.is_over());
+    }
+
+    #[test]
+    fn drops_are_told_also_to_one_that_lags() {
+        let mut lending = Lending::new(4);
+        let only = lending.open();
+        assert_eq!(lending.poll_frame(only), begin(0, 0));
+        lending.print(b"123456");
+        assert_eq!(lending.poll_frame(only), begin(2, 2));
+        assert_eq!(lending.poll_frame(only), output("3456"));
+    }
+}

@@ -1,0 +1,375 @@
+//! Terminals that come and go in front of the session: the real [`Lending`] of a keeper, simulated
+//! terminals, and the law across them.
+//!
+//! All that the root tells is printed, a line each. A terminal shows it and says so, late; it leaves,
+//! its place is taken, it is killed, it hangs. Whoever comes next must go on where it was: a line that
+//! a terminal showed, which left in good order, is not shown again, and none is missing but what was
+//! told to be dropped.
+//!
+//! It draws from a generator of its own, so what happens in the tree is the same with it and without.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sdm_keep::{Frame, Heard, Lending, TerminalId};
+
+use crate::ledger::{Checked, violated};
+use crate::log::Log;
+use crate::rng::Rng;
+
+const SECOND: u64 = 1_000_000;
+/// How long one that was let go may take before it is cut off, as the keeper has it.
+const LET_GO_WAIT_US: u64 = SECOND;
+/// How many frames fit into a connection that nobody reads.
+const UNREAD_MAX: usize = 4;
+/// How long everything may take to be shown once all is well.
+const SHOW_US: u64 = 30 * SECOND;
+
+/// What is to happen at some time.
+enum Act {
+    /// The user does something.
+    User,
+    /// Something arrives at a terminal.
+    ToTerminal(TerminalId),
+    /// Something arrives at the keeper.
+    ToKeeper(TerminalId),
+    /// One that was let go has had its time.
+    CutOff(TerminalId),
+}
+
+/// A connection and the terminal behind it.
+#[derive(Default)]
+struct Terminal {
+    to_it: VecDeque<Frame>,
+    /// From it; absent for the end.
+    from_it: VecDeque<Option<Frame>>,
+    /// What it shows next; absent before it was told.
+    at: Option<u64>,
+    /// It reads nothing.
+    hangs: bool,
+    /// It has closed its end, or is dead.
+    has_left: bool,
+    /// When it is cut off is settled.
+    is_seen_off: bool,
+    /// How long everything takes on its connection, at least.
+    slow_us: u64,
+}
+
+/// The keeper, its terminals, and what they have shown.
+pub(crate) struct Terminals {
+    rng: Rng,
+    now: u64,
+    queue: BTreeMap<(u64, u64), Act>,
+    sequence: u64,
+    lending: Lending,
+    terminals: BTreeMap<TerminalId, Terminal>,
+    /// All that was printed.
+    printed: Vec<u8>,
+    /// The last line has no end yet, as a prompt.
+    owes_newline: bool,
+    ring_bytes: u64,
+    /// Up to here the keeper was told that it was shown, or was told to be dropped. A terminal that
+    /// is killed may have shown more.
+    shown: u64,
+    /// The last key typed, and the last one that the program got.
+    typed: u64,
+    got: u64,
+    gap_us: u64,
+    has_faults: bool,
+}
+
+impl Terminals {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x7465_726d_696e_616c);
+        // From a ring that drops much to one that drops nothing.
+        let ring_bytes = rng.skewed(200, 1 << 20);
+        let ring = usize::try_from(ring_bytes).expect("a million");
+        let gap_us = rng.between(50_000, 10 * SECOND);
+        let mut terminals = Self {
+            rng,
+            now: 0,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            lending: Lending::new(ring),
+            terminals: BTreeMap::new(),
+            printed: Vec::new(),
+            owes_newline: false,
+            ring_bytes,
+            shown: 0,
+            typed: 0,
+            got: 0,
+            gap_us,
+            has_faults: true,
+        };
+        terminals.at(0, Act::User);
+        terminals
+    }
+
+    fn at(&mut self, when: u64, act: Act) {
+        self.sequence += 1;
+        self.queue.insert((when, self.sequence), act);
+    }
+
+    /// Soon, and after what goes the same way.
+    fn soon(&mut self, slow_us: u64, act: Act) {
+        let delay = self.rng.between(1, 20_000) + slow_us;
+        self.at(self.now + delay, act);
+    }
+
+    /// The session prints a line.
+    pub(crate) fn print(&mut self, now: u64, line: &str, log: &mut Log) -> Checked {
+        self.run_until(now, log)?;
+        let before = if self.owes_newline { "\n" } else { "" };
+        // A terminal may come while a line is only begun.
+        self.owes_newline = self.rng.one_in(3);
+        let after = if self.owes_newline { "" } else { "\n" };
+        let text = format!("{before}{line}{after}");
+        self.printed.extend_from_slice(text.as_bytes());
+        self.lending.print(text.as_bytes());
+        self.pump();
+        Ok(())
+    }
+
+    /// Does what is due until `until`.
+    pub(crate) fn run_until(&mut self, until: u64, log: &mut Log) -> Checked {
+        while let Some(entry) = self.queue.first_entry() {
+            if entry.key().0 > until {
+                break;
+            }
+            let ((when, _), act) = entry.remove_entry();
+            self.now = self.now.max(when);
+            match act {
+                Act::User => self.next_act(log),
+                Act::ToTerminal(id) => self.reach_terminal(id)?,
+                Act::ToKeeper(id) => self.reach_keeper(id)?,
+                Act::CutOff(id) => self.cut_off(id, log),
+            }
+            self.pump();
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// Whoever hangs goes on, one terminal comes and stays: it shows all that is left.
+    pub(crate) fn finish(&mut self, now: u64, log: &mut Log) -> Checked {
+        self.run_until(now, log)?;
+        self.has_faults = false;
+        let ids: Vec<TerminalId> = self.terminals.keys().copied().collect();
+        for id in ids {
+            self.set_hangs(id, false);
+        }
+        self.open(log);
+        self.pump();
+        self.run_until(now + SHOW_US, log)?;
+        let end = self.printed.len() as u64;
+        if self.shown == end {
+            return Ok(());
+        }
+        let text = format!("{} of {end} bytes were shown", self.shown);
+        violated("shown to the end", text)
+    }
+
+    fn next_act(&mut self, log: &mut Log) {
+        if !self.has_faults {
+            return;
+        }
+        let current = self.lending.current();
+        match (self.rng.below(8), current) {
+            (0..3, Some(id)) => self.type_key(id),
+            (3, Some(id)) => {
+                log.note(self.now, format_args!("terminal {id} detaches"));
+                self.send(id, Some(Frame::Detach));
+            }
+            (4, Some(id)) => {
+                log.note(self.now, format_args!("terminal {id} is killed"));
+                self.kill(id);
+            }
+            (5, Some(id)) => {
+                let hangs = self.rng.one_in(2);
+                log.note(self.now, format_args!("terminal {id} hangs: {hangs}"));
+                self.set_hangs(id, hangs);
+            }
+            (6, Some(_)) => {
+                log.note(self.now, format_args!("the terminal is told to leave"));
+                self.lending.let_go();
+                self.see_off();
+            }
+            _ => self.open(log),
+        }
+        let gap = self.rng.between(0, 2 * self.gap_us);
+        self.at(self.now + gap, Act::User);
+    }
+
+    fn open(&mut self, log: &mut Log) {
+        let id = self.lending.open();
+        log.note(self.now, format_args!("terminal {id} comes"));
+        let slow_us = self.rng.skewed(1, SECOND / 4);
+        let terminal = Terminal {
+            slow_us,
+            ..Terminal::default()
+        };
+        self.terminals.insert(id, terminal);
+        self.see_off();
+    }
+
+    /// Whoever was let go has so long to leave.
+    fn see_off(&mut self) {
+        let leaving: Vec<TerminalId> = self.lending.leaving().collect();
+        for id in leaving {
+            if let Some(terminal) = self.terminals.get_mut(&id)
+                && !std::mem::replace(&mut terminal.is_seen_off, true)
+            {
+                self.at(self.now + LET_GO_WAIT_US, Act::CutOff(id));
+            }
+        }
+    }
+
+    fn type_key(&mut self, id: TerminalId) {
+        if self.terminals.get(&id).is_some_and(|t| !t.has_left) {
+            self.typed += 1;
+            let key = self.typed.to_le_bytes().to_vec();
+            self.send(id, Some(Frame::Input(key)));
+        }
+    }
+
+    /// A terminal says something, or closes its end.
+    fn send(&mut self, id: TerminalId, frame: Option<Frame>) {
+        if let Some(terminal) = self.terminals.get_mut(&id)
+            && !terminal.has_left
+        {
+            terminal.has_left = frame.is_none();
+            terminal.from_it.push_back(frame);
+            let slow_us = terminal.slow_us;
+            self.soon(slow_us, Act::ToKeeper(id));
+        }
+    }
+
+    /// It is gone: what is on its way to it is never shown, what it sent arrives.
+    fn kill(&mut self, id: TerminalId) {
+        if let Some(terminal) = self.terminals.get_mut(&id) {
+            terminal.to_it.clear();
+        }
+        // Nothing more that it says can be counted on.
+        self.send(id, None);
+    }
+
+    fn set_hangs(&mut self, id: TerminalId, hangs: bool) {
+        let Some(terminal) = self.terminals.get_mut(&id) else {
+            return;
+        };
+        terminal.hangs = hangs;
+        let unread = if hangs { 0 } else { terminal.to_it.len() };
+        for _ in 0..unread {
+            self.soon(0, Act::ToTerminal(id));
+        }
+    }
+
+    /// The keeper's threads: each terminal is sent what there is for it, while its connection takes it.
+    fn pump(&mut self) {
+        let mut sent = Vec::new();
+        for (id, terminal) in &mut self.terminals {
+            while !terminal.has_left && terminal.to_it.len() < UNREAD_MAX {
+                let Some(frame) = self.lending.poll_frame(*id) else {
+                    break;
+                };
+                terminal.to_it.push_back(frame);
+                sent.push((*id, terminal.slow_us));
+            }
+        }
+        for (id, slow_us) in sent {
+            self.soon(slow_us, Act::ToTerminal(id));
+        }
+    }
+
+    /// A terminal reads the next thing.
+    fn reach_terminal(&mut self, id: TerminalId) -> Checked {
+        let Some(terminal) = self.terminals.get_mut(&id) else {
+            return Ok(());
+        };
+        if terminal.hangs || terminal.has_left {
+            return Ok(());
+        }
+        match terminal.to_it.pop_front() {
+            Some(Frame::Begin { dropped, at }) => {
+                let before = terminal.at.replace(at);
+                self.check_begin(id, before, dropped, at)?;
+                self.send(id, Some(Frame::Shown(at)));
+            }
+            Some(Frame::Output(bytes)) => {
+                let from = terminal.at.unwrap_or(u64::MAX);
+                let upto = from.saturating_add(bytes.len() as u64);
+                terminal.at = Some(upto);
+                let printed = usize::try_from(from)
+                    .ok()
+                    .and_then(|at| self.printed.get(at..));
+                if !printed.is_some_and(|printed| printed.starts_with(&bytes)) {
+                    let text = format!("other bytes than were printed from {from} on");
+                    return violated("shown as printed", text);
+                }
+                self.send(id, Some(Frame::Shown(upto)));
+            }
+            Some(Frame::LetGo(_)) => self.send(id, None),
+            Some(other) => {
+                return violated("terminals", format!("terminal {id} was told {other:?}"));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A terminal is told where it begins, or goes on after a gap.
+    fn check_begin(&self, id: TerminalId, before: Option<u64>, dropped: u64, at: u64) -> Checked {
+        let (end, shown) = (self.printed.len() as u64, self.shown);
+        let goes_on = before.unwrap_or(shown) + dropped;
+        let text =
+            format!("terminal {id} begins at {at} of {end}, {shown} shown, {dropped} dropped");
+        if goes_on > end.saturating_sub(self.ring_bytes) && dropped > 0 {
+            return violated("dropped no more than must be", text);
+        }
+        if at > goes_on || (before.is_some() && at != goes_on) {
+            return violated("shown without a gap", text);
+        }
+        let again =
+            usize::try_from(at).expect("in memory")..usize::try_from(goes_on).expect("in memory");
+        match self.printed.get(again) {
+            Some(again) if !again.contains(&b'\n') => Ok(()),
+            _ => violated("shown once", text),
+        }
+    }
+
+    /// The keeper reads the next thing of a terminal.
+    fn reach_keeper(&mut self, id: TerminalId) -> Checked {
+        let next = self.terminals.get_mut(&id).map(|t| t.from_it.pop_front());
+        let Some(Some(frame)) = next else {
+            return Ok(());
+        };
+        let Some(frame) = frame else {
+            self.lending.closed(id);
+            self.terminals.remove(&id);
+            return Ok(());
+        };
+        if let Frame::Shown(at) = frame {
+            self.shown = self.shown.max(at);
+        }
+        match self.lending.receive(id, frame) {
+            Ok(Some(Heard::Typed(key))) => {
+                let key = key.try_into().map_or(0, u64::from_le_bytes);
+                if key <= self.got {
+                    let text = format!("key {key} came after key {}", self.got);
+                    return violated("typed once, in order", text);
+                }
+                self.got = key;
+            }
+            Ok(_) => {}
+            Err(error) => return violated("terminals", error.to_string()),
+        }
+        self.see_off();
+        Ok(())
+    }
+
+    fn cut_off(&mut self, id: TerminalId, log: &mut Log) {
+        if self.terminals.remove(&id).is_some() {
+            log.note(self.now, format_args!("terminal {id} is cut off"));
+            self.lending.closed(id);
+        }
+    }
+}
