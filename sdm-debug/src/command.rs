@@ -75,7 +75,7 @@ pub enum Command {
         /// The thread's number in the task, 1 or more.
         number: u32,
     },
-    /// Evaluates an expression: [`crate::Reply::Value`].
+    /// Evaluates an expression: [`crate::Reply::Value`]. The value history has nothing of it.
     Evaluate {
         /// The expression, in the program's language.
         expression: String,
@@ -297,6 +297,14 @@ pub enum Command {
     /// What a gdb for this program would need of memory on the task's host, and what there is:
     /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.
     Room(StartSpec),
+    /// Evaluates an expression as gdb's `print` does: [`crate::Reply::Value`], which the task's value
+    /// history has then, as `$`. History numbers are each task's own and not in the answer.
+    Print {
+        /// What stands behind `print/`: `x`, `4c`; empty for the natural form.
+        format: String,
+        /// The expression, in the program's language; gdb's options of `print` may stand before it.
+        expression: String,
+    },
 }
 
 impl Command {
@@ -385,6 +393,7 @@ impl Command {
             Self::VarDelete { .. } => "var_delete",
             Self::LoadCore(_) => "load_core",
             Self::Room(_) => "room",
+            Self::Print { .. } => "print",
         }
     }
 }

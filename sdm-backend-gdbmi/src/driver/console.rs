@@ -5,14 +5,14 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 
 use super::core::Gdb;
 use super::end::{End, program_ended};
+use super::history;
 use super::values::console_line;
 use crate::mi::Results;
 
-/// What is kept of what gdb prints for one command, in bytes.
-pub(super) const PRINTED_BYTES_MAX: usize = 1 << 20;
-
 pub(super) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
-    let (result, printed) = pass_through(gdb, console_line(line)).await;
+    let line = history::own(gdb, line)?;
+    let (result, printed) = pass_through(gdb, console_line(&line)).await;
+    history::note(gdb, &printed);
     match result {
         Ok(_) => Ok(Reply::Text(printed)),
         Err(failure) if failure.code == FailureCode::Gdb && !printed.is_empty() => {
@@ -68,5 +68,6 @@ async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, Str
     } else if pid.is_none() && !core_file && task.is_live() && task != TaskState::Starting {
         program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
     }
-    answered
+    let (result, printed) = answered;
+    (result, printed.into_text())
 }

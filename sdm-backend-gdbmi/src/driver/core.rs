@@ -16,6 +16,7 @@ use sdm_core::CommandId;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
 use super::breakpoints::{Breakpoints, Owner};
+use super::printed::Printed;
 use super::processes::Processes;
 use super::run::{Interrupts, OpenRun};
 use super::scope::Scope;
@@ -103,7 +104,7 @@ pub(super) struct Pending {
     abandoned: bool,
     pub(super) result: Option<Result<Results, Failure>>,
     /// What gdb printed meanwhile, where somebody wants it.
-    pub(super) printed: Option<String>,
+    pub(super) printed: Option<Printed>,
 }
 
 /// After SIGINT, gdb may take this long to answer.
@@ -391,13 +392,13 @@ impl Answer {
     /// Keeps what gdb prints until it answers, for [`Answer::printed`].
     pub(super) fn capture(self) -> Self {
         if let Some(pending) = self.gdb.edit().pending.get_mut(&self.token) {
-            pending.printed = Some(String::new());
+            pending.printed = Some(Printed::default());
         }
         self
     }
 
     /// Waits for the answer, and gives what gdb printed with it.
-    pub(super) async fn printed(self) -> (Result<Results, Failure>, String) {
+    pub(super) async fn printed(self) -> (Result<Results, Failure>, Printed) {
         let (gdb, token) = (self.gdb.clone(), self.token);
         gdb.until(|state| {
             let done = state

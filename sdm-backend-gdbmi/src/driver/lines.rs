@@ -5,8 +5,9 @@
 
 use sdm_debug::{Failure, FailureCode};
 
-use super::console::PRINTED_BYTES_MAX;
 use super::core::Gdb;
+use super::history;
+use super::printed::PRINTED_BYTES_MAX;
 use super::values::console_line;
 use crate::mi::quote;
 
@@ -137,11 +138,15 @@ pub(super) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
         };
         at += 1;
         let failed = match step {
-            Step::Do(line) => {
-                let (result, printed) = gdb.send(console_line(line)).capture().printed().await;
-                carried.print(&printed);
-                result.err().map(|failure| (failure, printed.is_empty()))
-            }
+            Step::Do(line) => match history::own(gdb, line) {
+                Ok(line) => {
+                    let line = console_line(&line);
+                    let (result, printed) = gdb.send(line).capture().printed().await;
+                    carried.print(history::note(gdb, &printed));
+                    result.err().map(|failure| (failure, printed.is_empty()))
+                }
+                Err(failure) => Some((failure, true)),
+            },
             Step::Unless(expression, to) => match is_true(gdb, expression).await {
                 Ok(true) => None,
                 Ok(false) => {

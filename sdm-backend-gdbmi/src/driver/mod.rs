@@ -11,11 +11,13 @@ mod core;
 mod core_file;
 mod end;
 mod frames;
+mod history;
 mod internal;
 mod interrupt;
 mod lines;
 mod memory;
 mod objects;
+mod printed;
 mod processes;
 mod records;
 mod run;
@@ -458,6 +460,7 @@ async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
         Command::Arguments => values::variables(gdb, true).await,
         Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
         Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
+        Command::Print { format, expression } => values::print(gdb, &format, &expression).await,
         Command::Call { expression } => values::call(gdb, &expression).await,
         Command::Return { value } => stack::return_now(gdb, value.as_deref()).await,
         Command::MemoryRead { address, length } => memory::read(gdb, &address, length).await,

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
 use super::breakpoints::watch_number;
-use super::console::PRINTED_BYTES_MAX;
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
 use super::processes::remark;
@@ -255,9 +254,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         .values_mut()
         .filter_map(|p| p.printed.as_mut())
     {
-        if printed.len() + text.len() <= PRINTED_BYTES_MAX {
-            printed.push_str(text);
-        }
+        printed.push(text);
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Scope {
     first: Option<Results>,
     /// The next stop is that of threads which ran for nothing.
     dropped: bool,
+    /// gdb's numbers of the task's own values in its value history, which all tasks share.
+    pub(super) history: Vec<u64>,
 }
 
 #[derive(Debug)]

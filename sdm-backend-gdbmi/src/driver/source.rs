@@ -49,6 +49,7 @@ pub(super) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
 
 pub(super) async fn type_of(gdb: &Gdb, expression: &str, full: bool) -> Result<Reply, Failure> {
     let word = if full { "ptype" } else { "whatis" };
+    let expression = super::history::own(gdb, expression)?;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;

@@ -13,6 +13,7 @@ use super::Action;
 use super::breakpoints::{Owner, caught};
 use super::core::{Gdb, StopRecord};
 use super::frames::{FRAMES_MAX, GdbFrame};
+use super::history;
 use super::internal::{Internal, insert_internal};
 use super::lines::Carried;
 use super::processes::select_own;
@@ -123,6 +124,9 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         Some("function-finished") => {
             if let Some(RunKind::StepOut(step, count)) = kind {
                 return Verdict::ThenStep(step, count);
+            }
+            if let Some(name) = last_text(record, "gdb-result-var") {
+                history::note(gdb, name);
             }
             let value = last_text(record, "return-value").map(value);
             Verdict::Report(StopReason::FunctionFinished { value })

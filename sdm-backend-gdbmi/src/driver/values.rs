@@ -1,10 +1,11 @@
 //! Values, as gdb prints them: evaluate, locals, arguments, set.
 
 use sdm_debug::reply::{Value, Variable};
-use sdm_debug::{Failure, Reply};
+use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::core::Gdb;
+use super::history;
 use crate::mi::{Results, quote};
 
 /// The longest text of one value, in bytes; a longer one is cut and carries its length and hash.
@@ -46,7 +47,33 @@ pub(super) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     Ok(Reply::Variables(wanted.map(variable).collect()))
 }
 
+/// What gdb's `print` says of an expression, without its number in the value history.
+pub(super) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
+    if !format.is_empty() {
+        let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
+        return Ok(Reply::Text(printed));
+    }
+    let printed = print_as(gdb, "print", expression).await?;
+    Ok(Reply::Value(value(&printed)))
+}
+
+async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Failure> {
+    let expression = history::own(gdb, expression)?;
+    let line = console_line(&format!("{word} {expression}"));
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result?;
+    if printed.is_cut() {
+        let text = format!("a value of {} bytes is too long", printed.bytes());
+        let hint = "`set print elements` bounds how much of an array is printed";
+        return Err(Failure::new(FailureCode::Limit, text).with_hint(hint));
+    }
+    let text = printed.into_text();
+    let shown = history::note(gdb, &text).trim_end_matches('\n').to_owned();
+    Ok(shown)
+}
+
 pub(super) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    let expression = history::own(gdb, expression)?;
     let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
     let results = gdb.mi(line).await?;
     Ok(Reply::Value(value(
@@ -56,14 +83,14 @@ pub(super) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failu
 
 /// Evaluates a call for its effect; what returns nothing has no value.
 pub(super) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
-    Ok(match evaluate(gdb, expression).await? {
-        Reply::Value(value) if value.text == "void" => Reply::Done,
-        reply => reply,
+    Ok(match print_as(gdb, "call", expression).await?.as_str() {
+        "" => Reply::Done,
+        printed => Reply::Value(value(printed)),
     })
 }
 
 pub(super) async fn set_variable(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
-    let command = format!("set var {expression}");
+    let command = format!("set var {}", history::own(gdb, expression)?);
     gdb.mi(console_line(&command)).await?;
     Ok(Reply::Done)
 }

@@ -285,7 +285,7 @@ impl Task {
                 Ok(Reply::Variables(variables(&args)))
             }
             Command::Threads => Ok(Reply::Threads(self.threads(scenario, id))),
-            Command::Evaluate { expression } => {
+            Command::Evaluate { expression } | Command::Print { expression, .. } => {
                 let text = self.evaluate(scenario, id, expression)?;
                 Ok(Reply::Value(value(&text)))
             }

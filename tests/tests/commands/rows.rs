@@ -230,6 +230,13 @@ pub(crate) fn stacks() -> Rows {
     ]
 }
 
+fn print(format: &str, expression: &str) -> Command {
+    Command::Print {
+        format: format.to_owned(),
+        expression: expression.to_owned(),
+    }
+}
+
 pub(crate) fn values() -> Rows {
     let call = |expression: &str| Command::Call {
         expression: expression.to_owned(),
@@ -256,7 +263,18 @@ pub(crate) fn values() -> Rows {
             set("*(int *) 0 = 5"),
             "gdb: Cannot access memory at address 0x0",
         ),
+        (print("", "global"), "Value { text: \"5\""),
+        (print("", "&global"), "text: \"(int *) 0x5555"),
+        (print("x", "$$ + 10"), "Text(\"0xf\")"),
+        (print("", "$$2 + $"), "text: \"20\""),
+        (print("", "$9"), "gdb: History has not yet reached $9."),
+        (print("", "nosuch"), "gdb: No symbol \"nosuch\""),
+        (
+            print("", "*(int *) 0"),
+            "gdb: Cannot access memory at address 0x0",
+        ),
         (call("add (40, 2)"), "text: \"42\""),
+        (evaluate("$ - $$"), "text: \"22\""),
         (call("nosuch ()"), "gdb: No symbol \"nosuch\""),
         (type_of("bytes", false), "Text(\"unsigned char [16]\")"),
         (type_of("struct inner", true), "int number;"),

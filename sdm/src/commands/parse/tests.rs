@@ -97,16 +97,23 @@ fn breakpoints_have_places_and_conditions() {
 
 #[test]
 fn looking_is_parsed() {
-    let print = |expression: &str| {
-        C::Ask(Command::Evaluate {
+    let print = |format: &str, expression: &str| {
+        C::Ask(Command::Print {
+            format: format.to_owned(),
             expression: expression.to_owned(),
         })
     };
-    check("print x + 1", print("x + 1"));
-    check("p/x mask", gdb("output/x mask"));
-    check("p*ptr", print("*ptr"));
-    check("p (int)x", print("(int)x"));
-    check("call f(2)", print("f(2)"));
+    let call = |expression: &str| {
+        C::Ask(Command::Call {
+            expression: expression.to_owned(),
+        })
+    };
+    check("print x + 1", print("", "x + 1"));
+    check("p/x mask", print("x", "mask"));
+    check("p*ptr", print("", "*ptr"));
+    check("p (int)x", print("", "(int)x"));
+    check("call f(2)", call("f(2)"));
+    check("call/x f(2)", print("x", "f(2)"));
     let set = |expression: &str| {
         C::Ask(Command::SetVariable {
             expression: expression.to_owned(),
@@ -371,14 +378,15 @@ fn gdbs_everyday_words_are_taken() {
     };
     let console = |line| applied(&[], gdb(line));
     check("thread apply all info frame", console("info frame"));
-    check("t apply 1 3-4 p x", applied(&[1, 3, 4], evaluate("x")));
+    check("t apply 1 3-4 p x", applied(&[1, 3, 4], print("x")));
     check_error("thread apply", Some(12), "expected numbers of threads");
     check_error("thread apply 1", Some(14), "expected a command");
     check_error("thread apply all nonsense", Some(17), "Undefined command");
 }
 
-fn evaluate(expression: &str) -> UserCommand {
-    C::Ask(Command::Evaluate {
+fn print(expression: &str) -> UserCommand {
+    C::Ask(Command::Print {
+        format: String::new(),
         expression: expression.to_owned(),
     })
 }

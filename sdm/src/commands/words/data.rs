@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "evaluates an expression, calls in it included",
         completes: Completes::Program,
         repeats: true,
-        parse: print,
+        parse: call,
         ..PLAIN
     },
     Spec {
@@ -62,7 +62,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         short: &["p", "pr", "pri", "prin", "inspect"],
         usage: "print[/FORMAT] EXPR",
         what: "the value of an expression, equal ones once",
-        more: "print x\nprint/x mask",
+        more: "print x\nprint/x mask\nprint $: the last value; $$, $$2, $3 are values before it, each rank's own",
         completes: Completes::Program,
         repeats: true,
         parse: print,
@@ -152,13 +152,16 @@ pub(super) const COMMANDS: &[Spec] = &[
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let format = args::format(rest);
     let expression = args::expression(name, rest)?;
-    // gdb's `print` numbers what it prints, its `output` does not: equal stays equal.
-    Ok(C::Ask(match format {
-        "" => Command::Evaluate { expression },
-        format => Command::Console {
-            line: format!("output/{format} {expression}"),
-        },
-    }))
+    let format = format.to_owned();
+    Ok(C::Ask(Command::Print { format, expression }))
+}
+
+fn call(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    if rest.rest().starts_with('/') {
+        return print(name, rest);
+    }
+    let expression = args::expression(name, rest)?;
+    Ok(C::Ask(Command::Call { expression }))
 }
 
 /// Where all are names and actions that SDM knows; gdb's numbers, ranges and `all` are gdb's own.

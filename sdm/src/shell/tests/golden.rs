@@ -188,15 +188,19 @@ fn looks() -> Responder {
         }
         Command::Continue => hits_and_exits(id),
         Command::Backtrace(_) => backtraces(id),
-        Command::Evaluate { expression } if expression == "left" => all(
-            id,
-            vec![
-                class("6", Reply::Value(value("0"))),
-                class("0-3", Reply::Value(value("7"))),
-                failed("4", FailureCode::Running, "running"),
-            ],
-        ),
-        Command::Evaluate { .. } => all(
+        Command::Evaluate { expression } | Command::Print { expression, .. }
+            if expression == "left" =>
+        {
+            all(
+                id,
+                vec![
+                    class("6", Reply::Value(value("0"))),
+                    class("0-3", Reply::Value(value("7"))),
+                    failed("4", FailureCode::Running, "running"),
+                ],
+            )
+        }
+        Command::Evaluate { .. } | Command::Print { .. } => all(
             id,
             vec![failed(
                 &to.to_string(),
@@ -257,7 +261,7 @@ fn a_line_that_is_no_command_ends_a_script() {
 
 fn big() -> Responder {
     Box::new(|id, to, command| match command {
-        Command::Evaluate { .. } => {
+        Command::Evaluate { .. } | Command::Print { .. } => {
             let odd = IdSet::from_iter((0..500).map(|n| sdm_idset::TaskId(n * 3)));
             let even = to.difference(&odd);
             let text = "{u = {0, 0, 0, 0}, name = \"a rather long value\", next = 0x0, flags = 17}";
@@ -312,20 +316,22 @@ fn values() -> Responder {
                 };
                 all(id, vec![at("0-2,4-7", 1, 40), at("3", 2, 51)])
             }
-            Command::Evaluate { expression } => match expression.as_str() {
-                "rank % 2" => per_rank(|rank| (rank % 2).to_string()),
-                "step" => per_rank(|rank| if rank == 3 { "59" } else { "60" }.to_owned()),
-                "rank" => per_rank(|rank| rank.to_string()),
-                "heat" => per_rank(|rank| match rank {
-                    5 => "-nan(0x8000000000000)".to_owned(),
-                    6 => "<optimized out>".to_owned(),
-                    rank => format!("{}.5", rank * rank),
-                }),
-                _ => per_rank(|rank| match rank {
-                    3 => "{n = 4, cells = {0 <repeats 12 times>, 1, 2}}".to_owned(),
-                    _ => "{n = 4, cells = {0 <repeats 14 times>}}".to_owned(),
-                }),
-            },
+            Command::Evaluate { expression } | Command::Print { expression, .. } => {
+                match expression.as_str() {
+                    "rank % 2" => per_rank(|rank| (rank % 2).to_string()),
+                    "step" => per_rank(|rank| if rank == 3 { "59" } else { "60" }.to_owned()),
+                    "rank" => per_rank(|rank| rank.to_string()),
+                    "heat" => per_rank(|rank| match rank {
+                        5 => "-nan(0x8000000000000)".to_owned(),
+                        6 => "<optimized out>".to_owned(),
+                        rank => format!("{}.5", rank * rank),
+                    }),
+                    _ => per_rank(|rank| match rank {
+                        3 => "{n = 4, cells = {0 <repeats 12 times>, 1, 2}}".to_owned(),
+                        _ => "{n = 4, cells = {0 <repeats 14 times>}}".to_owned(),
+                    }),
+                }
+            }
             Command::Threads => {
                 let thread = |number| ThreadView {
                     number,
@@ -415,14 +421,18 @@ fn source() -> Responder {
         Command::Console { .. } => {
             all(id, vec![class(&to.to_string(), Reply::Text(String::new()))])
         }
-        Command::Evaluate { expression } if expression == "step" => all(
-            id,
-            vec![
-                class("0-2", Reply::Value(value("60"))),
-                class("3", Reply::Value(value("59"))),
-            ],
-        ),
-        Command::Evaluate { .. } => all(
+        Command::Evaluate { expression } | Command::Print { expression, .. }
+            if expression == "step" =>
+        {
+            all(
+                id,
+                vec![
+                    class("0-2", Reply::Value(value("60"))),
+                    class("3", Reply::Value(value("59"))),
+                ],
+            )
+        }
+        Command::Evaluate { .. } | Command::Print { .. } => all(
             id,
             vec![failed("0-3", FailureCode::Gdb, "No symbol \"nothing\".")],
         ),
