@@ -1,6 +1,7 @@
 //! The front-end of SDM as a library: start a session, send commands to sets of tasks, receive
 //! what they answer, merged.
 
+mod alike;
 pub mod app;
 pub mod cli;
 pub mod commands;

@@ -395,16 +395,14 @@ impl Gathered {
     /// for answers that say nothing but that it is done, and for late ones.
     #[must_use]
     pub fn classes(&self) -> Vec<IdSet> {
-        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done && !is_stacks(reply);
-        let mut ok: Vec<_> = self.ok.iter().filter(said).collect();
         if self.late {
             return Vec::new();
         }
-        ok.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
-        let mut failed: Vec<_> = self.failed.iter().map(|(tasks, _)| tasks.clone()).collect();
-        failed.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done && !is_stacks(reply);
+        let alike = self.alike();
+        let ok = alike.ok.iter().filter(said).map(|(tasks, _)| tasks.clone());
+        let failed = alike.failed.iter().map(|(tasks, _)| tasks.clone());
         let stacks = self.stacks().map(|stacks| stacks.places());
-        let ok = ok.into_iter().map(|(tasks, _)| tasks.clone());
         stacks
             .into_iter()
             .flatten()

@@ -15,6 +15,7 @@ const CLASSES_SHOWN_MAX: usize = 24;
 
 /// The lines of what came of a command.
 pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
+    let gathered = &gathered.alike();
     let mut lines = Vec::new();
     if gathered.late {
         lines.push(page.style.odd(&format!(
@@ -94,7 +95,7 @@ fn shown_max(page: &Page<'_>) -> usize {
 }
 
 /// Bigger sets first; of equal ones the one with the smallest task.
-pub(super) fn biggest_first(a: &IdSet, b: &IdSet) -> std::cmp::Ordering {
+pub(crate) fn biggest_first(a: &IdSet, b: &IdSet) -> std::cmp::Ordering {
     b.len().cmp(&a.len()).then(a.first().cmp(&b.first()))
 }
 

@@ -15,6 +15,7 @@ mod text;
 mod topics;
 mod values;
 
+pub(crate) use answer::biggest_first;
 pub(crate) use escape::{printable, printable_lines};
 pub(crate) use event::{sentence, stopped};
 pub use label::{Names, set_text};

@@ -9,6 +9,7 @@ use super::escape::printable;
 use super::place;
 use super::style::Style;
 use super::text::Page;
+use crate::alike;
 
 /// The most distinct values of one variable that are written out.
 const VALUES_SHOWN_MAX: usize = 8;
@@ -81,6 +82,8 @@ fn distinct(group: &Group<'_>, index: usize) -> Vec<(IdSet, String)> {
             None => values.push(((*tasks).clone(), value)),
         }
     }
+    values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    let mut values = alike::join(values);
     values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
     values
 }
