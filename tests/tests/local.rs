@@ -200,6 +200,8 @@ fn ten_megabytes_of_each_rank_come_whole_and_in_order() {
     let mut next: BTreeMap<u32, usize> = (0..4).map(|rank| (rank, 0)).collect();
     let mut bytes: BTreeMap<u32, usize> = next.clone();
     let mut last = BTreeMap::new();
+    // What was shown of lines whose rest was long in coming.
+    let mut begun: BTreeMap<u32, String> = BTreeMap::new();
     for shown in done.answer("continue").lines() {
         let Some((who, text)) = shown
             .strip_prefix('[')
@@ -212,6 +214,11 @@ fn ten_megabytes_of_each_rank_come_whole_and_in_order() {
             continue;
         }
         for rank in ranks(who) {
+            if let Some(part) = text.strip_suffix('\\') {
+                begun.entry(rank).or_default().push_str(part);
+                continue;
+            }
+            let text = begun.remove(&rank).unwrap_or_default() + text;
             let line = next.get_mut(&rank).expect("a rank");
             let dashes = "-".repeat(*line % 97);
             assert_eq!(

@@ -11,7 +11,7 @@ fn what_is_typed_ahead_is_done_in_order() {
     let _program = place.compile("loop", Compiler::C);
     let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop"], 100);
     terminal.wait("(sdm) ");
-    terminal.keys("break 16\ncontinue\ndelete\ninfo breakpoints\nprint i+100\n");
+    terminal.keys("break 16\ncontinue\ndelete\ny\ninfo breakpoints\nprint i+100\n");
     terminal.wait("ranks 0-1 (2): 100");
     terminal.keys("next 20\n");
     terminal.wait("next 20");
@@ -22,6 +22,7 @@ fn what_is_typed_ahead_is_done_in_order() {
     for part in [
         "breakpoint 1 at loop.c:16",
         "stopped at breakpoint 1",
+        "Delete all breakpoints? (y or n)",
         "No breakpoints.",
         "ranks 0-1 (2): 100",
         "rank 1: 207",

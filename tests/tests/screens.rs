@@ -35,7 +35,7 @@ const EVERYDAY: &[&str] = &[
     "until 114",
     "watch heat",
     "info watchpoints",
-    "delete",
+    "delete 1 3",
     "condition 9",
 ];
 

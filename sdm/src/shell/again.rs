@@ -42,6 +42,16 @@ pub(super) enum Question {
     Quit,
     /// May the job be ended for another one?
     Again(Again),
+    /// May these breakpoints all go?
+    Delete(DeleteAll),
+}
+
+/// `delete` without numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DeleteAll {
+    pub(super) line: String,
+    pub(super) to: IdSet,
+    pub(super) named: bool,
 }
 
 impl<D: Debug> Shell<D> {
@@ -142,13 +152,11 @@ impl<D: Debug> Shell<D> {
 
     /// The answer to the question whether the job may be ended.
     pub(super) fn answer_again(&mut self, again: Again, answer: &str) -> Verdict {
-        match answer.to_ascii_lowercase().as_str() {
-            "y" | "yes" => self.start_again(again),
-            _ => {
-                self.say("not started anew");
-                Verdict::Done
-            }
+        if is_yes(answer) {
+            return self.start_again(again);
         }
+        self.say("not started anew");
+        Verdict::Done
     }
 
     fn start_again(&mut self, again: Again) -> Verdict {
@@ -344,6 +352,7 @@ impl<D: Debug> Shell<D> {
             Question::Again(_) => {
                 format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
             }
+            Question::Delete(_) => "Delete all breakpoints? (y or n) ".to_owned(),
         })
     }
 
@@ -359,4 +368,9 @@ impl<D: Debug> Shell<D> {
         self.over.get_or_insert(Over::Quit(policy));
         Verdict::Done
     }
+}
+
+/// True where a question was answered with yes.
+pub(super) fn is_yes(answer: &str) -> bool {
+    matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -4,6 +4,7 @@ use sdm_debug::command::BreakSpec;
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 
+use super::again::{DeleteAll, Question, is_yes};
 use super::run::Said;
 use super::{Shell, Verdict};
 use crate::commands::Point;
@@ -154,8 +155,34 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    /// `delete [N...]`.
+    /// `delete [N...]`; a person is asked before all of them go.
     pub(super) fn delete_breakpoints(&mut self, said: &Said<'_>, numbers: &[u32]) -> Verdict {
+        if numbers.is_empty() && self.asks() && !self.breaks.rows().is_empty() {
+            self.asking = Some(Question::Delete(DeleteAll {
+                line: said.line.to_owned(),
+                to: said.to.clone(),
+                named: said.named,
+            }));
+            return Verdict::Done;
+        }
+        self.delete_now(said, numbers)
+    }
+
+    /// The answer to the question whether all breakpoints may go.
+    pub(super) fn answer_delete(&mut self, all: &DeleteAll, answer: &str) -> Verdict {
+        if !is_yes(answer) {
+            self.say("not deleted");
+            return Verdict::Done;
+        }
+        let said = Said {
+            line: &all.line,
+            to: all.to.clone(),
+            named: all.named,
+        };
+        self.delete_now(&said, &[])
+    }
+
+    fn delete_now(&mut self, said: &Said<'_>, numbers: &[u32]) -> Verdict {
         let mut verdict = Verdict::Done;
         for number in self.numbers_or_all(numbers) {
             let Some(to) = self.tasks_of(said, number) else {

@@ -32,6 +32,7 @@ impl<D: Debug> Shell<D> {
         match self.asking.take() {
             Some(Question::Quit) => return self.answer_quit(line.trim()),
             Some(Question::Again(again)) => return self.answer_again(again, line.trim()),
+            Some(Question::Delete(all)) => return self.answer_delete(&all, line.trim()),
             None => {}
         }
         if self.collecting.is_some() {
@@ -367,6 +368,7 @@ impl<D: Debug> Shell<D> {
                 self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
             }
             Some(Question::Again(_)) => self.say("not started anew"),
+            Some(Question::Delete(_)) => self.say("not deleted"),
             None => {
                 self.quit();
             }
