@@ -71,6 +71,25 @@ fn breakpoint(number: u32, condition: Option<&str>) -> Command {
     })
 }
 
+/// The value history of each is its own, though gdb has one for all.
+fn print_apart(harness: &mut Harness) {
+    let mut print = |task, expression: &str| {
+        let print = Command::Print {
+            format: String::new(),
+            expression: expression.to_owned(),
+        };
+        match harness.ask_one(task, print) {
+            Ok(Reply::Value(value)) => value.text,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(print(0, "10"), "10");
+    assert_eq!(print(1, "20"), "20");
+    assert_eq!(print(0, "$ + 1"), "11");
+    assert_eq!(print(1, "$1 + $"), "40");
+    assert_eq!(print(0, "$$ + $2"), "21");
+}
+
 #[test]
 fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
     let mut harness = Harness::new();
@@ -98,22 +117,7 @@ fn tasks_of_one_gdb_are_looked_at_and_move_apart() {
         (StopReason::Breakpoint { number: 1 }, "work")
     );
     assert_eq!(harness.state_of(0), TaskState::Stopped);
-    // The value history of each is its own, though gdb has one for all.
-    let mut print = |task, expression: &str| {
-        let print = Command::Print {
-            format: String::new(),
-            expression: expression.to_owned(),
-        };
-        match harness.ask_one(task, print) {
-            Ok(Reply::Value(value)) => value.text,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(print(0, "10"), "10");
-    assert_eq!(print(1, "20"), "20");
-    assert_eq!(print(0, "$ + 1"), "11");
-    assert_eq!(print(1, "$1 + $"), "40");
-    assert_eq!(print(0, "$$ + $2"), "21");
+    print_apart(&mut harness);
     let runs = harness.send_to(&"0,2".parse().unwrap(), Command::Continue);
     harness
         .ask_one(1, Command::BreakDelete { number: 1 })
