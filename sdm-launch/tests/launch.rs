@@ -23,6 +23,12 @@ echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=1
 exec sleep 600
 "#;
 
+/// The same, and ends where nobody is above it any more, as a server does.
+const STAYS_BELOW: &str = r#"rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMI_ID}}
+echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=127.0.0.1"
+while kill -0 $PPID; do sleep 0.1; done
+"#;
+
 /// Says a few words and fails.
 const FAILS: &str = "echo first words\necho last words >&2\nexit 3\n";
 
@@ -311,7 +317,14 @@ fn helper_that_launches_and_waits() {
     let Ok(launcher) = std::env::var(HELPER_VARIABLE) else {
         return;
     };
-    let script = Script::new(&format!("helper-{launcher}"), STAYS);
+    // An `mpirun` that gets its signal twice, as below a parent of several threads, ends at once and
+    // leaves its processes to themselves.
+    let text = if launcher == "local" {
+        STAYS
+    } else {
+        STAYS_BELOW
+    };
+    let script = Script::new(&format!("helper-{launcher}"), text);
     let mut launch = find(&launcher).unwrap().launch(&spec(&script, 4)).unwrap();
     let events = watch(&mut launch, |events| announced(events).len() == 4);
     for it in announced(&events) {

@@ -2,7 +2,7 @@
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::event::Stream;
-use sdm_debug::reply::{Backtrace, FrameView};
+use sdm_debug::reply::{Backtrace, FrameView, TaskStacks};
 use sdm_debug::{Command, FailureCode, Reply};
 
 use crate::harness::{Answer, Harness, place, stopped};
@@ -10,6 +10,13 @@ use crate::harness::{Answer, Harness, place, stopped};
 fn frames(answer: Answer) -> Backtrace {
     match answer {
         Ok(Reply::Backtrace(backtrace)) => backtrace,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn stacks(answer: Answer) -> TaskStacks {
+    match answer {
+        Ok(Reply::Stacks(stacks)) => stacks,
         other => panic!("{other:?}"),
     }
 }
@@ -159,10 +166,18 @@ fn threads_are_listed_selected_and_folded() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["threads"]);
-    let run = harness.send(Command::Continue);
-    harness.wait_output(Stream::Stdout, "spinning");
-    harness.ask(Command::Interrupt).unwrap();
-    stopped(harness.answer(run));
+    // Both that wait are there sooner or later.
+    let look = || {
+        let run = harness.send(Command::Continue);
+        harness.wait_output(Stream::Stdout, "spinning");
+        harness.ask(Command::Interrupt).unwrap();
+        stopped(harness.answer(run));
+        stacks(harness.ask(Command::Stacks { full: false }))
+    };
+    let folded = std::iter::repeat_with(look)
+        .take(100)
+        .find(|stacks| stacks.threads.len() == 2);
+    assert!(folded.is_some(), "they never wait in the same place");
     let Ok(Reply::Threads(threads)) = harness.ask(Command::Threads) else {
         panic!("no threads");
     };
@@ -171,9 +186,7 @@ fn threads_are_listed_selected_and_folded() {
     assert_eq!(threads.iter().filter(|thread| thread.current).count(), 1);
     view(harness.ask(Command::SelectThread { number: 2 }));
     let before = view(harness.ask(Command::SelectFrame(FrameSelect::Current)));
-    let Ok(Reply::Stacks(stacks)) = harness.ask(Command::Stacks { full: false }) else {
-        panic!("no stacks");
-    };
+    let stacks = stacks(harness.ask(Command::Stacks { full: false }));
     assert!(stacks.threads[0].main);
     assert_eq!(stacks.threads[1].count, 2, "{stacks:?}");
     assert_eq!(stacks.threads[1].frames[0].function, "wait_for_ever");
