@@ -41,7 +41,7 @@ pub struct Announcement {
     pub server: u32,
     /// The name of its host: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
     pub host: String,
-    /// The TCP port on which it listens, never 0.
+    /// The TCP port on which it listens; 0 where it listens nowhere, but calls.
     pub port: u16,
     /// Its Unix process id, never 0.
     pub pid: u32,
@@ -182,10 +182,8 @@ fn parse_exact(text: &str) -> Result<Announcement, AnnouncementError> {
     }
     let server = u32::try_from(server)
         .map_err(|_| AnnouncementError::new("server number out of range", rest))?;
-    let port = u16::try_from(port)
-        .ok()
-        .filter(|&port| port != 0)
-        .ok_or_else(|| AnnouncementError::new("port out of range", rest))?;
+    let port =
+        u16::try_from(port).map_err(|_| AnnouncementError::new("port out of range", rest))?;
     let pid = u32::try_from(pid)
         .ok()
         .filter(|&pid| pid != 0)
@@ -329,7 +327,6 @@ mod tests {
         check("host=node7", "host=a/b");
         check("host=node7 ", "");
         check(" host", "  host");
-        check("port=40311", "port=0");
         check("port=40311", "port=65536");
         check("pid=1234", "pid=0");
         check("pid=1234", "pod=1234");
@@ -366,7 +363,7 @@ mod tests {
         fn what_is_printed_reads_back(
             server in 0..=ServerId::SERVER_MAX.0,
             host in "[a-zA-Z0-9._-]{1,255}",
-            port in 1u16..,
+            port: u16,
             pid in 1u32..,
             addresses in proptest::collection::vec(any::<IpAddr>(), 1..=ADDRESSES_MAX),
         ) {

@@ -24,6 +24,8 @@ pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// may be a handshake of the right peer that was changed on its way; the pauses between eight make
 /// a quarter of a second.
 pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
+/// What is said, before the time, of an address from which nothing comes back.
+pub const UNANSWERED: &str = "no answer within";
 /// What is said of a connection that stands and over which nothing came.
 const NO_ANSWER: &str = "connected, but nobody answers";
 
@@ -149,7 +151,7 @@ impl Dialer {
         if let State::Connecting(until) = self.state
             && now >= until
         {
-            let text = format!("no answer within {} s", ATTEMPT_WAIT.as_secs());
+            let text = format!("{UNANSWERED} {} s", ATTEMPT_WAIT.as_secs());
             self.failed(now, text, false);
         }
         if now >= self.target.deadline || self.first_left(0).is_none() {
@@ -286,6 +288,12 @@ impl Dialer {
         let mut text = format!("{server} on {host}: ");
         if places.is_empty() {
             text.push_str("no address is known");
+            return text;
+        }
+        if let [only] = &self.target.addresses[..]
+            && only.caller().is_some()
+        {
+            let _ = write!(text, "has not called here within {seconds:.1} s");
             return text;
         }
         let tries = if self.tries == 1 { "try" } else { "tries" };
@@ -547,6 +555,13 @@ mod tests {
             "server 3 on n1: not reached at tcp://10.0.0.1:7000 and up after 2 tries in 60.0 s: \
              connection refused at tcp://10.0.0.1:7001; \
              expected server 3, reached server 5 at tcp://10.0.0.1:7000",
+        );
+        let caller = dialer(start, true, &["called://3"]);
+        check(
+            caller,
+            start,
+            &[],
+            "server 3 on n1: has not called here within 60.0 s",
         );
         let none = dialer(start, true, &[]);
         check(none, start, &[], "server 3 on n1: no address is known");

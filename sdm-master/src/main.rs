@@ -1,6 +1,7 @@
 //! The master: the root of the tree of servers. It connects to the front-end, reaches its
 //! children, and passes commands down and merged answers up until the session ends.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
-use sdm_core::transport::{ConnectionString, tcp::TcpTransport};
+use sdm_core::transport::{ConnectionString, reversed::Reversed, tcp::TcpTransport};
 
 /// How long the front-end may take to accept the master and send it the plan.
 const START_WAIT: Duration = Duration::from_secs(600);
@@ -28,6 +29,9 @@ struct Arguments {
     /// input; the environment where absent
     #[arg(long, value_name = "FILE")]
     handover: Option<PathBuf>,
+    /// Standard input is a socket that listens, at which the servers call: nobody connects to them
+    #[arg(long, conflicts_with = "handover")]
+    desk: bool,
 }
 
 fn main() -> Result<()> {
@@ -46,6 +50,13 @@ fn main() -> Result<()> {
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
     let transport = TcpTransport::new().context("sdm-master: open an event loop")?;
+    let mut transport = Reversed::new(transport);
+    if arguments.desk {
+        let socket = std::io::stdin().as_fd().try_clone_to_owned();
+        let listening = socket.and_then(|socket| transport.inner().listen_on(socket.into()));
+        listening.context("sdm-master: listen at standard input")?;
+        transport.open_desk(config.clone());
+    }
     let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
     driver.connect_front_end(&arguments.front_end);
     run(&mut driver)
@@ -62,7 +73,7 @@ fn allow_many_children() {
     }
 }
 
-fn run(driver: &mut Driver<TcpTransport>) -> Result<()> {
+fn run(driver: &mut Driver<Reversed<TcpTransport>>) -> Result<()> {
     loop {
         let event = driver.next(None).context("sdm-master: wait for events")?;
         match event {

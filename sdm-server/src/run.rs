@@ -20,7 +20,10 @@ use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message;
 use sdm_core::node::Node;
-use sdm_core::transport::{Interface, PortRange, tcp::TcpTransport};
+use sdm_core::transport::reversed::Reversed;
+use sdm_core::transport::{
+    ConnectionString, Interface, PortRange, own_addresses, tcp::TcpTransport,
+};
 use sdm_core::{CommandId, Failure};
 use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
@@ -56,6 +59,14 @@ pub struct Arguments {
     /// input; the environment where absent
     #[arg(long, value_name = "FILE")]
     pub handover: Option<PathBuf>,
+    /// Listen nowhere: connect to one of these, where the parent is
+    #[arg(
+        long,
+        value_name = "ADDRESS,...",
+        value_delimiter = ',',
+        conflicts_with = "port"
+    )]
+    pub call: Vec<ConnectionString>,
     /// How many seconds to wait for the parent's connection
     #[arg(long, default_value_t = 120)]
     pub start_wait: u64,
@@ -132,8 +143,15 @@ fn come_up(
     let mut transport = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
     let ports = arguments.port.search(identity.local_index.unwrap_or(0));
     let interface = arguments.interface.as_ref();
-    let (port, addresses) = network::listen(&mut transport, arguments.bind, interface, ports)
-        .with_context(|| me.to_string())?;
+    let (port, addresses) = match arguments.call[..] {
+        [] => network::listen(&mut transport, arguments.bind, interface, ports)
+            .with_context(|| me.to_string())?,
+        _ => (0, own_addresses(None)?),
+    };
+    let mut transport = Reversed::new(transport);
+    if !arguments.call.is_empty() {
+        transport.call(config.clone(), me, arguments.call.clone());
+    }
     let host = match &arguments.host_name {
         Some(name) => name.clone(),
         None => own_host_name()?,
@@ -142,6 +160,7 @@ fn come_up(
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
     transport
+        .inner()
         .watch(signals.as_raw_fd(), true, false)
         .with_context(|| format!("{me}: watch signals"))?;
     Ok(Server {
@@ -197,7 +216,7 @@ fn say(line: &str) -> Result<()> {
 
 /// A server at work.
 struct Server {
-    driver: Driver<TcpTransport>,
+    driver: Driver<Reversed<TcpTransport>>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
     /// What the launcher left to the programs.
@@ -228,6 +247,7 @@ impl Server {
             match event {
                 Some(DriverEvent::Output(Output::Ended)) => {
                     self.driver.flush();
+                    self.driver.transport().stop_calling();
                     self.alone = true;
                     if let Some(backend) = &mut self.backend {
                         // Nobody is left to hear what they print.
@@ -335,7 +355,7 @@ impl Server {
             return;
         };
         while let Some(change) = backend.poll_interest() {
-            let transport = self.driver.transport();
+            let transport = self.driver.transport().inner();
             let result = match change {
                 InterestChange::Watch {
                     fd,

@@ -48,6 +48,11 @@ pub fn targets() -> Vec<Target> {
         target("set-text", sdm_idset::fuzz::fuzz_set_text, set_texts()),
         target("message", frame::fuzz_message, bodies.collect()),
         target("frame", frame::fuzz_frame, messages),
+        target(
+            "claim",
+            sdm_core::transport::reversed::fuzz_claim,
+            handshakes(),
+        ),
         target("handshake", sdm_core::link::fuzz_handshake, handshakes()),
         target("failure", sdm_core::outcome::fuzz_failure, failures()),
         target("debug", wire::fuzz_payload, payloads()),

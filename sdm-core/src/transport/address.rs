@@ -5,19 +5,22 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::ids::ServerId;
+
 /// The longest host name, in bytes.
 const HOST_BYTES_MAX: usize = 253;
 /// The longest path of a socket, in bytes: what `sockaddr_un` holds, less a suffix and its end.
 const PATH_BYTES_MAX: usize = 100;
 
 /// Where a member listens: `tcp://host:port`, `tcp://[v6 address]:port`, `unix:///path`; and
-/// `ssh://host:port`, the same port of the same host's loopback, reached through `ssh`.
+/// `ssh://host:port`, the same port of the same host's loopback, reached through `ssh`; and `called://3`,
+/// which is wherever server 3 calls from.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionString {
     scheme: Scheme,
     /// A name or an address, without brackets; the path of a Unix socket.
     place: String,
-    /// 0 for a Unix socket.
+    /// 0 for a Unix socket and for a caller.
     port: u16,
 }
 
@@ -30,6 +33,8 @@ pub enum Scheme {
     Unix,
     /// A TCP port of another host, through a tunnel of its own per connection.
     Ssh,
+    /// A connection that the other end makes.
+    Called,
 }
 
 /// A text that is no connection string.
@@ -76,6 +81,23 @@ impl ConnectionString {
         })
     }
 
+    /// Where a member is that listens nowhere: it calls.
+    #[must_use]
+    pub fn called(server: ServerId) -> Self {
+        Self {
+            scheme: Scheme::Called,
+            place: server.0.to_string(),
+            port: 0,
+        }
+    }
+
+    /// Who calls, where it is that.
+    #[must_use]
+    pub fn caller(&self) -> Option<ServerId> {
+        let place = (self.scheme == Scheme::Called).then_some(&self.place)?;
+        place.parse().ok().map(ServerId)
+    }
+
     /// A socket in the file system.
     ///
     /// # Errors
@@ -107,7 +129,7 @@ impl ConnectionString {
     #[must_use]
     pub fn host(&self) -> &str {
         match self.scheme {
-            Scheme::Unix => "",
+            Scheme::Unix | Scheme::Called => "",
             Scheme::Tcp | Scheme::Ssh => &self.place,
         }
     }
@@ -128,7 +150,7 @@ impl ConnectionString {
     #[must_use]
     pub fn with_port(&self, port: u16) -> Self {
         let mut other = self.clone();
-        if self.scheme != Scheme::Unix {
+        if let Scheme::Tcp | Scheme::Ssh = self.scheme {
             other.port = port;
         }
         other
@@ -141,6 +163,8 @@ impl ConnectionString {
         match self.scheme {
             Scheme::Unix if count > 0 => other.place = format!("{}.{count}", self.place),
             Scheme::Unix => {}
+            Scheme::Called if count > 0 => return None,
+            Scheme::Called => {}
             Scheme::Tcp | Scheme::Ssh => other.port = self.port.checked_add(count)?,
         }
         Some(other)
@@ -187,6 +211,7 @@ impl fmt::Display for ConnectionString {
         let Self { place, port, .. } = self;
         let scheme = match self.scheme {
             Scheme::Unix => return write!(f, "unix://{place}"),
+            Scheme::Called => return write!(f, "called://{place}"),
             Scheme::Tcp => "tcp",
             Scheme::Ssh => "ssh",
         };
@@ -205,6 +230,14 @@ impl FromStr for ConnectionString {
         let in_full = |error: AddressError| self::error(error.what, text);
         if let Some(path) = text.strip_prefix("unix://") {
             return Self::unix(path).map_err(in_full);
+        }
+        if let Some(server) = text.strip_prefix("called://") {
+            let number = server
+                .parse()
+                .ok()
+                .filter(|it: &u32| it.to_string() == server);
+            let number = number.ok_or_else(|| error("expected the number of a server", text))?;
+            return Ok(Self::called(ServerId(number)));
         }
         let (with_host, rest): (fn(&str, u16) -> _, _) = match text.split_once("://") {
             Some(("tcp", rest)) => (Self::tcp, rest),
@@ -264,6 +297,7 @@ mod tests {
         check("tcp://[::1]:65535", Ok(("::1", 65535)));
         check("ssh://node1:7000", Ok(("node1", 7000)));
         check("unix:///run/sdm/x y", Ok(("", 0)));
+        check("called://17", Ok(("", 0)));
     }
 
     #[test]
@@ -274,6 +308,8 @@ mod tests {
         check("http://x:1", Err(expected));
         check("unix://x", Err("the path of a socket is absolute"));
         check("unix:///a\nb", Err("the path has control characters"));
+        check("called://x", Err("expected the number of a server"));
+        check("called://+1", Err("expected the number of a server"));
         check("tcp://host", Err("expected a port after the host"));
         check("tcp://host:", Err("expected a port after the host"));
         check("tcp://host:+1", Err("expected a port after the host"));

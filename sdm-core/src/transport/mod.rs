@@ -7,7 +7,11 @@
 mod address;
 mod interface;
 pub mod mem;
+#[cfg(feature = "net")]
+mod own;
 mod ports;
+#[cfg(feature = "net")]
+pub mod reversed;
 #[cfg(feature = "net")]
 mod socket;
 #[cfg(feature = "net")]
@@ -24,6 +28,8 @@ use std::time::Duration;
 
 pub use address::{AddressError, ConnectionString, Scheme};
 pub use interface::Interface;
+#[cfg(feature = "net")]
+pub use own::{NoAddress, own_addresses};
 pub use ports::PortRange;
 
 /// Names one connection of a transport; never reused.
@@ -63,6 +69,18 @@ pub enum TransportEvent {
     },
     /// A [`Waker`] was used.
     Woken,
+}
+
+impl TransportEvent {
+    /// The connection that it is about, where it is about one.
+    #[must_use]
+    pub fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Accepted { conn, .. } | Self::ConnectFailed { conn, .. } => Some(*conn),
+            Self::Connected(conn) | Self::Readable(conn) | Self::Writable(conn) => Some(*conn),
+            Self::Ready { .. } | Self::Woken => None,
+        }
+    }
 }
 
 /// Carries bytes between members.

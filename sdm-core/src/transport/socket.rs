@@ -26,6 +26,7 @@ impl Listener {
                 let what = "nobody can listen through ssh: listen at tcp://127.0.0.1";
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
+            Scheme::Called => Err(called()),
         }
     }
 
@@ -60,6 +61,12 @@ impl Listener {
     }
 }
 
+/// Who calls has no place of its own.
+fn called() -> io::Error {
+    let what = "nobody is called here: it needs a `Reversed` transport";
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
 /// A connection.
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -74,6 +81,7 @@ impl Stream {
             Scheme::Tcp => tcp::connect(to).map(Self::Tcp),
             Scheme::Unix => unix::connect(to).map(Self::Unix),
             Scheme::Ssh => ssh::connect(to).map(Self::Ssh),
+            Scheme::Called => Err(called()),
         }
     }
 

@@ -134,6 +134,23 @@ impl TcpTransport {
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
     }
 
+    /// Accepts from a socket that listens already.
+    ///
+    /// # Errors
+    /// The system cannot watch it.
+    pub fn listen_on(&mut self, socket: std::net::TcpListener) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        self.add_listener(Listener::Tcp(TcpListener::from_std(socket)))
+    }
+
+    fn add_listener(&mut self, mut listener: Listener) -> io::Result<()> {
+        let token = token(self.listeners.len(), LISTENER);
+        let registry = self.poll.registry();
+        registry.register(&mut listener, token, Interest::READABLE)?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
     fn begin_connect(&mut self, conn: ConnId, to: &ConnectionString) -> io::Result<()> {
         let stream = Stream::connect(to)?;
         self.add(conn, stream, true)
@@ -243,12 +260,9 @@ impl TcpTransport {
 
 impl Transport for TcpTransport {
     fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
-        let mut listener = listen_upwards(at, port_tries, Listener::bind)?;
+        let listener = listen_upwards(at, port_tries, Listener::bind)?;
         let bound = listener.bound(at)?;
-        let token = token(self.listeners.len(), LISTENER);
-        let registry = self.poll.registry();
-        registry.register(&mut listener, token, Interest::READABLE)?;
-        self.listeners.push(listener);
+        self.add_listener(listener)?;
         Ok(bound)
     }
 
@@ -411,7 +425,24 @@ pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
+/// A socket that listens, for another process to accept from; see [`Transport::listen`].
+///
+/// # Errors
+/// No port was free, or the address is not ours.
+pub fn listener(
+    at: &ConnectionString,
+    port_tries: u16,
+) -> io::Result<(std::net::TcpListener, ConnectionString)> {
+    let socket = listen_upwards(at, port_tries, bind_socket)?;
+    let port = socket.local_addr()?.port();
+    Ok((socket, at.with_port(port)))
+}
+
 pub(super) fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
+    bind_socket(at).map(TcpListener::from_std)
+}
+
+fn bind_socket(at: &ConnectionString) -> io::Result<std::net::TcpListener> {
     let addr = numeric(at)?;
     let domain = Domain::for_address(addr);
     // Close-on-exec: nothing that is started later may hold the port.
@@ -425,7 +456,7 @@ pub(super) fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
     }
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
-    Ok(TcpListener::from_std(socket.into()))
+    Ok(socket.into())
 }
 
 /// True where the one connection failed that was to be accepted, and not the accepting.

@@ -72,6 +72,11 @@ pub struct ReachArgs {
     /// the tree is an `ssh -W` to the host's name.
     #[arg(long, conflicts_with = "interface")]
     pub tunnel: bool,
+
+    /// Have the servers connect to the master, beside sdm, where a firewall lets connections pass in that
+    /// direction only; --port and --interface say where it listens. The tree is flat then.
+    #[arg(long, conflicts_with = "tunnel")]
+    pub reverse: bool,
 }
 
 impl ReachArgs {
@@ -86,6 +91,7 @@ impl ReachArgs {
                 ports: self.port,
                 interface: self.interface.clone(),
                 tunnel: self.tunnel,
+                reverse: self.reverse,
             },
             ..session
         }

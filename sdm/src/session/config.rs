@@ -85,6 +85,17 @@ impl SessionConfig {
     }
 }
 
+impl SessionConfig {
+    /// How the servers are arranged: who calls has the master for its parent, as that is where there is a
+    /// desk.
+    pub(crate) fn arranged(&self) -> Topology {
+        match self.network.reverse {
+            true => Topology::Flat,
+            false => self.topology,
+        }
+    }
+}
+
 /// Where servers listen and how they are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
@@ -94,6 +105,8 @@ pub struct Network {
     pub interface: Option<Interface>,
     /// Whether servers listen at their host's loopback only, and are reached through `ssh`.
     pub tunnel: bool,
+    /// Whether servers listen nowhere, but connect to the master, which is everybody's parent then.
+    pub reverse: bool,
 }
 
 /// How far a start is.

@@ -3,7 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use sdm_core::dialer::UNANSWERED;
 use sdm_core::ids::ServerId;
+use sdm_core::transport::NoAddress;
 use sdm_launch::LaunchError;
 
 /// Why a session could not be started.
@@ -28,6 +30,12 @@ pub enum SessionError {
          ssh or srun"
     )]
     CannotStage(String),
+    #[error(
+        "--reverse: the master of servers that are started by hand is started by hand, too; it listens nowhere"
+    )]
+    CannotReverse,
+    #[error("{0}")]
+    NoAddress(#[from] NoAddress),
     #[error("draw a session key: {0}")]
     Random(String),
     #[error(
@@ -62,12 +70,22 @@ pub enum SessionError {
     },
     #[error("{id} came, but only 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },
-    #[error("not all servers could be reached: {0}")]
+    #[error("not all servers could be reached: {why}{}", unanswered(.0), why = .0)]
     Unreachable(String),
     #[error("given up")]
     GivenUp,
     #[error("the master is gone{0}")]
     MasterGone(String),
+}
+
+/// What a person can do where packets are lost on their way.
+fn unanswered(why: &str) -> &'static str {
+    if why.contains(UNANSWERED) {
+        "; where a firewall drops what comes to a host, --reverse has the servers connect to this one, and --tunnel \
+         goes through ssh"
+    } else {
+        ""
+    }
 }
 
 fn advised(advice: Option<&str>) -> String {

@@ -13,6 +13,7 @@ use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_core::transport::ConnectionString;
 
+use super::desk::Desk;
 use super::error::SessionError;
 
 /// The master of a session on its way: ends it if the start fails.
@@ -28,12 +29,20 @@ impl Master {
         program: &Path,
         front_end: &ConnectionString,
         environment: Vec<(OsString, OsString)>,
+        desk: Option<Desk>,
     ) -> Result<Self, SessionError> {
         let mut command = Command::new(program);
+        let stdin = match desk {
+            Some(desk) => {
+                command.arg("--desk");
+                OwnedFd::from(desk.socket).into()
+            }
+            None => Stdio::null(),
+        };
         command
             .arg(front_end.to_string())
             .envs(environment)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::null());
         let io = |what: String| move |source| SessionError::Io { what, source };
         let mut child = crate::sys::in_own_session(&mut command)

@@ -2,6 +2,7 @@
 
 pub mod api;
 mod config;
+mod desk;
 mod error;
 mod events;
 mod hearing;

@@ -27,6 +27,7 @@ use sdm_launch::{HostShare, Launch, LaunchSpec, Launcher, Streams, job};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};
+use super::desk::Desk;
 use super::error::SessionError;
 use super::live::Session;
 use super::master::{HandoverFile, Master};
@@ -47,6 +48,8 @@ pub(super) struct Starting<'a> {
     pub(super) tasks: IdSet,
     members: Vec<api::Member>,
     pub(super) ready: IdSet,
+    /// Where servers call, until there is a master.
+    desk: Option<Desk>,
     /// What was told last of how far the start is.
     pub(super) far: (&'static str, usize),
 }
@@ -183,6 +186,7 @@ impl<'a> Starting<'a> {
             ended: IdSet::new(),
             tasks,
             ready,
+            desk: None,
             far: ("launched", 0),
         })
     }
@@ -232,7 +236,12 @@ impl<'a> Starting<'a> {
 
     fn start_master(&mut self) -> Result<Master, SessionError> {
         let program = self.binary("sdm-master")?;
-        let master = Master::start(&program, &self.address, self.environment())?;
+        let master = Master::start(
+            &program,
+            &self.address,
+            self.environment(),
+            self.desk.take(),
+        )?;
         let watched = self.driver.transport().watch(master.end_fd(), true, false);
         watched.map_err(|source| SessionError::Io {
             what: "watch the master".to_owned(),
@@ -271,6 +280,16 @@ impl<'a> Starting<'a> {
         }
         spec.processes = self.processes();
         let spans_hosts = launcher.may_span_hosts(&spec);
+        if config.network.reverse {
+            if launcher.is_by_hand() {
+                return Err(SessionError::CannotReverse);
+            }
+            let desk = Desk::open(&config.network, spans_hosts)?;
+            let places = desk.places.clone().into();
+            spec.server_args.extend(["--call".into(), places]);
+            self.desk = Some(desk);
+            return Ok(launcher.launch(&spec)?);
+        }
         let mut say = |option: &str, value: String| {
             spec.server_args.extend([option.into(), value.into()]);
         };
@@ -358,6 +377,9 @@ impl<'a> Starting<'a> {
 
     /// Where others reach a server.
     fn addresses_of(&self, heard: &Announcement) -> Vec<String> {
+        if self.config.network.reverse {
+            return vec![ConnectionString::called(ServerId(heard.server)).to_string()];
+        }
         let direct = |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port));
         if self.config.network.tunnel
             && let Ok(through) = ConnectionString::ssh(&heard.host, heard.port)
@@ -385,7 +407,7 @@ impl<'a> Starting<'a> {
             entry(ServerId(heard.server), tasks, &heard.host, addresses)
         });
         let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
-        Slice::new(self.config.topology.plan(root, servers.collect()))
+        Slice::new(self.config.arranged().plan(root, servers.collect()))
     }
 
     /// Sends the plan and waits until everybody has answered.
@@ -469,7 +491,11 @@ fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
     let servers = u64::from(config.servers);
     // The master raises its limit, and so do servers without a program that would find it changed.
     let fake = matches!(config.backend, BackendSettings::Fake { .. });
-    let checked = match config.topology {
+    let checked = match config.arranged() {
+        // Who is called there holds the next call as well.
+        Topology::Flat if config.network.reverse => {
+            sdm_launch::check_descriptors_of("the master", 2 * servers, true)
+        }
         Topology::Flat => sdm_launch::check_descriptors_of("the master", servers, true),
         Topology::Kary(arity) => {
             let children = servers.min(arity.into());

@@ -1,5 +1,7 @@
 //! Sessions on several hosts that are reached by ssh: network namespaces with an sshd of their own.
 
+mod network;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,15 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use network::hosts_script;
 use nix::sys::signal::Signal;
-use sdm::session::SessionConfig;
-use sdm_core::message::Health;
-use sdm_launch::HostShare;
 use sdm_tests::cores::leave_core;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::{BOUND, Run, alone, evaluate, fake};
+use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::{binaries, processes};
 
@@ -51,12 +51,14 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     let work = place.compile("work", Compiler::C);
     five_tasks_on_four_hosts(&place, &work);
     what_ssh_says_is_explained(&place, &work);
-    the_network_is_the_one_that_was_chosen(&place, &work);
+    network::the_network_is_the_one_that_was_chosen(&place, &work);
+    network::only_sshd_can_be_reached(&place, &work);
     hosts_start_each_other_with_a_copy_of_the_server(&place, &work);
     core_files_are_read_where_they_are(&place);
     nothing_stays_where_sdm_is_killed(&place, &work);
     an_open_mpi_job_is_attached_to_on_its_hosts(&place);
-    a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost();
+    network::who_calls_calls_again();
+    network::a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost();
 }
 
 /// Three core files, read on two hosts.
@@ -265,61 +267,6 @@ fn hosts_start_each_other_with_a_copy_of_the_server(place: &Place, work: &Path) 
     }
 }
 
-fn the_network_is_the_one_that_was_chosen(place: &Place, work: &Path) {
-    let four = |network: &[&str]| {
-        run(place, 4, "10.77.0.1,10.77.0.2:2,10.77.0.3")
-            .args(network)
-            .lines(&["print 1"])
-            .program(work, &[])
-            .finish()
-    };
-    // IPv6 only, and two ports on each host.
-    let done = four(&["--interface", "fd77::/64", "--port", "23500-23501"]).code(0);
-    done.expect("print 1", "ranks 0-3 (4): 1\n");
-    let done = four(&["--port", "23500-23500"]).code(124);
-    let said = "listen at tcp://[::]:23500: everything up to tcp://[::]:23500 is in use";
-    assert!(done.err.contains(said), "{done}");
-    let done = four(&["--interface", "ib0"]).code(124);
-    assert!(
-        done.err
-            .contains("no address of this host is in --interface"),
-        "{done}"
-    );
-    assert!(done.err.contains(" (eth0), ::1 (lo)"), "{done}");
-    // No port is open but that of sshd.
-    let ssh = place.path().join("bin/ssh");
-    fs::create_dir_all(ssh.parent().expect("it has one")).expect("a folder");
-    let text = format!("#!/bin/sh\nexec /usr/bin/ssh -F {CONFIG} \"$@\"\n");
-    fs::write(&ssh, text).expect("a file");
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let bin = place.path().join("bin");
-    let path = |rest: &str| format!("{}:{rest}", bin.display());
-    let behind = place.path().join("server-tunnel");
-    let set_path = format!(
-        "#!/bin/sh\nPATH={} exec {} \"$@\"\n",
-        path("$PATH"),
-        server(place).display()
-    );
-    fs::write(&behind, set_path).expect("a file");
-    fs::set_permissions(&behind, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    for host in ["1", "2", "3"] {
-        hosts_script(&["only-ssh", host]);
-    }
-    let own = std::env::var("PATH").expect("a path");
-    let done = Sdm::run(place, 3)
-        .env("PATH", path(&own))
-        .args(["--launcher", "ssh", "--host", "h1,h2,h3", "--tunnel"])
-        .args([OsStr::new("--server-path"), behind.as_os_str()])
-        .lines(&["print 1"])
-        .program(work, &[])
-        .finish()
-        .code(0);
-    done.expect("print 1", "ranks 0-2 (3): 1\n");
-    for host in ["1", "2", "3"] {
-        hosts_script(&["mend", host]);
-    }
-}
-
 fn what_ssh_says_is_explained(place: &Place, work: &std::path::Path) {
     let hosts = "10.77.0.1,10.77.0.99";
     let done = run(place, 2, hosts)
@@ -383,38 +330,4 @@ fn nothing_stays_where_sdm_is_killed(place: &Place, work: &std::path::Path) {
     processes::signal(sdm.pid(), Signal::SIGKILL);
     let done = sdm.finish();
     assert_eq!(done.code, None);
-}
-
-fn hosts_script(args: &[&str]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/netns-hosts");
-    let status = Command::new(script).args(args).status();
-    assert!(status.is_ok_and(|it| it.success()), "netns-hosts {args:?}");
-}
-
-fn a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost() {
-    let config = SessionConfig {
-        launcher: "ssh".to_owned(),
-        launcher_options: vec!["-F".into(), CONFIG.into()],
-        hosts: HostShare::list("10.77.0.1,10.77.0.2,10.77.0.3,10.77.0.4").expect("hosts"),
-        ..fake(8, "value n = 1\n")
-    };
-    let mut run = Run::start(&config);
-    run.start_tasks();
-    let (all, cut) = (run.all(), "6-7".parse().expect("a set"));
-    let others = all.difference(&cut);
-    hosts_script(&["cut", "4"]);
-    let silent = run.wait_health(&cut, Health::Silent);
-    assert_eq!(run.ask(&others, &evaluate("n")).answered, others);
-    hosts_script(&["mend", "4"]);
-    let back = run.wait_health(&cut, Health::Reachable);
-    assert_eq!(run.ask(&all, &evaluate("n")).answered, all);
-    // This time for good.
-    hosts_script(&["cut", "4"]);
-    run.wait_health(&cut, Health::Silent);
-    let lost = run.wait_health(&cut, Health::Lost);
-    println!("silent after {silent:?}, back after {back:?}, lost after {lost:?}");
-    let ledger = run.ask(&all, &evaluate("n"));
-    assert_eq!((ledger.answered, ledger.lost), (others, cut));
-    // Its servers give up by themselves; `close` sees to it that nothing is left.
-    run.close();
 }

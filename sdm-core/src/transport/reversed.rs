@@ -1,0 +1,346 @@
+//! Connections that are made the other way round, where a firewall lets them pass in that direction
+//! only: a parent does not connect to its child, the child calls.
+//!
+//! A [`Reversed`] transport passes everything on to the one inside, but for two things. At a desk
+//! ([`Reversed::open_desk`]) whoever connects says first which server it is, in a [`Claim`] that only a
+//! holder of the session's key can make; connecting to `called://3` is having the connection of server 3,
+//! now or when it comes. Who calls ([`Reversed::call`]) keeps one such connection waiting at the desk; when one
+//! byte says that it is wanted, it is one that was accepted, and the next one is made. The handshake
+//! inside is that of every link: the parent begins it, and only it tells whom one speaks with.
+
+mod caller;
+mod claim;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::time::{Duration, Instant};
+
+pub use claim::fuzz_claim;
+
+use super::{ConnId, ConnectionString, Scheme, Transport, TransportEvent, Waker};
+use crate::ids::ServerId;
+use crate::link::LinkConfig;
+use caller::Caller;
+use claim::{CLAIM_BYTES, Claim};
+
+/// How many connections may be at a desk without having said who they are.
+const UNCLAIMED_MAX: usize = 256;
+/// How long one may take to say so.
+const CLAIM_WAIT: Duration = Duration::from_secs(10);
+/// What a caller is told, in one byte, when it is wanted.
+const TAKEN: u8 = b'!';
+/// What marks the ids that are given out here.
+const OWN_ID: u64 = 1 << 63;
+
+/// Turns connections round; see the module.
+pub struct Reversed<T> {
+    inner: T,
+    desk: Option<Desk>,
+    caller: Option<Caller>,
+    /// Events that came about outside of a poll.
+    queued: Vec<TransportEvent>,
+    raw: Vec<TransportEvent>,
+}
+
+/// Where those call whom nobody can connect to.
+struct Desk {
+    config: LinkConfig,
+    /// Who has not said yet who it is, longest here first.
+    unclaimed: Vec<Unclaimed>,
+    /// Who waits to be wanted: one connection each, the newest.
+    waiting: BTreeMap<ServerId, ConnId>,
+    /// Who is wanted and has not called.
+    wanted: BTreeMap<ServerId, ConnId>,
+    /// The connections that were wanted and are there: ours, and the inner transport's.
+    inner_of: HashMap<ConnId, ConnId>,
+    own_of: HashMap<ConnId, ConnId>,
+    next_own: u64,
+}
+
+struct Unclaimed {
+    conn: ConnId,
+    until: Instant,
+    received: Vec<u8>,
+}
+
+impl<T: Transport> Reversed<T> {
+    /// One that turns nothing round yet.
+    #[must_use]
+    pub fn new(inner: T) -> Self {
+        Self {
+            inner,
+            desk: None,
+            caller: None,
+            queued: Vec::new(),
+            raw: Vec::new(),
+        }
+    }
+
+    /// The transport inside.
+    pub fn inner(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
+    /// From now on whoever connects has to say which server of this session it is.
+    pub fn open_desk(&mut self, config: LinkConfig) {
+        self.desk = Some(Desk {
+            config,
+            unclaimed: Vec::new(),
+            waiting: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            inner_of: HashMap::new(),
+            own_of: HashMap::new(),
+            next_own: OWN_ID,
+        });
+    }
+
+    /// From now on this is server `me`, which calls at the first of `places` that it reaches.
+    pub fn call(&mut self, config: LinkConfig, me: ServerId, places: Vec<ConnectionString>) {
+        self.caller = Some(Caller::new(config, me, places, Instant::now()));
+    }
+
+    /// Ends the calling; connections stay.
+    pub fn stop_calling(&mut self) {
+        if let Some(conn) = self.caller.take().and_then(|caller| caller.conn()) {
+            self.inner.close(conn);
+        }
+    }
+
+    fn inner_of(&self, conn: ConnId) -> ConnId {
+        let desk = self.desk.as_ref();
+        let found = desk.and_then(|desk| desk.inner_of.get(&conn));
+        found.copied().unwrap_or(conn)
+    }
+
+    /// What an event inside means outside.
+    fn take(&mut self, event: TransportEvent) {
+        if let Some(caller) = &mut self.caller {
+            let taken = caller.take(&mut self.inner, event, &mut self.queued);
+            let Some(event) = taken else { return };
+            return self.queued.push(event);
+        }
+        let Some(desk) = &mut self.desk else {
+            return self.queued.push(event);
+        };
+        match event {
+            TransportEvent::Accepted { conn, .. } => {
+                desk.receive(&mut self.inner, conn);
+                desk.hear(&mut self.inner, conn, &mut self.queued);
+            }
+            TransportEvent::Readable(conn) if desk.is_unclaimed(conn) => {
+                desk.hear(&mut self.inner, conn, &mut self.queued);
+            }
+            TransportEvent::Readable(conn) => match desk.own_of.get(&conn) {
+                Some(own) => self.queued.push(TransportEvent::Readable(*own)),
+                None if desk.waiting.values().any(|waiting| *waiting == conn) => {
+                    desk.look_at_waiting(&mut self.inner, conn);
+                }
+                None => self.queued.push(event),
+            },
+            TransportEvent::Writable(conn) => {
+                let own = desk.own_of.get(&conn).copied().unwrap_or(conn);
+                self.queued.push(TransportEvent::Writable(own));
+            }
+            event => self.queued.push(event),
+        }
+    }
+}
+
+impl Desk {
+    fn is_unclaimed(&self, conn: ConnId) -> bool {
+        self.unclaimed.iter().any(|it| it.conn == conn)
+    }
+
+    /// Somebody has come. Who has been here longest without a word makes room.
+    fn receive(&mut self, inner: &mut impl Transport, conn: ConnId) {
+        if self.unclaimed.len() == UNCLAIMED_MAX {
+            inner.close(self.unclaimed.remove(0).conn);
+        }
+        self.unclaimed.push(Unclaimed {
+            conn,
+            until: Instant::now() + CLAIM_WAIT,
+            received: Vec::with_capacity(CLAIM_BYTES),
+        });
+    }
+
+    /// Reads who somebody says to be.
+    fn hear(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
+        let Some(at) = self.unclaimed.iter().position(|it| it.conn == conn) else {
+            return;
+        };
+        let it = &mut self.unclaimed[at];
+        while it.received.len() < CLAIM_BYTES {
+            let mut buffer = [0; CLAIM_BYTES];
+            let room = CLAIM_BYTES - it.received.len();
+            match inner.recv(conn, &mut buffer[..room]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(count) if count > 0 => it.received.extend_from_slice(&buffer[..count]),
+                _ => {
+                    self.unclaimed.remove(at);
+                    return inner.close(conn);
+                }
+            }
+        }
+        let it = self.unclaimed.remove(at);
+        match Claim::of(&self.config).check(&it.received) {
+            Some(server) => self.admit(inner, server, conn, events),
+            None => inner.close(conn),
+        }
+    }
+
+    /// A server has called. It holds one connection at a time: an older one is of no use any more.
+    fn admit(
+        &mut self,
+        inner: &mut impl Transport,
+        server: ServerId,
+        conn: ConnId,
+        events: &mut Vec<TransportEvent>,
+    ) {
+        match self.wanted.remove(&server) {
+            Some(own) => self.join(inner, own, conn, events),
+            None => {
+                if let Some(older) = self.waiting.insert(server, conn) {
+                    inner.close(older);
+                }
+            }
+        }
+    }
+
+    fn join(
+        &mut self,
+        inner: &mut impl Transport,
+        own: ConnId,
+        conn: ConnId,
+        events: &mut Vec<TransportEvent>,
+    ) {
+        // The first byte in this direction: there is room, or the connection is broken.
+        if let Err(error) = inner.send(conn, &[TAKEN]) {
+            inner.close(conn);
+            return events.push(TransportEvent::ConnectFailed { conn: own, error });
+        }
+        self.inner_of.insert(own, conn);
+        self.own_of.insert(conn, own);
+        events.push(TransportEvent::Connected(own));
+    }
+
+    /// Who waits has nothing to say: it is gone, or breaks the rules.
+    fn look_at_waiting(&mut self, inner: &mut impl Transport, conn: ConnId) {
+        let mut byte = [0];
+        let said = inner.recv(conn, &mut byte);
+        if !matches!(&said, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.waiting.retain(|_, waiting| *waiting != conn);
+            inner.close(conn);
+        }
+    }
+
+    fn want(
+        &mut self,
+        inner: &mut impl Transport,
+        server: ServerId,
+        events: &mut Vec<TransportEvent>,
+    ) -> ConnId {
+        self.next_own += 1;
+        let own = ConnId(self.next_own);
+        match self.waiting.remove(&server) {
+            Some(conn) => self.join(inner, own, conn, events),
+            None => drop(self.wanted.insert(server, own)),
+        }
+        own
+    }
+
+    /// Ends what has been here too long without a word.
+    fn expire(&mut self, inner: &mut impl Transport, now: Instant) {
+        let late = |it: &mut Unclaimed| it.until <= now;
+        for it in self.unclaimed.extract_if(.., late) {
+            inner.close(it.conn);
+        }
+    }
+}
+
+impl<T: Transport> Transport for Reversed<T> {
+    fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
+        match at.scheme() {
+            // It calls.
+            Scheme::Called => Ok(at.clone()),
+            _ => self.inner.listen(at, port_tries),
+        }
+    }
+
+    fn stop_listening(&mut self) {
+        self.inner.stop_listening();
+    }
+
+    fn connect(&mut self, to: &ConnectionString) -> ConnId {
+        match (&mut self.desk, to.caller()) {
+            (Some(desk), Some(server)) if to.scheme() == Scheme::Called => {
+                desk.want(&mut self.inner, server, &mut self.queued)
+            }
+            _ => self.inner.connect(to),
+        }
+    }
+
+    fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize> {
+        let conn = self.inner_of(conn);
+        self.inner.send(conn, bytes)
+    }
+
+    fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some(count) = self.caller.as_mut().and_then(|it| it.recv(conn, buf)) {
+            return Ok(count);
+        }
+        let conn = self.inner_of(conn);
+        self.inner.recv(conn, buf)
+    }
+
+    fn is_cut_off(&self, conn: ConnId) -> bool {
+        self.inner.is_cut_off(self.inner_of(conn))
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if let Some(caller) = &mut self.caller {
+            caller.forget(conn);
+        }
+        let inner = self.inner_of(conn);
+        if let Some(desk) = &mut self.desk {
+            desk.wanted.retain(|_, wanted| *wanted != conn);
+            desk.inner_of.remove(&conn);
+            desk.own_of.remove(&inner);
+        }
+        if inner.0 < OWN_ID {
+            self.inner.close(inner);
+        }
+        self.queued.retain(|event| event.conn() != Some(conn));
+    }
+
+    fn poll(
+        &mut self,
+        timeout: Option<Duration>,
+        events: &mut Vec<TransportEvent>,
+    ) -> io::Result<()> {
+        let now = Instant::now();
+        if let Some(caller) = &mut self.caller {
+            caller.dial(&mut self.inner, now);
+        }
+        if let Some(desk) = &mut self.desk {
+            desk.expire(&mut self.inner, now);
+        }
+        let due = self.caller.as_ref().and_then(Caller::poll_timeout);
+        let unclaimed = self.desk.iter().flat_map(|desk| &desk.unclaimed);
+        let due = unclaimed.map(|it| it.until).chain(due).min();
+        let due = due.map(|at| at.saturating_duration_since(now));
+        let timeout = match self.queued.is_empty() {
+            true => [timeout, due].into_iter().flatten().min(),
+            false => Some(Duration::ZERO),
+        };
+        let mut raw = std::mem::take(&mut self.raw);
+        let polled = self.inner.poll(timeout, &mut raw);
+        raw.drain(..).for_each(|event| self.take(event));
+        self.raw = raw;
+        events.append(&mut self.queued);
+        polled
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+}

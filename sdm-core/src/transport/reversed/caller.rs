@@ -1,0 +1,174 @@
+//! Who calls: it keeps one connection waiting at the desk.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::TAKEN;
+use super::claim::Claim;
+use crate::dialer::{ATTEMPT_WAIT, PAUSE_MAX, PAUSE_MIN};
+use crate::ids::ServerId;
+use crate::link::LinkConfig;
+use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent};
+
+/// How much is read at once behind the byte that says that it is wanted.
+const EARLY_BYTES: usize = 512;
+
+pub(super) struct Caller {
+    config: LinkConfig,
+    me: ServerId,
+    places: Vec<ConnectionString>,
+    /// Which of them is next, < `places.len()`.
+    place: usize,
+    state: State,
+    pause: Duration,
+    /// What came right behind the byte that said so.
+    early: Vec<(ConnId, Vec<u8>)>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Not before then.
+    Pause(Instant),
+    /// Under way; it has failed then.
+    Connecting(ConnId, Instant),
+    /// At the desk.
+    Waiting(ConnId),
+}
+
+impl Caller {
+    pub(super) fn new(
+        config: LinkConfig,
+        me: ServerId,
+        places: Vec<ConnectionString>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            config,
+            me,
+            places,
+            place: 0,
+            state: State::Pause(now),
+            pause: PAUSE_MIN,
+            early: Vec::new(),
+        }
+    }
+
+    /// The connection that nobody outside knows of.
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        match self.state {
+            State::Pause(_) => None,
+            State::Connecting(conn, _) | State::Waiting(conn) => Some(conn),
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Pause(until) | State::Connecting(_, until) => Some(until),
+            State::Waiting(_) => None,
+        }
+    }
+
+    /// Connects where it is time to.
+    pub(super) fn dial(&mut self, inner: &mut impl Transport, now: Instant) {
+        if let State::Connecting(conn, until) = self.state
+            && until <= now
+        {
+            inner.close(conn);
+            self.failed(now);
+        }
+        if let State::Pause(until) = self.state
+            && until <= now
+            && let Some(place) = self.places.get(self.place)
+        {
+            let conn = inner.connect(place);
+            self.state = State::Connecting(conn, now + ATTEMPT_WAIT);
+        }
+    }
+
+    /// On to the next place; after all of them a pause, which grows.
+    fn failed(&mut self, now: Instant) {
+        self.place += 1;
+        let mut until = now;
+        if self.place >= self.places.len() {
+            self.place = 0;
+            until += self.pause;
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        }
+        self.state = State::Pause(until);
+    }
+
+    /// Takes an event of the connection that waits; gives back all others.
+    pub(super) fn take(
+        &mut self,
+        inner: &mut impl Transport,
+        event: TransportEvent,
+        events: &mut Vec<TransportEvent>,
+    ) -> Option<TransportEvent> {
+        if event.conn().is_none() || event.conn() != self.conn() {
+            return Some(event);
+        }
+        let now = Instant::now();
+        match event {
+            TransportEvent::Connected(conn) => match self.claim(inner, conn) {
+                Ok(()) => self.state = State::Waiting(conn),
+                Err(_) => {
+                    inner.close(conn);
+                    self.failed(now);
+                }
+            },
+            TransportEvent::ConnectFailed { .. } => self.failed(now),
+            TransportEvent::Readable(conn) => self.read(inner, conn, events),
+            _ => {}
+        }
+        None
+    }
+
+    /// Says who this is: the first bytes of a connection, which its buffer has room for.
+    fn claim(&self, inner: &mut impl Transport, conn: ConnId) -> io::Result<()> {
+        let claim = Claim::of(&self.config).make(self.me);
+        let claim = claim.map_err(io::Error::other)?;
+        match inner.send(conn, &claim)? {
+            count if count == claim.len() => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    /// It is taken: from here on the connection is one that was accepted, and the next one is made.
+    fn read(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
+        let mut buffer = [0; EARLY_BYTES];
+        match inner.recv(conn, &mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(count) if count > 0 && buffer[0] == TAKEN => {
+                let peer = self.places[self.place].to_string();
+                events.push(TransportEvent::Accepted { conn, peer });
+                if count > 1 {
+                    self.early.push((conn, buffer[1..count].to_vec()));
+                    events.push(TransportEvent::Readable(conn));
+                }
+                self.pause = PAUSE_MIN;
+                self.state = State::Pause(Instant::now());
+            }
+            _ => {
+                inner.close(conn);
+                self.failed(Instant::now());
+            }
+        }
+    }
+
+    /// What came early, before anything else.
+    pub(super) fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> Option<usize> {
+        let at = self.early.iter().position(|(early, _)| *early == conn)?;
+        let bytes = &mut self.early[at].1;
+        let count = bytes.len().min(buf.len());
+        buf[..count].copy_from_slice(&bytes[..count]);
+        bytes.drain(..count);
+        if bytes.is_empty() {
+            self.early.swap_remove(at);
+        }
+        Some(count)
+    }
+
+    pub(super) fn forget(&mut self, conn: ConnId) {
+        self.early.retain(|(early, _)| *early != conn);
+    }
+}
