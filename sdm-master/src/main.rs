@@ -44,6 +44,8 @@ fn main() -> Result<()> {
         log.with_writer(std::io::stderr).with_ansi(false).init();
     }
     let config = handed_over.context("sdm-master")?;
+    // The key is in memory: no core file of this process, and no other process of the user looks in.
+    nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
         .context("sdm-master: ask to be told of the front-end's death")?;
     allow_many_children();

@@ -137,6 +137,8 @@ fn come_up(
     copy: Copy,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
+    // The key is in memory: no core file of this process, and no other process of the user looks in.
+    nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .with_context(|| format!("{me}: ask to be told of the launcher's death"))?;
     let signals = catch_signals().with_context(|| format!("{me}: catch signals"))?;

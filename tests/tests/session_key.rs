@@ -1,13 +1,18 @@
 //! The session's key is nowhere where somebody else could read it.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process;
 
+use nix::sys::signal::Signal;
 use sdm::session::SessionConfig;
+use sdm_core::message::Health;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{BackendSettings, Command};
+use sdm_idset::{IdSet, TaskId};
 use sdm_tests::disturbed::Disturbed;
-use sdm_tests::leftovers;
 use sdm_tests::run::{BOUND, Run, alone};
+use sdm_tests::{leftovers, processes};
 
 /// Servers that log everything, and have their key told to the test.
 fn town() -> Disturbed {
@@ -104,4 +109,28 @@ fn under_a_launcher_only_the_launcher_has_it() {
     }
     run.close();
     check_logs(&town, &key);
+}
+
+#[test]
+fn a_server_that_crashes_leaves_no_core_file() {
+    const CORES: &str = "cd ${0%/*}; ulimit -c unlimited";
+    let _alone = alone();
+    let town = Disturbed::new(CORES);
+    let mut run = Run::start(&town.config(3, BOUND));
+    run.start_tasks();
+    processes::signal(run.server(2), Signal::SIGABRT);
+    run.wait_health(&IdSet::single(TaskId(2)), Health::Lost);
+    run.close();
+    let entries = fs::read_dir(town.folder()).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let cores: Vec<_> = names
+        .filter(|name| name.as_encoded_bytes().starts_with(b"core"))
+        .collect();
+    assert!(cores.is_empty(), "{cores:?}");
+    // Others would have left one.
+    let crash = process::Command::new("sh")
+        .args(["-c", &format!("{CORES}; kill -ABRT $$")])
+        .arg(town.folder().join("sh"))
+        .status();
+    assert!(crash.expect("sh").core_dumped());
 }
