@@ -75,6 +75,8 @@ pub(super) struct State {
     pub(super) run: Option<OpenRun>,
     /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
     pub(super) shown_level: u32,
+    /// What gdb has complained of since its last answer.
+    pub(super) complaint: String,
     pub(super) interrupts: Interrupts,
     pub(super) breakpoints: Breakpoints,
     /// Stops that came and were not looked at yet.
@@ -134,6 +136,7 @@ impl Gdb {
             program_name: String::new(),
             run: None,
             shown_level: 0,
+            complaint: String::new(),
             interrupts: Interrupts::default(),
             breakpoints: Breakpoints::default(),
             stops: VecDeque::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
-use super::breakpoints::watch_number;
+use super::breakpoints::{Owner, watch_number};
 use super::core::{Gdb, StopRecord};
 use super::end::{End, program_ended};
 use super::processes::remark;
@@ -16,6 +16,12 @@ use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 pub(super) const PASSED: [&str; 6] = [
     "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
 ];
+
+/// gdb's word for a command that it has given up for reasons that it has said before.
+const ABORTED: &str = "Command aborted.";
+
+/// What is kept of gdb's complaints, in bytes.
+const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
 /// The most stops that wait to be looked at; gdb sends no second one before it is told to go on,
 /// except for what a person does at its console.
@@ -54,9 +60,13 @@ pub(super) fn handle(gdb: &Gdb, record: Record) {
 }
 
 fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
+    let complaint = std::mem::take(&mut gdb.edit().complaint);
     match class {
         ResultClass::Error => {
-            let text = results.text("msg").unwrap_or("gdb gave no reason").trim();
+            let text = match results.text("msg").unwrap_or("gdb gave no reason").trim() {
+                ABORTED if !complaint.is_empty() => &complaint_of(gdb, &complaint),
+                text => text,
+            };
             let failure = Failure::new(FailureCode::Gdb, text);
             fail_run(gdb, token, &failure);
             gdb.resolve(token, Err(failure));
@@ -67,6 +77,23 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
         }
         _ => gdb.resolve(token, Ok(results)),
     }
+}
+
+/// What gdb complained of before it gave a command up: its lines, with the front-end's number of the
+/// breakpoint that they are about.
+fn complaint_of(gdb: &Gdb, complaint: &str) -> String {
+    let about = |line: &str| {
+        let (said, number) = line.trim_end_matches('.').rsplit_once(' ')?;
+        let owner = gdb.get().breakpoints.owner(number.parse().ok()?);
+        match owner {
+            Some(Owner::User(number)) => Some(format!("{said} {number}.")),
+            _ => None,
+        }
+    };
+    let lines = complaint.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.ends_with("Warning:"));
+    let lines = lines.map(|line| about(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// gdb can say `^running` and then `^error` to one command: the run has not begun after all.
@@ -239,6 +266,9 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
             gdb.tell(Event::SignalPassed { name });
         }
         tell_remark(gdb, text);
+    }
+    if kind == StreamKind::Log && gdb.get().complaint.len() + text.len() <= COMPLAINT_BYTES_MAX {
+        gdb.edit().complaint.push_str(text);
     }
     let wanted = gdb
         .get()

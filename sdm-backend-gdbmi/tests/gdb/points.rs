@@ -53,6 +53,34 @@ impl Harness {
     }
 }
 
+/// A processor watches few places. gdb finds out when it is to run, and says `Command aborted.`
+#[test]
+fn more_watchpoints_than_the_processor_has_are_said() {
+    let mut harness = Harness::new();
+    let program = harness.compile("points", &[]);
+    harness.start(&program, &[]);
+    harness
+        .ask(Command::BreakInsert(insert(7, "count_up")))
+        .unwrap();
+    stopped(harness.run_on());
+    for (number, expression) in (10..).zip(["*(char(*)[24]) &global", "*(long(*)[3]) &got"]) {
+        harness
+            .ask(watch(number, expression, WatchKind::Read))
+            .unwrap();
+    }
+    let failure = harness.run_on().unwrap_err();
+    assert_eq!(failure.code, FailureCode::Gdb);
+    assert!(
+        failure.text.contains("hardware watchpoint 11."),
+        "{failure}"
+    );
+    assert!(failure.text.contains("too many hardware"), "{failure}");
+    harness.ask(Command::BreakDelete { number: 11 }).unwrap();
+    harness.ask(Command::BreakDelete { number: 10 }).unwrap();
+    let stop = stopped(harness.ask(Command::Finish));
+    assert_eq!(place(&stop).0, "main");
+}
+
 #[test]
 fn what_is_watched_is_seen_to_change_and_to_go() {
     let mut harness = Harness::new();

@@ -8,6 +8,9 @@ use super::style::Style;
 use super::text::Page;
 use crate::view::{BreakRow, Happening, Listing, RankRow};
 
+/// The most places of one breakpoint that are listed.
+const PLACES_SHOWN_MAX: usize = 16;
+
 /// Who is in which state, and where.
 pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
     let cells: Vec<_> = rows
@@ -93,6 +96,27 @@ pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
     lines
 }
 
+/// The places of a breakpoint that has several: a template's, an overloaded function's.
+fn several_places(row: &BreakRow) -> Vec<String> {
+    if row.places.len() < 2 {
+        return Vec::new();
+    }
+    let shown = (1..).zip(row.places.iter().take(PLACES_SHOWN_MAX));
+    let mut lines: Vec<String> = shown
+        .map(|(at, (function, file, line))| {
+            let text = match line {
+                0 => format!("{}.{at} {function} {file}", row.number),
+                line => format!("{}.{at} {function} at {file}:{line}", row.number),
+            };
+            format!("\t{}", printable(text.trim_end().as_bytes()))
+        })
+        .collect();
+    if let Some(more @ 1..) = row.places.len().checked_sub(PLACES_SHOWN_MAX) {
+        lines.push(format!("\tand {more} more"));
+    }
+    lines
+}
+
 /// The breakpoints, as gdb lists them, and on whom.
 pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
     if rows.is_empty() {
@@ -114,6 +138,7 @@ pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
             row.number
         );
         lines.push(page.style.wrap(&text, 14));
+        lines.extend(several_places(row));
         if let Some(condition) = &row.condition {
             let condition = printable(condition.as_bytes());
             lines.push(format!("\tstop only if {condition}"));
