@@ -11,6 +11,10 @@
 //! | Open MPI 4.1, MPICH 4.0 | 0.0 | 15, 17 and 16, 20 | 20 |
 //! | a server of SDM, unoptimised | 26 | 46, 84 | 86 |
 //! | `sdm`, unoptimised | 41 | 66, 120 | 123 |
+//!
+//! Debug information of a program's own libraries counts like its own.
+
+mod libraries;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,7 +34,7 @@ pub(crate) fn room(program: &Path, system_debug: bool) -> Room {
     let system = if system_debug { SYSTEM_DEBUG_BYTES } else { 0 };
     let (free_bytes, limit) = free(Path::new("/"));
     Room {
-        gdb_bytes: coarse(GDB_BYTES + system + symbol_bytes(program) * HALVES / 2),
+        gdb_bytes: coarse(GDB_BYTES + system + all_symbol_bytes(program) * HALVES / 2),
         free_bytes: coarse(free_bytes),
         limit,
     }
@@ -43,16 +47,27 @@ fn coarse(bytes: u64) -> u64 {
     bytes >> dropped << dropped
 }
 
-/// The size of what gdb reads of a program: its debug information and symbols.
-fn symbol_bytes(program: &Path) -> u64 {
-    let Ok(file) = File::open(program) else {
+/// The size of what gdb reads of a program and its libraries. What a stripped library exports is little,
+/// and among what every gdb needs.
+fn all_symbol_bytes(program: &Path) -> u64 {
+    let search = std::env::var_os("LD_LIBRARY_PATH");
+    let libraries = libraries::of(program, search.as_deref());
+    let libraries = libraries
+        .iter()
+        .map(|path| symbol_bytes(path, &[".symtab", ".strtab"]));
+    let own = symbol_bytes(program, &[".symtab", ".strtab", ".dynsym", ".dynstr"]);
+    libraries.fold(own, u64::saturating_add)
+}
+
+/// The size of a file's debug information and of its sections with symbols.
+fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
+    let Ok(file) = File::open(file) else {
         return 0;
     };
     let cache = ReadCache::new(file);
     let Ok(object) = object::File::parse(&cache) else {
         return 0;
     };
-    let symbols = [".symtab", ".strtab", ".dynsym", ".dynstr"];
     let is_read = |name: &str| name.starts_with(".debug") || symbols.contains(&name);
     let sections = object.sections();
     let sizes = sections.filter(|section| section.name().is_ok_and(is_read));

@@ -244,6 +244,7 @@ pub(super) fn open_to_look<O: Opener>(
     signals.send_to(controls, wake);
     let options = Options {
         query_timeout: Duration::from_secs(args.timeout.into()),
+        check_room: !args.force,
         attached: true,
         ..Options::default()
     };
@@ -285,6 +286,7 @@ fn try_attach<O: Opener>(
     let options = Options {
         interactive: prompts && !has_script,
         query_timeout: Duration::from_secs(args.target.timeout.into()),
+        check_room: !args.target.force,
         attached: true,
         ..Options::default()
     };

@@ -40,6 +40,10 @@ pub struct TargetArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
+    /// Attach also where a host seems to have too little memory for it.
+    #[arg(long)]
+    pub force: bool,
+
     /// How long a question to the processes may take, in seconds.
     #[arg(long, value_name = "S", default_value = "60",
           value_parser = clap::value_parser!(u32).range(1..=86_400))]

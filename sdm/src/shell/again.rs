@@ -182,6 +182,12 @@ impl<D: Debug> Shell<D> {
         let programs = self.programs_again(again.to_main);
         self.show_start(&programs);
         self.say_start(&programs);
+        if let Some(lack) = self.lack_of_room(&programs) {
+            return self.complain(
+                lack,
+                "`run` tries again; `sdm run --force` starts them all the same",
+            );
+        }
         let ids = self.send_starts(programs);
         if again.to_main {
             let waited = self.wait_for(&Goal::Held(ids.clone()), &again.line, None);

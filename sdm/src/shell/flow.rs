@@ -43,9 +43,7 @@ impl<D: Debug> Shell<D> {
     pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
         self.programs.clone_from(&programs);
         self.show_start(&programs);
-        if self.options.check_room
-            && let Some(lack) = self.lack_of_room(&programs)
-        {
+        if let Some(lack) = self.lack_of_room(&programs) {
             self.complain(lack, "`sdm run --force` starts them all the same");
             return false;
         }
@@ -241,6 +239,10 @@ impl<D: Debug> Shell<D> {
             pids: spec.pids.clone(),
         };
         self.show(&item);
+        if let Some(lack) = self.lack_of_room_to_attach(&spec, to) {
+            let verdict = self.complain(lack, "`--force` attaches to them all the same");
+            return (verdict, IdSet::new());
+        }
         let (verdict, open) = self.ask_quietly("attach", to, &Command::Attach(spec));
         let attached = match open {
             Some(open) => {
