@@ -102,6 +102,25 @@ fn a_script_runs_an_mpi_job_again() {
     }
 }
 
+/// Watchpoints for reading and for any access are there again, before the program runs.
+#[test]
+fn what_is_watched_is_watched_again() {
+    let place = Place::new();
+    let tour = place.compile("tour", Compiler::C);
+    let done = Sdm::run(&place, 2)
+        .lines(&["rwatch called", "awatch global", "continue", "[1] continue"])
+        .lines(&["run", "[0-1] continue", "info watchpoints"])
+        .program(&tour, &[])
+        .finish()
+        .code(0);
+    done.expect_part("continue", "ranks 0-1 (2): watchpoint 2 (global)");
+    done.expect_part("[1] continue", "rank 1: watchpoint 1 (called)");
+    done.expect_part("run", "ranks 0-1 (2): watchpoint 2 (global)");
+    done.expect_part("[0-1] continue", "ranks 0-1 (2): watchpoint 1 (called)");
+    let hits = "rwatch called\n\tbreakpoint already hit 2 times\n";
+    done.expect_part("info watchpoints", hits);
+}
+
 /// Where the next job cannot be had the prompt stays, and can try again.
 #[test]
 fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
