@@ -6,6 +6,7 @@
 
 pub mod columns;
 pub mod floor;
+pub mod launched;
 pub mod model;
 pub mod plain;
 pub mod plot;

@@ -1,4 +1,5 @@
-//! The debugger's main job with real gdb, beside plain gdb processes in turns.
+//! The debugger's main job with real gdb, beside plain gdb processes in turns: alone, and in a job of
+//! Open MPI's that is to stand behind `MPI_Init`.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -6,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use sdm_benches::launched::{By, Job};
 use sdm_benches::plain::PlainGdbs;
 use sdm_benches::processes::{cpu_with_threads, descendants};
 use sdm_benches::program;
@@ -33,6 +35,10 @@ struct Arguments {
     no_mpi: bool,
 }
 
+/// The program that is linked with Open MPI.
+const MPI: &str = "C with Open MPI";
+/// Its first line behind `MPI_Init`, in the loop.
+const BEHIND_INIT: &str = "rounds.c:14";
 /// Rounds of one before the other has its turn.
 const TURN: usize = 5;
 
@@ -42,7 +48,7 @@ fn main() -> Result<()> {
     if !arguments.no_mpi {
         let built = program::build("rounds-mpi", "rounds.c", "mpicc.openmpi", &["-DWITH_MPI"]);
         match built {
-            Ok(path) => programs.push(("C with Open MPI", path)),
+            Ok(path) => programs.push((MPI, path)),
             Err(error) => println!("without the MPI program: {error:#}\n"),
         }
     }
@@ -119,9 +125,35 @@ impl Bench<'_> {
         let each = f64::from(self.tasks) * self.arguments.starts as f64;
         let cpu = cpu.map(|sum| millis(sum.div_f64(each)));
         self.row(table, "start to main", ours, plain, cpu);
+        if self.name == MPI {
+            self.behind_init(table)?;
+        }
         starts.sort_by_key(|start| start.main);
         phases.row(self.phase_row(&starts[starts.len() / 2]));
         self.rounds(table)
+    }
+
+    /// From the launcher's start to a breakpoint behind `MPI_Init` on every rank.
+    fn behind_init(&self, table: &mut Table) -> Result<()> {
+        let job = Job {
+            program: self.path,
+            argument: "init",
+            place: BEHIND_INIT,
+            ranks: self.tasks,
+        };
+        let (mut ours, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..self.arguments.starts {
+            ours.push(job.reach(By::Sdm)?);
+            plain.push(job.reach(By::PlainGdbs)?);
+        }
+        self.row(
+            table,
+            "mpirun to behind MPI_Init",
+            ours,
+            plain,
+            Default::default(),
+        );
+        Ok(())
     }
 
     fn start(&self) -> Result<(Start, Tree)> {

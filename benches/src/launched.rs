@@ -1,0 +1,162 @@
+//! Jobs that a launcher starts: how long until each rank stands at a breakpoint behind `MPI_Init`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sdm_backend_gdbmi::gdb_arguments;
+use sdm_debug::GdbOptions;
+
+/// Whom a job is debugged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// `sdm run`.
+    Sdm,
+    /// `mpirun gdb`: a gdb in front of each rank and nobody in front of them.
+    PlainGdbs,
+}
+
+/// A breakpoint in a program of Open MPI's.
+pub struct Job<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// Its argument.
+    pub argument: &'a str,
+    /// Where it is to stop: `FILE:LINE`.
+    pub place: &'a str,
+    /// How many ranks.
+    pub ranks: u32,
+}
+
+impl Job<'_> {
+    /// How long it takes until every rank stands there. The job is ended afterwards.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends before.
+    pub fn reach(&self, by: By) -> Result<Duration> {
+        let mut command = match by {
+            By::Sdm => self.sdm()?,
+            By::PlainGdbs => self.plain(),
+        };
+        let began = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("start {:?}", command.get_program()))?;
+        let reached = self.wait(by, &mut child);
+        let took = began.elapsed();
+        end(&mut child)?;
+        reached.map(|()| took)
+    }
+
+    /// Reads until every rank has been told to stand there.
+    fn wait(&self, by: By, child: &mut Child) -> Result<()> {
+        let stdout = child.stdout.take().context("it was piped")?;
+        let mut left = self.ranks;
+        for line in BufReader::new(stdout).lines() {
+            let line = line.context("read what a debugger prints")?;
+            left -= match by {
+                By::Sdm => stopped(&line),
+                By::PlainGdbs => u32::from(line.starts_with("Breakpoint 1, ")),
+            };
+            if left == 0 {
+                return Ok(());
+            }
+        }
+        ensure!(
+            left == 0,
+            "{left} of {} ranks did not get there",
+            self.ranks
+        );
+        Ok(())
+    }
+
+    fn sdm(&self) -> Result<Command> {
+        let mut command = Command::new(crate::tree::binaries()?.join("sdm"));
+        let place = format!("break {}", self.place);
+        command
+            .args(["run", "-n", &self.ranks.to_string(), "--launcher", "mpirun"])
+            .args(["-c", &place, "-c", "continue", "--"])
+            .arg(self.program)
+            .arg(self.argument);
+        Ok(command)
+    }
+
+    fn plain(&self) -> Command {
+        let mut command = Command::new("mpirun.openmpi");
+        command
+            .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+            .env("LC_ALL", "C")
+            .args([
+                "--oversubscribe",
+                "--bind-to",
+                "none",
+                "-n",
+                &self.ranks.to_string(),
+            ])
+            .args(["gdb", "--batch"]);
+        // Its command line in the place of MI, which would wait for a reader.
+        let options = GdbOptions::default();
+        let settings = gdb_arguments(&options).into_iter();
+        command.args(settings.filter(|argument| !argument.starts_with("-i=")));
+        command
+            .args([
+                "-ex",
+                &format!("break {}", self.place),
+                "-ex",
+                "run",
+                "--args",
+            ])
+            .arg(self.program)
+            .arg(self.argument);
+        command
+    }
+}
+
+/// How many ranks a line of `sdm` says to have stopped: `ranks 0-15 (16): stopped at ...`.
+fn stopped(line: &str) -> u32 {
+    let Some((who, _)) = line.split_once(": stopped at breakpoint 1") else {
+        return 0;
+    };
+    let count = who
+        .rsplit_once('(')
+        .map(|(_, count)| count.trim_end_matches(')'));
+    match count {
+        Some(count) => count.parse().unwrap_or(0),
+        None => u32::from(who.starts_with("rank ")),
+    }
+}
+
+/// Ends a launcher or a session; what it has started ends with it.
+fn end(child: &mut Child) -> Result<()> {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    // It may have ended by itself.
+    let _ = kill(pid, Signal::SIGTERM);
+    child.wait().context("wait for the end of a job")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_stopped_is_counted() {
+        assert_eq!(
+            stopped("ranks 0-15 (16): stopped at breakpoint 1, main () at a.c:1"),
+            16
+        );
+        assert_eq!(
+            stopped("rank 3: stopped at breakpoint 1, main () at a.c:1"),
+            1
+        );
+        assert_eq!(stopped("ranks 0-15 (16): at main () at a.c:1"), 0);
+    }
+}
