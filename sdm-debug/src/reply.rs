@@ -143,7 +143,8 @@ pub struct Value {
     /// The text, cut where `cut` says so.
     pub text: String,
     /// Where the text was cut: the full length in bytes and the xxh3-64 of the full text, so that
-    /// different values are never called equal by what is left of them.
+    /// different values are never called equal by what is left of them. Where gdb itself has printed
+    /// the beginning of an array only: length and hash of the array's bytes.
     pub cut: Option<(u64, u64)>,
 }
 

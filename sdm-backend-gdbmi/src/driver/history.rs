@@ -28,6 +28,11 @@ pub(super) fn note<'a>(gdb: &Gdb, printed: &'a str) -> &'a str {
     value
 }
 
+/// gdb's number of a value that it has printed.
+pub(super) fn number(printed: &str) -> Option<u64> {
+    numbered(printed).map(|(number, _)| number)
+}
+
 /// `$3 = text`, or `$3` alone.
 fn numbered(printed: &str) -> Option<(u64, &str)> {
     let rest = printed.strip_prefix('$')?;

@@ -67,7 +67,7 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
                 ABORTED if !complaint.is_empty() => &complaint_of(gdb, &complaint),
                 text => text,
             };
-            let failure = Failure::new(FailureCode::Gdb, text);
+            let failure = Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text));
             fail_run(gdb, token, &failure);
             gdb.resolve(token, Err(failure));
         }
@@ -76,6 +76,15 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
             gdb.resolve(token, Ok(results));
         }
         _ => gdb.resolve(token, Ok(results)),
+    }
+}
+
+/// What can be done about a limit of gdb's.
+fn hint_for(text: &str) -> &'static str {
+    if text.contains("max-value-size") {
+        "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
+    } else {
+        ""
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values, as gdb prints them: evaluate, locals, arguments, set.
 
-use sdm_debug::reply::{Value, Variable};
+use sdm_debug::reply::{MEMORY_BYTES_MAX, Value, Variable};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -53,11 +53,42 @@ pub(super) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<R
         let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
         return Ok(Reply::Text(printed));
     }
-    let printed = print_as(gdb, "print", expression).await?;
-    Ok(Reply::Value(value(&printed)))
+    let (number, printed) = print_numbered(gdb, "print", expression).await?;
+    let mut value = value(&printed);
+    let is_array = printed.starts_with(['{', '"']);
+    let left_out = printed.contains("...") || printed.contains("<unavailable>");
+    if let Some(number) = number.filter(|_| is_array && left_out) {
+        value.cut = content(gdb, number).await.or(value.cut);
+    }
+    Ok(Reply::Value(value))
+}
+
+/// Length and hash of what an array or structure in the value history holds, for one that gdb has
+/// printed the beginning of: what differs behind that is not equal.
+async fn content(gdb: &Gdb, number: u64) -> Option<(u64, u64)> {
+    let size = format!("-data-evaluate-expression \"sizeof(${number})\"");
+    let size: u64 = gdb.mi(size).await.ok()?.number("value")?;
+    if size > u64::from(MEMORY_BYTES_MAX) {
+        return None;
+    }
+    let line = format!("-data-read-memory-bytes \"&${number}\" {size}");
+    let results = gdb.mi(line).await.ok()?;
+    let blocks = results.tuples("memory");
+    let bytes: String = blocks.filter_map(|block| block.text("contents")).collect();
+    Some((size, xxh3_64(bytes.as_bytes())))
 }
 
 async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Failure> {
+    let (_, printed) = print_numbered(gdb, word, expression).await?;
+    Ok(printed)
+}
+
+/// What is printed, and its number in gdb's value history.
+async fn print_numbered(
+    gdb: &Gdb,
+    word: &str,
+    expression: &str,
+) -> Result<(Option<u64>, String), Failure> {
     let expression = history::own(gdb, expression)?;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
@@ -69,7 +100,7 @@ async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Fai
     }
     let text = printed.into_text();
     let shown = history::note(gdb, &text).trim_end_matches('\n').to_owned();
-    Ok(shown)
+    Ok((history::number(&text), shown))
 }
 
 pub(super) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {

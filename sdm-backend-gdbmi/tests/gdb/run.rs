@@ -133,6 +133,28 @@ fn a_value_cut_by_the_limit_says_so() {
     let after = harness.evaluate("*(short (*)[3000])buffer").unwrap();
     assert_eq!(before.text, after.text);
     assert_ne!(before.cut, after.cut);
+    // What gdb itself leaves out counts, too.
+    let line = "set print elements 10".to_owned();
+    harness.ask(Command::Console { line }).unwrap();
+    let print = |expression: &str| Command::Print {
+        format: String::new(),
+        expression: expression.to_owned(),
+    };
+    let mut printed = || match harness.ask(print("*(short (*)[3000])buffer")) {
+        Ok(Reply::Value(value)) => value,
+        other => panic!("{other:?}"),
+    };
+    let before = printed();
+    assert_eq!(before.cut.unwrap().0, 6000, "{before:?}");
+    assert_eq!(before, printed());
+    harness.evaluate("buffer[5998] = 'z'").unwrap();
+    let mut printed = || harness.ask(print("*(short (*)[3000])buffer"));
+    assert_ne!(printed(), Ok(Reply::Value(before)));
+    let failure = harness.ask(print("*(short (*)[300000])buffer"));
+    if let Err(failure) = failure {
+        // gdb 18 reads as much as it prints.
+        assert!(failure.hint.contains("set max-value-size"), "{failure}");
+    }
 }
 
 #[test]
