@@ -63,7 +63,7 @@ impl Job<'_> {
             let line = line.context("read what a debugger prints")?;
             left -= match by {
                 By::Sdm => stopped(&line),
-                By::PlainGdbs => u32::from(line.starts_with("Breakpoint 1, ")),
+                By::PlainGdbs => u32::from(line.contains(" hit Breakpoint 1, ")),
             };
             if left == 0 {
                 return Ok(());
@@ -107,13 +107,9 @@ impl Job<'_> {
         let settings = gdb_arguments(&options).into_iter();
         command.args(settings.filter(|argument| !argument.starts_with("-i=")));
         command
-            .args([
-                "-ex",
-                &format!("break {}", self.place),
-                "-ex",
-                "run",
-                "--args",
-            ])
+            .args(["-ex", &format!("break {}", self.place), "-ex", "run"])
+            // Who ends first would end the job for the others.
+            .args(["-ex", "python import time; time.sleep(600)", "--args"])
             .arg(self.program)
             .arg(self.argument);
         command
