@@ -79,14 +79,20 @@ impl Screen {
         }
     }
 
-    /// Waits until nothing more can come; false where that takes longer than [`BOUND`].
+    /// Waits until nothing more can come; false where nothing has come for [`BOUND`] before that.
     #[must_use]
     pub fn wait_end(&self) -> bool {
-        let waited = self
-            .0
-            .1
-            .wait_timeout_while(self.lock(), BOUND, |seen| !seen.ended);
-        waited.unwrap_or_else(PoisonError::into_inner).0.ended
+        let mut seen = self.lock();
+        loop {
+            let known = seen.bytes.len();
+            let same = |seen: &mut Seen| !seen.ended && seen.bytes.len() == known;
+            let waited = self.0.1.wait_timeout_while(seen, BOUND, same);
+            let (now, over) = waited.unwrap_or_else(PoisonError::into_inner);
+            if now.ended || over.timed_out() {
+                return now.ended;
+            }
+            seen = now;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {

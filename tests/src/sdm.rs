@@ -44,8 +44,10 @@ impl<'a> Sdm<'a> {
     /// `sdm VERB`.
     #[must_use]
     pub fn new(place: &'a Place, verb: &str) -> Self {
-        let mut command = command(place, binaries::folder().join("sdm"));
-        command.arg(verb);
+        // Tests run in the background are born deaf to SIGINT, and so would `sdm` be.
+        let mut command = command(place, "/usr/bin/env");
+        command.arg("--default-signal=INT");
+        command.arg(binaries::folder().join("sdm")).arg(verb);
         Self { place, command }
     }
 

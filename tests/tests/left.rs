@@ -26,12 +26,7 @@ fn a_program_left_running_outlives_sdm_and_a_second_thought_kills_it() {
     let place = Place::new();
     let program = place.compile("outlive", Compiler::C);
     let run = |talk: &str| {
-        // A test run in the background is born deaf to SIGINT, and so would sdm be.
-        let hears = ["env", "--default-signal=INT"];
-        let mut running = Sdm::behind(&hears, &place, 2)
-            .talk()
-            .program(&program, &[])
-            .spawn();
+        let mut running = Sdm::run(&place, 2).talk().program(&program, &[]).spawn();
         running.ask("break tick", "breakpoint 1 at");
         running.ask("continue", "stopped at breakpoint 1");
         running.ask(talk, "0-1 run on");

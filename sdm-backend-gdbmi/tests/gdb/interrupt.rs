@@ -117,7 +117,7 @@ fn a_cancelled_run_goes_on_and_its_stop_is_an_event() {
 #[test]
 fn a_query_that_hangs_is_given_up() {
     let config = GdbConfig {
-        command_wait: Duration::from_secs(2),
+        command_wait: Duration::from_secs(10),
         ..GdbConfig::default()
     };
     let mut harness = Harness::with(config);

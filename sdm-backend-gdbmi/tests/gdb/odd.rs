@@ -9,12 +9,15 @@ use sdm_debug::{Command, FailureCode, TaskState};
 
 use crate::harness::{Harness, spec};
 
+/// How long they may be silent: long enough for a real gdb on a busy machine.
+const SILENT_MAX: Duration = Duration::from_secs(20);
+
 /// Starts a program under a script in gdb's place; gives the failure of the start.
 fn start_under(script: &str) -> (FailureCode, String) {
     let mut harness = Harness::with(GdbConfig {
         gdb: Some(PathBuf::from("gdb")),
-        command_wait: Duration::from_millis(500),
-        symbols_wait: Duration::from_millis(500),
+        command_wait: SILENT_MAX,
+        symbols_wait: SILENT_MAX,
         ..GdbConfig::default()
     });
     let gdb = harness.directory.join("gdb");
