@@ -9,6 +9,7 @@ pub mod core_file;
 mod error;
 mod gdb;
 mod hosts;
+mod hydra;
 mod mpir;
 mod pmix;
 mod processes;

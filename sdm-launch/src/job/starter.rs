@@ -2,7 +2,8 @@
 
 use super::processes::Process;
 use super::{
-    Job, JobError, JobProcess, STARTERS, Search, access, gdb, is_this_host, mpir, pmix, ranks,
+    Job, JobError, JobProcess, STARTERS, Search, access, gdb, hydra, is_this_host, mpir, pmix,
+    ranks,
 };
 
 /// Starters that have a process table, though its symbols may be in a file apart.
@@ -77,11 +78,20 @@ impl Search {
                 Err(error) => why = error,
             }
         }
-        if found.pids.is_empty() {
-            return Ok(None);
+        let elsewhere = hydra::elsewhere(&self.processes, starter).unwrap_or_default();
+        if !elsewhere.failures.is_empty() {
+            why = elsewhere.failures.join("; ");
         }
         let entry = |(rank, pid): (u32, i32)| self.entry(rank, self.behind_wrappers(pid));
-        let incomplete = found.size.filter(|_| !is_all).map(|size| {
+        let mut processes: Vec<_> = found.pids.into_iter().map(entry).collect();
+        processes.extend(elsewhere.processes);
+        processes.sort_by_key(|process| process.rank);
+        if processes.is_empty() {
+            return Ok(None);
+        }
+        let count = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+        let size = found.size.max(elsewhere.size);
+        let incomplete = size.filter(|size| *size > count).map(|size| {
             format!(
                 "{} of the {size} ranks run on other hosts than this one, {why} (run sdm there, or give \
                  the pids)",
@@ -90,7 +100,7 @@ impl Search {
         });
         Ok(Some(Job {
             source: format!("the processes below {}", name(starter)),
-            processes: found.pids.into_iter().map(entry).collect(),
+            processes,
             ranked: true,
             slurm: None,
             incomplete,

@@ -1,0 +1,180 @@
+//! Ranks that MPICH's Hydra started on other hosts. Its `mpiexec` has no process table; but the logins by which
+//! it reaches them are its children, and what they have started there has its address on the command line. So
+//! each host is asked by the same login, with the same options.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use sdm_core::limits::SERVERS_MAX;
+
+use super::JobProcess;
+use super::processes::{Process, Processes};
+use crate::bounded::{self, Bounds};
+
+/// What Hydra starts on each host, and what starts the ranks there.
+const PROXY: &str = "hydra_pmi_proxy";
+/// Behind it stands where the `mpiexec` is: no other job has the same there.
+const ADDRESS_OPTION: &str = "--control-port";
+/// Behind it stands which of its proxies one is.
+const NUMBER_OPTION: &str = "--proxy-id";
+/// What a host is told.
+const SCRIPT: &str = include_str!("hydra.sh");
+/// How long a host may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How many hosts are asked at the same time.
+const HOSTS_MAX: usize = 32;
+
+/// What the hosts have said.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    /// The ranks that they have told of.
+    pub(super) processes: Vec<JobProcess>,
+    /// How many ranks there are in all, where that was said.
+    pub(super) size: Option<u32>,
+    /// Why some have not, for a person.
+    pub(super) failures: Vec<String>,
+}
+
+/// One login of an `mpiexec`.
+#[derive(Debug, PartialEq, Eq)]
+struct Login {
+    /// The command line up to what was to be started there.
+    words: Vec<String>,
+    host: String,
+    /// Where the `mpiexec` is, and which of its proxies it has started there.
+    proxy: [String; 2],
+}
+
+impl Login {
+    fn of(process: &Process) -> Option<Self> {
+        let words = &process.command;
+        let bare = |word: &String| word.trim_matches(['"', '\'']).to_owned();
+        let is_proxy = |word: &String| bare(word).rsplit('/').next() == Some(PROXY);
+        // One of this host has nothing before it.
+        let at = words.iter().position(is_proxy).filter(|at| *at > 1)?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
+        let behind = |option: &str| {
+            let option = words.iter().position(|word| word == option)?;
+            let value = bare(words.get(option + 1)?);
+            value.chars().all(plain).then_some(value)
+        };
+        let proxy = [behind(ADDRESS_OPTION)?, behind(NUMBER_OPTION)?];
+        let host = &words[at - 1];
+        let host = host.rsplit_once('@').map_or(&**host, |(_, host)| host);
+        Some(Self {
+            words: words[..at].to_vec(),
+            host: host.to_owned(),
+            proxy,
+        })
+    }
+
+    /// The ranks of this host, and how many there are in all.
+    fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), String> {
+        let mut command = Command::new(&self.words[0]);
+        command
+            .args(&self.words[1..])
+            .args(["/bin/sh", "-s", "--"])
+            .args(&self.proxy)
+            // Nobody is to be asked for a password.
+            .env("SSH_ASKPASS_REQUIRE", "force")
+            .env("SSH_ASKPASS", "/bin/false");
+        let bounds = Bounds {
+            wait: ANSWER_WAIT,
+            lines_max: SERVERS_MAX as usize,
+        };
+        let said = bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
+        let said = said.map_err(|error| error.to_string())?;
+        if said.lines.last().map(String::as_str) != Some("end") {
+            let why = said.complaints.last().cloned();
+            return Err(why.unwrap_or_else(|| said.status.to_string()));
+        }
+        Ok(self.read(&said.lines))
+    }
+
+    fn read(&self, lines: &[String]) -> (Vec<JobProcess>, Option<u32>) {
+        let (mut processes, mut size) = (Vec::new(), None);
+        for line in lines {
+            let words: Vec<&str> = line.split('\t').collect();
+            let [rank, pid, of, program] = words[..] else {
+                continue;
+            };
+            let (Ok(rank), Ok(pid)) = (rank.parse(), pid.parse()) else {
+                continue;
+            };
+            size = size.max(of.parse().ok().filter(|of| *of > 0));
+            processes.push(JobProcess {
+                rank,
+                host: self.host.clone(),
+                program: program.to_owned(),
+                pid,
+            });
+        }
+        (processes, size)
+    }
+}
+
+/// What runs on the hosts that `starter` has logged in to; none where it is on this host only.
+pub(super) fn elsewhere(processes: &Processes, starter: &Process) -> Option<Elsewhere> {
+    let logins: Vec<Login> = processes
+        .children(starter.pid)
+        .filter_map(Login::of)
+        .collect();
+    if logins.is_empty() {
+        return None;
+    }
+    let mut all = Elsewhere::default();
+    for some in logins.chunks(HOSTS_MAX) {
+        let answers: Vec<_> = thread::scope(|scope| {
+            let asked: Vec<_> = some
+                .iter()
+                .map(|login| scope.spawn(|| login.ask()))
+                .collect();
+            let answers = asked.into_iter().map(|it| it.join());
+            answers
+                .map(|it| it.unwrap_or_else(|_| Err("it was not asked".to_owned())))
+                .collect()
+        });
+        for (login, answer) in some.iter().zip(answers) {
+            match answer {
+                Ok((processes, size)) => {
+                    all.processes.extend(processes);
+                    all.size = all.size.max(size);
+                }
+                Err(why) => all.failures.push(format!("{}: {why}", login.host)),
+            }
+        }
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::processes::tests::Proc;
+    use super::*;
+
+    #[test]
+    fn logins_are_known_by_what_they_start() {
+        let proc = Proc::new("hydra");
+        let rest = "--control-port node0:36121 --rmk user --proxy-id 1";
+        proc.add(10, 1, "mpiexec.hydra -n 4 ./halo", "");
+        proc.add(11, 10, &format!("/usr/bin/hydra_pmi_proxy {rest}"), "");
+        let far = format!("/usr/bin/ssh -F cfg -x me@node1 \"/usr/bin/hydra_pmi_proxy\" {rest}");
+        proc.add(12, 10, &far, "");
+        let hostile = "ssh -x node2 hydra_pmi_proxy --control-port $(reboot) --proxy-id 1";
+        proc.add(13, 10, hostile, "");
+        let processes = proc.read();
+        let login = |pid| Login::of(processes.get(pid).unwrap());
+        assert_eq!(login(11), None);
+        assert_eq!(login(13), None);
+        let login = login(12).unwrap();
+        assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");
+        assert_eq!(login.host, "node1");
+        assert_eq!(login.proxy, ["node0:36121", "1"]);
+        let lines = ["3\t471\t4\t./halo", "x\ty\tz\t", "end"].map(str::to_owned);
+        let (found, size) = login.read(&lines);
+        assert_eq!((found.len(), size), (1, Some(4)));
+        assert_eq!((found[0].rank, found[0].pid), (3, 471));
+        assert_eq!(found[0].host, "node1");
+    }
+}
