@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::stdio::InheritedStreams;
 use crate::task::{Streams, Task};
+use crate::warden::Warden;
 use nix::sys::signal::Signal;
 
 /// How the tasks of one server are driven.
@@ -92,6 +93,8 @@ pub struct GdbBackend {
     /// The latest `now`.
     now: Option<Instant>,
     ending: Option<EndPolicy>,
+    /// Sees to it that gdbs end where this process is killed; there from the first one on.
+    warden: Option<Warden>,
 }
 
 impl GdbBackend {
@@ -117,6 +120,7 @@ impl GdbBackend {
             paused: false,
             now: None,
             ending: None,
+            warden: None,
         }
     }
 
@@ -186,12 +190,38 @@ impl GdbBackend {
             None => with_streams(reads_stdin(spec, task)?, launch)?,
         };
         let binding = self.config.binding;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, binding.as_ref())?;
+        let child = self.spawn_gdb(&gdb, &directory, binding.as_ref())?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.start(now, id, launch, spec.stop, before);
         let task_of = Task::new(task, driver, child, streams, false).bound(binding);
         self.add(now, task, task_of);
         Ok(())
+    }
+
+    fn spawn_gdb(
+        &mut self,
+        gdb: &Path,
+        directory: &Path,
+        binding: Option<&Binding>,
+    ) -> Result<GdbChild, Failure> {
+        let child = GdbChild::spawn(gdb, directory, &self.config.options, binding)?;
+        self.keep(child)
+    }
+
+    /// Has a gdb ended where this process is killed.
+    fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
+        let warden = match self.warden.take() {
+            Some(warden) => Ok(warden),
+            None => Warden::start(),
+        };
+        let kept = warden.and_then(|warden| {
+            let warden = self.warden.insert(warden);
+            warden.keep(child.pid())
+        });
+        kept.map_err(|error| {
+            Failure::new(FailureCode::System, format!("watch over gdb: {error}"))
+        })?;
+        Ok(child)
     }
 
     /// What a gdb for a program needs of memory, and what there is.
@@ -215,7 +245,7 @@ impl GdbBackend {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, None)?;
+        let child = self.spawn_gdb(&gdb, &directory, None)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.attach(now, id, pid, spec.read_only);
         self.add(
@@ -238,7 +268,8 @@ impl GdbBackend {
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
             let mut options = self.config.options.clone();
             options.settings.push("set non-stop on".to_owned());
-            GdbChild::spawn(&gdb, &find_directory(None)?, &options, None)
+            let child = GdbChild::spawn(&gdb, &find_directory(None)?, &options, None)?;
+            self.keep(child)
         });
         let child = match spawned {
             Ok(child) => child,
@@ -293,7 +324,7 @@ impl GdbBackend {
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let child = GdbChild::spawn(&gdb, &directory, &self.config.options, None)?;
+        let child = self.spawn_gdb(&gdb, &directory, None)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
         driver.open_core(now, id, CoreFile { core, program });
         let task_of = Task::new(task, driver, child, Streams::none(), true);

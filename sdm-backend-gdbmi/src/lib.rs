@@ -31,6 +31,7 @@ mod slot;
 mod stdio;
 mod sys;
 mod task;
+mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
 pub use child::{Binding, COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};

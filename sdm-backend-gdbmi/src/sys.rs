@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -78,5 +78,62 @@ pub(crate) fn adopt_orphans() {
     // SAFETY: sets a flag of this process and touches no memory.
     unsafe {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on);
+    }
+}
+
+/// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
+/// afterwards.
+fn rename(name: &std::ffi::CStr) {
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else {
+        return;
+    };
+    // Behind the name in brackets, from the state on: where the arguments begin is the 46th field, and the 49th
+    // where the environment, which follows them, ends.
+    let mut fields = stat
+        .rsplit_once(") ")
+        .map_or("", |(_, rest)| rest)
+        .split(' ');
+    let mut field = |skip| {
+        fields
+            .nth(skip)
+            .and_then(|it| it.trim().parse::<usize>().ok())
+    };
+    let (begin, end) = (field(45).unwrap_or(0), field(2).unwrap_or(0));
+    let length = end.saturating_sub(begin);
+    let text = name.to_bytes_with_nul();
+    // SAFETY: the kernel says that these bytes of ours hold the arguments and the environment, and nothing uses
+    // them any more; the name is a string.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        if begin != 0 && length >= text.len() {
+            let at = begin as *mut u8;
+            std::ptr::write_bytes(at, 0, length);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), at, text.len());
+        }
+    }
+}
+
+/// Makes a copy of this process in a session of its own, which holds the reading end of a pipe and nothing
+/// else, carries out `run` and ends. Gives the writing end.
+pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
+    let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    // SAFETY: the C library makes its allocator usable in a copy of one thread; `run` uses it, files and
+    // system calls, and no lock of ours that another thread could hold.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { .. } => Ok(writer),
+        nix::unistd::ForkResult::Child => {
+            let kept = libc::c_uint::try_from(reader.as_raw_fd()).unwrap_or(0);
+            // SAFETY: plain system calls. Descriptors that are closed here have owners in this copy that never
+            // run again: it ends by `_exit`.
+            unsafe {
+                libc::setsid();
+                libc::syscall(libc::SYS_close_range, 0, kept.saturating_sub(1), 0);
+                libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
+            }
+            rename(name);
+            run(reader);
+            // SAFETY: ends this copy at once.
+            unsafe { libc::_exit(0) }
+        }
     }
 }

@@ -151,7 +151,35 @@ fn an_open_mpi_job_is_attached_to_and_left_as_it_was() {
     );
     assert_eq!(looks(&ranks), before);
     whatever_dies_the_job_runs_on(&starter, &ranks, &before);
+    a_call_that_waits_does_not_outlive_the_server(&starter, &ranks, &before);
     job.finish();
+}
+
+/// A gdb that waits for a function that it calls reads no end of its input.
+fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], before: &[Look]) {
+    // One gdb for one rank, and one for two.
+    for attached_to in ["1", "2-3"] {
+        let args = [starter, "--ranks", attached_to, "--timeout", "600"];
+        let mut attached = Attached::new(&args, "attached");
+        let own = descendants(attached.sdm.id());
+        attached.say("print (unsigned)sleep(1000)");
+        let is_in_it = |pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+            let status = status.expect("it runs");
+            status.contains("State:\tS") && !status.contains("TracerPid:\t0\n")
+        };
+        let deadline = Instant::now() + BOUND;
+        while !ranks.iter().any(is_in_it) {
+            assert!(Instant::now() < deadline, "it is called");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let server = below(attached.sdm.id(), "sdm-server")[0];
+        processes::signal(server, Signal::SIGKILL);
+        drop(attached.sdm.stdin.take());
+        attached.sdm.wait().expect("sdm ends");
+        assert_gone(&own);
+        assert_eq!(looks(ranks), before, "ranks {attached_to}");
+    }
 }
 
 /// While breakpoints are inserted and the tasks run, and while they stand still.
@@ -222,6 +250,13 @@ fn sixteen_ranks_of_mpich_hang() {
         0,
         &["ranks 2-3 (2)"],
     );
+    let mut attached = Attached::new(&[&starter, "--ranks", "1-2"], "rank 1: attached");
+    let own = descendants(attached.sdm.id());
+    processes::signal(attached.sdm.id(), Signal::SIGKILL);
+    drop(attached.sdm.stdin.take());
+    attached.sdm.wait().expect("sdm ends");
+    assert_gone(&own);
+    assert_eq!(looks(&ranks), before);
     job.finish();
 }
 

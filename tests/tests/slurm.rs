@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
 
@@ -146,6 +148,14 @@ fn a_job_is_attached_to_on_its_nodes() {
     let done = sdm("stacks").args([&starter]).finish().code(1);
     assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
     assert!(done.out.contains("rank 1: main ()"), "{done}");
+    assert_eq!(looks(), before);
+    let attached = sdm("attach")
+        .args([&starter, "--ranks", "1-2"])
+        .talk()
+        .spawn();
+    attached.out.wait(0, "rank 1: attached");
+    processes::signal(attached.pid(), Signal::SIGKILL);
+    assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);
     // The job by its number, and no server on the nodes of other ranks.
     let mut squeue = Command::new("squeue");

@@ -16,8 +16,9 @@ use crate::stdio::set_nonblocking;
 /// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
 /// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
 /// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown. The directory of the
-/// system's pretty printers: a gdb that was installed elsewhere does not look there.
-const SETTINGS: [&str; 13] = [
+/// system's pretty printers: a gdb that was installed elsewhere does not look there. `unwindonsignal`: a call that
+/// was interrupted must not be what a program goes on with, after a detach or our death too.
+const SETTINGS: [&str; 14] = [
     "set mi-async on",
     "set auto-load local-gdbinit off",
     "add-auto-load-scripts-directory /usr/share/gdb/auto-load",
@@ -31,6 +32,7 @@ const SETTINGS: [&str; 13] = [
     "set startup-with-shell on",
     "set history save off",
     "set breakpoint pending off",
+    "set unwindonsignal on",
 ];
 
 /// What a gdb is told before it reads anything.

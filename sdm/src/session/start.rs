@@ -316,8 +316,8 @@ impl<'a> Starting<'a> {
         };
         match config.backend {
             BackendSettings::Fake { .. } => servers,
-            // A gdb and its program for each task.
-            _ => servers + 2 * tasks,
+            // A gdb and its program for each task, and who sees to it that the gdbs end.
+            _ => 2 * servers + 2 * tasks,
         }
     }
 
