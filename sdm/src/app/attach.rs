@@ -18,11 +18,11 @@ use sdm_launch::job::{self, Job, JobProcess, Obstacle};
 use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
 use super::signals::Signals;
-use super::{Opener, give_up};
+use super::{CurrentWake, Opener, give_up};
 use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::render::{Names, set_text};
 use crate::session::{Debug, SessionConfig};
-use crate::shell::{Ending, Options, Shell};
+use crate::shell::{Ending, Options, Shell, Widen, Widened, Widening};
 
 /// The longest set in a message, in bytes.
 const SET_WIDTH: usize = 60;
@@ -36,6 +36,8 @@ pub(super) struct Attachment {
     pub(super) session: SessionConfig,
     /// Who is attached to at first; the others are beside a server, for `attach SET`.
     wanted: IdSet,
+    /// Ranks of the job that are on hosts without a server.
+    elsewhere: IdSet,
     /// Where the tasks are.
     hosts: Vec<(String, IdSet)>,
     /// What the tasks are called.
@@ -67,11 +69,19 @@ impl Attachment {
 /// # Errors
 /// Nobody is meant, or nobody can be attached to.
 pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, String> {
+    look_up_ranks(args, args.ranks.as_ref(), read_only)
+}
+
+fn look_up_ranks(
+    args: &TargetArgs,
+    ranks: Option<&IdSet>,
+    read_only: bool,
+) -> Result<Attachment, String> {
     let job = job::find(args.job()).map_err(|error| error.to_string())?;
     let names = names(&job);
     let slurm = job.slurm.clone();
     let incomplete = job.incomplete.clone();
-    let (wanted, others) = wanted(job, args.ranks.as_ref())?;
+    let (wanted, others) = wanted(job, ranks)?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
     let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
     let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
@@ -79,16 +89,18 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
     let (free, obstructed): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
     let mut left_out = refuse(&names, &obstructed, &obstacles);
     // Who asks for ranks that were found misses nobody.
-    left_out.extend(incomplete.filter(|_| args.ranks.is_none()));
+    left_out.extend(incomplete.filter(|_| ranks.is_none()));
     if free.is_empty() {
         return Err(left_out.join("; "));
     }
     let gdb = args.gdb.as_ref();
     let wanted = free.iter().map(|it| TaskId(it.rank)).collect();
     let mut free = free;
+    let mut elsewhere = IdSet::new();
     if !read_only {
         let is_beside = |it: &JobProcess| free.iter().any(|other| other.host == it.host);
-        let beside: Vec<_> = others.into_iter().filter(is_beside).collect();
+        let (beside, far): (Vec<_>, Vec<_>) = others.into_iter().partition(is_beside);
+        elsewhere.extend(far.iter().map(|it| TaskId(it.rank)));
         free.extend(beside);
         free.sort_by_key(|process| process.rank);
     }
@@ -102,6 +114,7 @@ pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, 
         },
         session: session(args, hosts.clone(), slurm.as_deref()),
         wanted,
+        elsewhere,
         hosts,
         names,
         left_out,
@@ -280,6 +293,8 @@ fn try_attach<O: Opener>(
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
     let (session, wake) = super::open(opener, &attachment.session).map_err(|why| (124, why))?;
     attachment.keep_to(session.tasks());
+    let current = CurrentWake::new(wake);
+    let wake = current.wake();
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
@@ -297,6 +312,10 @@ fn try_attach<O: Opener>(
     for text in &attachment.left_out {
         shell.say(text);
     }
+    shell.set_widening(Widening {
+        elsewhere: attachment.elsewhere,
+        open: widen(opener.clone(), args.target.clone(), current),
+    });
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,
@@ -314,4 +333,22 @@ fn try_attach<O: Opener>(
         }
     };
     Ok(end(shell, opener, ending))
+}
+
+/// Lets go of a job, and has servers beside more of its ranks.
+fn widen<O: Opener>(mut opener: O, target: TargetArgs, current: CurrentWake) -> Widen<O::Session> {
+    Box::new(move |session, wanted| {
+        let mut attachment = look_up_ranks(&target, Some(wanted), false)?;
+        opener.close(session, EndPolicy::Detach)?;
+        let (next, wake) = super::open(&mut opener, &attachment.session)?;
+        *session = next;
+        current.set(wake);
+        attachment.keep_to(session.tasks());
+        Ok(Widened {
+            spec: attachment.spec,
+            wanted: attachment.wanted,
+            elsewhere: attachment.elsewhere,
+            left_out: attachment.left_out,
+        })
+    })
 }

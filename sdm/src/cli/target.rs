@@ -9,7 +9,7 @@ use sdm_launch::job::Target;
 use super::{CommandArgs, ReachArgs};
 
 /// Which processes are attached to, and how.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
     /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP;
     /// pmix:NAMESPACE; pids, with commas in between; or a program's name.

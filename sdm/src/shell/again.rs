@@ -218,7 +218,7 @@ impl<D: Debug> Shell<D> {
     }
 
     /// What was heard of a job that is over.
-    fn forget_job(&mut self) {
+    pub(super) fn forget_job(&mut self) {
         let tasks = self.debug.tasks().clone();
         self.tasks = TaskTable::new(&tasks);
         self.output = Output::again(&self.output);

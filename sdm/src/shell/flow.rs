@@ -288,7 +288,7 @@ impl<D: Debug> Shell<D> {
         code
     }
 
-    fn show_unless_all_well(&mut self, open: super::open::Open) {
+    pub(super) fn show_unless_all_well(&mut self, open: super::open::Open) {
         if open.has_failed() {
             self.show(&Item::Answer(open.gathered));
         }

@@ -46,6 +46,7 @@ pub use batch::Batch;
 pub use flow::{Ending, StacksCode};
 pub use input::{Control, LineSource, Script, ScriptLine};
 pub use wait::COMPLETE_WAIT;
+pub use widen::{Widen, Widened, Widening};
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -156,6 +157,7 @@ pub struct Shell<D> {
     /// What gdb was told to be like, in order, and in which tasks.
     settings: Vec<(IdSet, String)>,
     restart: Option<Restart<D>>,
+    widening: Option<Widening<D>>,
     /// The tasks stand where their start has brought them, and nothing of theirs was changed.
     fresh: bool,
     /// The job is over, and the next one not started.
@@ -251,6 +253,7 @@ impl<D: Debug> Shell<D> {
             programs: Vec::new(),
             settings: Vec::new(),
             restart: None,
+            widening: None,
             fresh: false,
             jobless: false,
             over: None,

@@ -157,6 +157,15 @@ fn is_true(text: &str) -> bool {
 impl<D: Debug> Shell<D> {
     /// The tasks that a set means now; tasks are asked where it depends on them.
     pub(super) fn resolve(&mut self, set: &SetExpr) -> Result<IdSet, CommandError> {
+        self.resolve_among(set, &self.debug.tasks().clone())
+    }
+
+    /// The same where others than the session's tasks may be meant.
+    pub(super) fn resolve_among(
+        &mut self,
+        set: &SetExpr,
+        all: &IdSet,
+    ) -> Result<IdSet, CommandError> {
         let mut conditions: Vec<(String, IdSet)> = Vec::new();
         for expression in set.conditions() {
             if conditions.iter().all(|(known, _)| known != expression) {
@@ -165,7 +174,7 @@ impl<D: Debug> Shell<D> {
             }
         }
         let scope = Now {
-            tasks: self.debug.tasks(),
+            tasks: all,
             focus: &self.focus,
             table: &self.tasks,
             sets: &self.sets,

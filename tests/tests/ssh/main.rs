@@ -1,18 +1,14 @@
 //! Sessions on several hosts that are reached by ssh: network namespaces with an sshd of their own.
 
+mod jobs;
 mod network;
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use network::hosts_script;
 use nix::sys::signal::Signal;
 use sdm_tests::cores::leave_core;
-use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::{BOUND, alone};
@@ -56,7 +52,8 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     hosts_start_each_other_with_a_copy_of_the_server(&place, &work);
     core_files_are_read_where_they_are(&place);
     nothing_stays_where_sdm_is_killed(&place, &work);
-    an_open_mpi_job_is_attached_to_on_its_hosts(&place);
+    jobs::an_open_mpi_job_is_attached_to_on_its_hosts(&place);
+    jobs::a_hydra_job_is_attached_to_on_its_hosts(&place);
     network::who_calls_calls_again();
     network::a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost();
 }
@@ -76,126 +73,6 @@ fn core_files_are_read_where_they_are(place: &Place) {
         done.out.contains("ranks 0-2 (3): main () at work.c"),
         "{done}"
     );
-}
-
-/// `mpi_held` on the first two hosts.
-fn held_job(folder: &Folder, program: &Path) -> HeldJob {
-    let mut mpirun = Command::new("mpirun.openmpi");
-    let (net, agent) = ("10.77.0.0/24", format!("ssh -F {CONFIG}"));
-    for (name, value) in [
-        ("plm_rsh_agent", &*agent),
-        ("oob_tcp_if_include", net),
-        ("btl_tcp_if_include", net),
-        ("btl", "self,tcp"),
-    ] {
-        mpirun.args(["--mca", name, value]);
-    }
-    mpirun.args(["--host", "10.77.0.1:2,10.77.0.2:2", "-n", "4"]);
-    HeldJob::start(mpirun, folder, program, 4)
-}
-
-/// `sdm stacks` or `attach` of a job.
-fn look_at<'a>(place: &'a Place, verb: &str, job: &HeldJob) -> Sdm<'a> {
-    Sdm::new(place, verb)
-        .args([job.starter().to_string()])
-        .args(["--launcher-option", "-F", "--launcher-option", CONFIG])
-}
-
-fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
-    let folder = Folder::new("hosts");
-    let program = folder.compile("mpicc.openmpi", "mpi_held");
-    let job = held_job(&folder, &program);
-    let ranks = running(&program);
-    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
-    let before = looks();
-    let done = look_at(place, "stacks", &job).finish().code(1);
-    assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
-    assert_eq!(looks(), before);
-    a_host_with_an_obstacle_costs_its_own_ranks(place, &job);
-    assert_eq!(looks(), before);
-    let attached = look_at(place, "attach", &job).talk().spawn();
-    attached.out.wait(0, "rank 1: attached");
-    processes::signal(attached.pid(), Signal::SIGKILL);
-    assert_eq!(attached.finish().code, None);
-    assert_eq!(looks(), before);
-    // It ends while the servers come up.
-    let pids: Vec<String> = ranks.iter().map(u32::to_string).collect();
-    let end = format!(
-        "touch {}; for pid in {}; do while kill -0 $pid; do sleep 0.05; done; done",
-        folder.0.join("go").display(),
-        pids.join(" ")
-    );
-    let done = look_at(place, "stacks", &job)
-        .args([
-            OsStr::new("--server-path"),
-            server_behind(place, &end).as_os_str(),
-        ])
-        .finish()
-        .code(2);
-    let said = "ranks 0-3 (4): no such process: it has ended\n";
-    assert!(done.out.contains(said), "{done}");
-    job.finish();
-}
-
-/// A server that does something first where the host is h2.
-fn server_behind(place: &Place, what: &str) -> PathBuf {
-    let script = place.path().join("server-behind");
-    let server = server(place);
-    let text = format!(
-        "#!/bin/sh\nif [ \"$(hostname)\" = h2 ]; then\n{what}\nfi\nexec {} \"$@\"\n",
-        server.display()
-    );
-    fs::write(&script, text).expect("a file");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    script
-}
-
-fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
-    let as_nobody = format!(
-        "cd / && exec setpriv --reuid=65534 --clear-groups {} \"$@\"",
-        server(place).display()
-    );
-    for (obstacle, parts) in [
-        (
-            "PATH=/nonexistent",
-            [
-                "ranks 2-3 (2): gdb: no such debugger on this host\n",
-                "install gdb, or name one with --gdb\n",
-            ],
-        ),
-        (
-            &*as_nobody,
-            [
-                "ranks 2-3 (2): cannot be attached to: ptrace: Operation not permitted\n",
-                "or run sdm as root\n",
-            ],
-        ),
-    ] {
-        let server = server_behind(place, obstacle);
-        let done = look_at(place, "stacks", job)
-            .args([OsStr::new("--server-path"), server.as_os_str()])
-            .finish()
-            .code(2);
-        for part in parts {
-            assert!(done.out.contains(part), "no {part:?} in {done}");
-        }
-        assert!(done.out.contains("rank 1: main ()"), "{done}");
-    }
-    hosts_script(&["cut", "2"]);
-    let done = look_at(place, "attach", job)
-        .args(["--launcher-option", "-oConnectTimeout=3"])
-        .lines(&["print 6 * 7", "ranks"])
-        .finish()
-        .code(0);
-    hosts_script(&["mend", "2"]);
-    let said = "the host does not answer: check it, the network and the firewall";
-    assert!(done.err.contains(said), "{done}");
-    assert!(
-        done.out
-            .contains("ranks 2-3 (2): no server came up on 10.77.0.2\n"),
-        "{done}"
-    );
-    done.expect("print 6 * 7", "ranks 0-1 (2): 42\n");
 }
 
 fn five_tasks_on_four_hosts(place: &Place, work: &std::path::Path) {
