@@ -77,8 +77,9 @@ pub(crate) enum Happening {
 
 /// How many steps may be taken without the clock moving.
 const STEPS_AT_ONCE_MAX: u32 = 50_000;
-/// How many lines a log may have: a run with more is a storm.
-const LINES_MAX: u64 = 1_500_000;
+/// How many lines a log may have: a run with more is a storm. A line for each write of a few bytes,
+/// and two thousand commands to forty servers, are two million.
+const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.
 pub(crate) struct World {
