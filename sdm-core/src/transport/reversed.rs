@@ -2,7 +2,7 @@
 //! only: a parent does not connect to its child, the child calls.
 //!
 //! A [`Reversed`] transport passes everything on to the one inside, but for two things. At a desk
-//! ([`Reversed::open_desk`]) whoever connects says first which server it is, in a [`Claim`] that only a
+//! ([`Reversed::open_desk`]) whoever connects says first which server it is, in a claim that only a
 //! holder of the session's key can make; connecting to `called://3` is having the connection of server 3,
 //! now or when it comes. Who calls ([`Reversed::call`]) keeps one such connection waiting at the desk; when one
 //! byte says that it is wanted, it is one that was accepted, and the next one is made. The handshake
