@@ -69,6 +69,16 @@ pub fn cpu(pids: &[u32]) -> Duration {
     pids.iter().map(of).sum()
 }
 
+/// Those of these processes whose program has this name.
+#[must_use]
+pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
+    let is_named = |pid: &&u32| {
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        comm.trim_end() == name.get(..15).unwrap_or(name)
+    };
+    pids.iter().filter(is_named).copied().collect()
+}
+
 /// A variable of a process's environment, as it was when it started.
 #[must_use]
 pub fn variable(pid: u32, name: &str) -> Option<String> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use sdm_benches::launched::{By, Job};
 use sdm_benches::plain::PlainGdbs;
-use sdm_benches::processes::{cpu_with_threads, descendants};
+use sdm_benches::processes::{cpu, cpu_with_threads, descendants, named};
 use sdm_benches::program;
 use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
@@ -72,6 +72,16 @@ fn main() -> Result<()> {
         "program", "tasks", "servers", "gdb", "symbols", "running", "at main",
     ];
     let mut phases = Table::new("gdb-start", title, &head);
+    let title = "Where a command goes: processor time of each task's part, us";
+    let head = [
+        "program",
+        "tasks",
+        "what",
+        "gdb",
+        "server and master",
+        "floor's gdb",
+    ];
+    let mut shares = Table::new("gdb-shares", title, &head);
     for (name, path) in &programs {
         for &tasks in &arguments.sizes {
             let mut bench = Bench {
@@ -81,12 +91,45 @@ fn main() -> Result<()> {
                 tasks,
             };
             bench
-                .run(&mut table, &mut phases)
+                .run([&mut table, &mut phases, &mut shares])
                 .with_context(|| format!("{tasks} tasks of {name}"))?;
         }
     }
     table.finish()?;
-    phases.finish()
+    phases.finish()?;
+    shares.finish()
+}
+
+/// Who works at a command.
+struct Parties {
+    gdbs: Vec<u32>,
+    servers: Vec<u32>,
+    plain: Vec<u32>,
+}
+
+impl Parties {
+    /// While the tree alone is there.
+    fn of_tree() -> Self {
+        let all = descendants();
+        let mut servers = named(&all, "sdm-server");
+        servers.extend(named(&all, "sdm-master"));
+        Self {
+            gdbs: named(&all, "gdb"),
+            servers,
+            plain: Vec::new(),
+        }
+    }
+
+    /// The gdbs that have come since are the floor's.
+    fn with_plain(self) -> Self {
+        let mut plain = named(&descendants(), "gdb");
+        plain.retain(|pid| !self.gdbs.contains(pid));
+        Self { plain, ..self }
+    }
+
+    fn spent(&self) -> [Duration; 3] {
+        [&self.gdbs, &self.servers, &self.plain].map(|pids| cpu(pids))
+    }
 }
 
 /// One program at one size.
@@ -106,7 +149,7 @@ struct Start {
 }
 
 impl Bench<'_> {
-    fn run(&mut self, table: &mut Table, phases: &mut Table) -> Result<()> {
+    fn run(&mut self, [table, phases, shares]: [&mut Table; 3]) -> Result<()> {
         let mut starts: Vec<Start> = Vec::new();
         let mut plain = Vec::new();
         let mut cpu = [Duration::ZERO; 2];
@@ -130,7 +173,7 @@ impl Bench<'_> {
         }
         starts.sort_by_key(|start| start.main);
         phases.row(self.phase_row(&starts[starts.len() / 2]));
-        self.rounds(table)
+        self.rounds(table, shares)
     }
 
     /// From the launcher's start to a breakpoint behind `MPI_Init` on every rank.
@@ -184,9 +227,11 @@ impl Bench<'_> {
     }
 
     /// Evaluates and steps, both in turns.
-    fn rounds(&self, table: &mut Table) -> Result<()> {
+    fn rounds(&self, table: &mut Table, shares: &mut Table) -> Result<()> {
         let (_, mut tree) = self.start()?;
+        let parties = Parties::of_tree();
         let mut gdbs = PlainGdbs::start(self.tasks, self.path)?;
+        let parties = parties.with_plain();
         let evaluate = Command::Evaluate {
             expression: "sum".to_owned(),
         };
@@ -194,25 +239,39 @@ impl Bench<'_> {
             kind: StepKind::Over,
             count: 1,
         };
-        let mut took: [[Vec<Duration>; 2]; 2] = Default::default();
-        while took[0][0].len() < self.arguments.rounds {
-            for _ in 0..TURN {
-                for (which, command) in [&evaluate, &next].into_iter().enumerate() {
+        let rows = [("evaluate on all", &evaluate), ("next on all", &next)];
+        for (what, command) in rows {
+            let mut took: [Vec<Duration>; 2] = Default::default();
+            let mut spent = [Duration::ZERO; 3];
+            while took[0].len() < self.arguments.rounds {
+                let before = parties.spent();
+                for _ in 0..TURN {
                     let began = Instant::now();
                     tree.run(command)?;
-                    took[which][0].push(began.elapsed());
+                    took[0].push(began.elapsed());
+                }
+                for _ in 0..TURN {
+                    let began = Instant::now();
+                    match command {
+                        Command::Step { .. } => gdbs.run("-exec-next")?,
+                        _ => gdbs.query("-data-evaluate-expression sum")?,
+                    }
+                    took[1].push(began.elapsed());
+                }
+                let after = parties.spent();
+                for (sum, (after, before)) in spent.iter_mut().zip(after.into_iter().zip(before)) {
+                    *sum += after.saturating_sub(before);
                 }
             }
-            for _ in 0..TURN {
-                let began = Instant::now();
-                gdbs.query("-data-evaluate-expression sum")?;
-                took[0][1].push(began.elapsed());
-                let began = Instant::now();
-                gdbs.run("-exec-next")?;
-                took[1][1].push(began.elapsed());
-            }
-        }
-        for (what, [ours, plain]) in ["evaluate on all", "next on all"].into_iter().zip(took) {
+            let each = took[0].len() as f64 * f64::from(self.tasks);
+            let mut row = vec![
+                self.name.to_owned(),
+                self.tasks.to_string(),
+                what.to_owned(),
+            ];
+            row.extend(spent.map(|sum| format!("{:.0}", sum.as_secs_f64() * 1e6 / each)));
+            shares.row(row);
+            let [ours, plain] = took;
             self.row(table, what, ours, plain, Default::default());
         }
         drop(gdbs);
