@@ -81,6 +81,16 @@ pub fn united(screen: &str) -> String {
     kept.iter().map(Entry::to_text).collect()
 }
 
+/// The whole line of output that ends with `text`. A line that does not go on for a second is shown in
+/// parts, each but the last with a backslash behind it: they are kept in `begun` until it ends.
+pub fn whole(begun: &mut String, text: &str) -> Option<String> {
+    if let Some(part) = text.strip_suffix('\\') {
+        begun.push_str(part);
+        return None;
+    }
+    Some(std::mem::take(begun) + text)
+}
+
 fn entries(screen: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut runs = false;
@@ -204,6 +214,17 @@ mod tests {
             "[0-1] a\n[0-1] a\n[0-1] a\n[0-1] b\n",
         );
         check("[0] a\n(sdm) bt\n[1] a\n", "[0] a\n(sdm) bt\n[1] a\n");
+    }
+
+    #[test]
+    fn parts_of_a_line_are_one() {
+        let mut begun = String::new();
+        let lines = ["a", "b\\", "c\\", "d", "e"];
+        let lines: Vec<_> = lines
+            .iter()
+            .filter_map(|text| whole(&mut begun, text))
+            .collect();
+        assert_eq!(lines, ["a", "bcd", "e"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sdm_idset::IdSet;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
+use sdm_tests::united::whole;
 
 /// The number of the line of the fixture that holds `text`.
 fn line(text: &str) -> usize {
@@ -214,11 +215,9 @@ fn ten_megabytes_of_each_rank_come_whole_and_in_order() {
             continue;
         }
         for rank in ranks(who) {
-            if let Some(part) = text.strip_suffix('\\') {
-                begun.entry(rank).or_default().push_str(part);
+            let Some(text) = whole(begun.entry(rank).or_default(), text) else {
                 continue;
-            }
-            let text = begun.remove(&rank).unwrap_or_default() + text;
+            };
             let line = next.get_mut(&rank).expect("a rank");
             let dashes = "-".repeat(*line % 97);
             assert_eq!(

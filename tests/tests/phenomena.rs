@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use sdm_tests::binaries;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Sdm, command};
+use sdm_tests::united::whole;
 
 /// A session of two ranks.
 struct Case {
@@ -329,10 +330,13 @@ fn a_hundred_megabytes_come_whole_and_in_order() {
         .expect("sdm starts");
     assert!(status.success(), "{status}");
     let out = BufReader::new(File::open(&path).expect("just written"));
-    let (mut line, mut bytes, mut rest) = (0, 0, Vec::new());
+    let (mut line, mut bytes, mut rest, mut begun) = (0, 0, Vec::new(), String::new());
     for shown in out.lines().map(|shown| shown.expect("it is text")) {
         let Some(text) = shown.strip_prefix("[0] ") else {
             rest.push(shown);
+            continue;
+        };
+        let Some(text) = whole(&mut begun, text) else {
             continue;
         };
         assert_eq!(text, format!("0: line {line} {}", "-".repeat(line % 97)));
