@@ -339,10 +339,11 @@ impl<T: Transport> Driver<T> {
         loop {
             let conns: Vec<ConnId> = self.connections.keys().copied().collect();
             conns.into_iter().for_each(|conn| self.write(conn));
-            let busy = self
-                .connections
-                .values()
-                .any(|c| c.connected && c.sent < c.unsent.len());
+            let busy = self.transport.is_holding()
+                || self
+                    .connections
+                    .values()
+                    .any(|c| c.connected && c.sent < c.unsent.len());
             let left = deadline.saturating_duration_since(Instant::now());
             if !busy || left.is_zero() || self.turn(Some(left.min(FLUSH_WAIT / 8))).is_err() {
                 return;

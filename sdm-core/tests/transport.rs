@@ -504,6 +504,37 @@ fn hosts_with_sockets(place: fn() -> ConnectionString) -> Hosts {
 #[cfg(feature = "net")]
 suite_over!(tcp, super::hosts_with_sockets(super::local));
 
+/// What connects is slower than it could be, in both directions.
+#[cfg(feature = "net")]
+fn shaped_hosts() -> Hosts {
+    use sdm_core::transport::shaped::Shaped;
+    use sdm_core::transport::tcp::TcpTransport;
+    let transport = || TcpTransport::new().expect("an event loop");
+    let mut shaped = Shaped::new(transport());
+    let shape = "latency_us=2000,bandwidth=20000000".parse().expect("one");
+    shaped.set_shape(shape).expect("a timer");
+    Hosts::new(shaped, transport(), local)
+}
+
+// Its room comes by itself, so that what is told of it cannot be told from what was told before.
+#[cfg(feature = "net")]
+transport_suite!(
+    shaped,
+    super::shaped_hosts(),
+    [
+        a_refused_connection_is_an_event,
+        bytes_pass_both_ways_and_then_the_end,
+        a_taken_port_leads_to_the_next_one,
+        many_connections_are_accepted,
+        a_waker_ends_the_waiting,
+        a_closed_connection_says_nothing_more,
+        links_talk,
+        a_wrong_key_is_said_at_both_ends,
+        ten_megabytes_of_output_under_credit,
+        control_passes_a_link_whose_bulk_is_stuck,
+    ]
+);
+
 #[cfg(feature = "net")]
 fn local_v6() -> ConnectionString {
     ConnectionString::tcp("::1", 0).expect("an address")

@@ -13,7 +13,9 @@ use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
-use sdm_core::transport::{ConnectionString, reversed::Reversed, tcp::TcpTransport};
+use sdm_core::transport::{
+    ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp::TcpTransport,
+};
 
 /// How long the front-end may take to accept the master and send it the plan.
 const START_WAIT: Duration = Duration::from_secs(600);
@@ -32,6 +34,9 @@ struct Arguments {
     /// Standard input is a socket that listens, at which the servers call: nobody connects to them
     #[arg(long, conflicts_with = "handover")]
     desk: bool,
+    /// How slow connections to servers are made, for trying out a network
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<Shape>,
 }
 
 fn main() -> Result<()> {
@@ -51,16 +56,21 @@ fn main() -> Result<()> {
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
-    let transport = TcpTransport::new().context("sdm-master: open an event loop")?;
-    let mut transport = Reversed::new(transport);
+    let sockets = TcpTransport::new().context("sdm-master: open an event loop")?;
+    let mut transport = Reversed::new(Shaped::new(sockets));
     if arguments.desk {
         let socket = std::io::stdin().as_fd().try_clone_to_owned();
-        let listening = socket.and_then(|socket| transport.inner().listen_on(socket.into()));
+        let sockets = transport.inner().sockets();
+        let listening = socket.and_then(|socket| sockets.listen_on(socket.into()));
         listening.context("sdm-master: listen at standard input")?;
         transport.open_desk(config.clone());
     }
     let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
     driver.connect_front_end(&arguments.front_end);
+    if let Some(shape) = arguments.shape {
+        let shaped = driver.transport().inner().set_shape(shape);
+        shaped.context("sdm-master: set a timer")?;
+    }
     run(&mut driver)
 }
 
@@ -75,7 +85,7 @@ fn allow_many_children() {
     }
 }
 
-fn run(driver: &mut Driver<Reversed<TcpTransport>>) -> Result<()> {
+fn run(driver: &mut Driver<Reversed<Shaped>>) -> Result<()> {
     loop {
         let event = driver.next(None).context("sdm-master: wait for events")?;
         match event {

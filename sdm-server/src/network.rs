@@ -4,16 +4,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Context, Result};
-use sdm_core::transport::{
-    ConnectionString, Interface, Transport, own_addresses, tcp::TcpTransport,
-};
+use sdm_core::transport::{ConnectionString, Interface, Transport, own_addresses};
 
 /// Listens; gives where, and the addresses at which others reach that, best first.
 ///
 /// # Errors
 /// No port is free, or no interface is the one that is wanted.
 pub(crate) fn listen(
-    transport: &mut TcpTransport,
+    transport: &mut impl Transport,
     bind: IpAddr,
     interface: Option<&Interface>,
     (port, tries): (u16, u16),

@@ -22,7 +22,7 @@ use sdm_core::message;
 use sdm_core::node::Node;
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
-    ConnectionString, Interface, PortRange, own_addresses, tcp::TcpTransport,
+    ConnectionString, Interface, PortRange, Shape, own_addresses, shaped::Shaped, tcp::TcpTransport,
 };
 use sdm_core::{CommandId, Failure};
 use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
@@ -77,6 +77,9 @@ pub struct Arguments {
     /// not to the front-end, and they read its standard input
     #[arg(long)]
     pub own_streams: bool,
+    /// How slow connections to servers below are made, for trying out a network
+    #[arg(long, value_name = "SHAPE")]
+    pub shape: Option<Shape>,
     /// Do nothing and exit: for measuring what starting a process costs
     #[arg(long)]
     pub exit: bool,
@@ -142,7 +145,13 @@ fn come_up(
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .with_context(|| format!("{me}: ask to be told of the launcher's death"))?;
     let signals = catch_signals().with_context(|| format!("{me}: catch signals"))?;
-    let mut transport = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
+    let sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
+    let mut transport = Shaped::new(sockets);
+    if let Some(shape) = arguments.shape {
+        transport
+            .set_shape(shape)
+            .with_context(|| format!("{me}: set a timer"))?;
+    }
     let ports = arguments.port.search(identity.local_index.unwrap_or(0));
     let interface = arguments.interface.as_ref();
     let (port, addresses) = match arguments.call[..] {
@@ -163,6 +172,7 @@ fn come_up(
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
     transport
         .inner()
+        .sockets()
         .watch(signals.as_raw_fd(), true, false)
         .with_context(|| format!("{me}: watch signals"))?;
     Ok(Server {
@@ -218,7 +228,7 @@ fn say(line: &str) -> Result<()> {
 
 /// A server at work.
 struct Server {
-    driver: Driver<Reversed<TcpTransport>>,
+    driver: Driver<Reversed<Shaped>>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
     /// What the launcher left to the programs.
@@ -357,15 +367,15 @@ impl Server {
             return;
         };
         while let Some(change) = backend.poll_interest() {
-            let transport = self.driver.transport().inner();
+            let sockets = self.driver.transport().inner().sockets();
             let result = match change {
                 InterestChange::Watch {
                     fd,
                     readable,
                     writable,
-                } => transport.watch(fd, readable, writable),
+                } => sockets.watch(fd, readable, writable),
                 InterestChange::Forget { fd } => {
-                    transport.forget(fd);
+                    sockets.forget(fd);
                     Ok(())
                 }
             };

@@ -132,6 +132,33 @@ fn round_trips_are_one_line() {
     assert!(values[3] <= values[4] && values[4] <= values[5], "{out}");
 }
 
+/// The shortest round trip of a tree with these options, in microseconds.
+fn quickest(options: &str) -> u64 {
+    let args = format!("--roundtrips 3 {options}");
+    let output = emulate("links", &args.split(' ').collect::<Vec<_>>());
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{options}: {out}{err}");
+    let field = out
+        .split_whitespace()
+        .find_map(|it| it.strip_prefix("min_us="));
+    field.expect("a field").parse().expect("a number")
+}
+
+/// Eight members are three links deep. That less is held back is seen by a latency far above what
+/// anything else takes.
+#[test]
+fn slow_links_hold_back_each_hop() {
+    let latency_us = 20_000;
+    assert!(quickest("-n 7 --latency 20ms") >= 3 * 2 * latency_us);
+    assert!(quickest("-n 7 --latency 20ms --topology flat") >= 2 * latency_us);
+    // 4000 bytes each way over three links.
+    assert!(quickest("-n 7 --bandwidth 100k --bytes 4000") >= 3 * 2 * 40_000);
+    let second_us = 1_000_000;
+    let two_hosts = quickest("-n 4 --hosts 2 --topology by-host --latency 1s");
+    // The master has a host of its own.
+    assert!((2 * second_us..6 * second_us).contains(&two_hosts));
+}
+
 #[test]
 fn what_there_is_no_room_for_is_refused_before_it_starts() {
     let check = |args: &str, parts: &[&str]| {

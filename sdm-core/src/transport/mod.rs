@@ -13,6 +13,10 @@ mod ports;
 #[cfg(feature = "net")]
 pub mod reversed;
 #[cfg(feature = "net")]
+mod shape;
+#[cfg(feature = "net")]
+pub mod shaped;
+#[cfg(feature = "net")]
 mod socket;
 #[cfg(feature = "net")]
 mod ssh;
@@ -31,6 +35,8 @@ pub use interface::Interface;
 #[cfg(feature = "net")]
 pub use own::{NoAddress, own_addresses};
 pub use ports::PortRange;
+#[cfg(feature = "net")]
+pub use shape::Shape;
 
 /// Names one connection of a transport; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -114,6 +120,11 @@ pub trait Transport {
     /// True where the other host acknowledges nothing of what is sent to it over and over again: it is
     /// cut off, or gone. A process that stands still is not meant. Where that cannot be told: false.
     fn is_cut_off(&self, _conn: ConnId) -> bool {
+        false
+    }
+
+    /// Whether bytes that it has taken have not left this process.
+    fn is_holding(&self) -> bool {
         false
     }
 

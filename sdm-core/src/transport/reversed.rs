@@ -296,6 +296,10 @@ impl<T: Transport> Transport for Reversed<T> {
         self.inner.is_cut_off(self.inner_of(conn))
     }
 
+    fn is_holding(&self) -> bool {
+        self.inner.is_holding()
+    }
+
     fn close(&mut self, conn: ConnId) {
         if let Some(caller) = &mut self.caller {
             caller.forget(conn);

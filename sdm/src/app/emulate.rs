@@ -13,7 +13,7 @@ use super::job::{self, Job, Refused};
 use super::roundtrips::{self, Probe};
 use super::{Opener, give_up};
 use crate::cli::{Commands, EmulateArgs};
-use crate::session::SessionConfig;
+use crate::session::{Network, SessionConfig};
 
 /// Starts the servers and gives the prompt, carries out commands, or measures.
 pub(super) fn emulate<O: Opener>(
@@ -61,6 +61,10 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
 fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
     let session = SessionConfig {
         backend: BackendSettings::Fake { scenario },
+        network: Network {
+            shape: args.shape(),
+            ..Network::default()
+        },
         ..args.tree.session(args.count)
     };
     let Some(hosts) = args.hosts else {

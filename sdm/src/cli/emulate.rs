@@ -1,8 +1,11 @@
 //! `sdm emulate`.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use sdm_core::transport::Shape;
 
 use super::{ScriptArgs, TASKS_MAX, TreeArgs};
 
@@ -26,6 +29,15 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "H", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub hosts: Option<u32>,
 
+    /// What every link between the servers takes longer, each way: `50us`, `2ms`, 1 s at most. With --hosts
+    /// only those between hosts.
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    pub latency: Option<Duration>,
+
+    /// How many bytes a second such a link carries each way: `10k` (at least), `100M`, `1G`.
+    #[arg(long, value_name = "BYTES", value_parser = bandwidth)]
+    pub bandwidth: Option<NonZeroU64>,
+
     /// What the tasks do; the guide has the words. Without it they stop at `main`, and `continue`
     /// ends them.
     #[arg(long, value_name = "FILE")]
@@ -40,4 +52,75 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "B", default_value = "200", requires = "roundtrips",
           value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub bytes: u32,
+}
+
+impl EmulateArgs {
+    /// How slow the links are made.
+    #[must_use]
+    pub fn shape(&self) -> Option<Shape> {
+        let is_shaped = self.latency.is_some() || self.bandwidth.is_some();
+        is_shaped.then(|| Shape {
+            latency: self.latency.unwrap_or_default(),
+            bandwidth: self.bandwidth,
+            between_hosts: self.hosts.is_some(),
+        })
+    }
+}
+
+/// More would be taken for silence.
+const LATENCY_MAX: Duration = Duration::from_secs(1);
+/// With less no tree would come up in time.
+const BANDWIDTH_MIN: u64 = 10_000;
+
+fn latency(text: &str) -> Result<Duration, String> {
+    let latency = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if latency > LATENCY_MAX {
+        return Err("1 s is the most".to_owned());
+    }
+    Ok(latency)
+}
+
+fn bandwidth(text: &str) -> Result<NonZeroU64, String> {
+    let wrong = || "expected bytes a second, as in 10k, 100M or 1G".to_owned();
+    let digits = text.trim_end_matches(['k', 'M', 'G']);
+    let factor = match &text[digits.len()..] {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let bytes = digits.parse::<u64>().map_err(|_| wrong())?;
+    let bytes = bytes.checked_mul(factor).ok_or_else(wrong)?;
+    let bytes = NonZeroU64::new(bytes).filter(|bytes| bytes.get() >= BANDWIDTH_MIN);
+    bytes.ok_or_else(|| "10k is the least".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_links() {
+        assert_eq!(latency("50us").unwrap(), Duration::from_micros(50));
+        for (text, part) in [("2s", "1 s"), ("x", "number"), ("5", "unit")] {
+            let error = latency(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        for (text, bytes) in [("10k", 10_000), ("25000", 25_000), ("2G", 2_000_000_000)] {
+            assert_eq!(bandwidth(text).unwrap().get(), bytes, "{text}");
+        }
+        for (text, part) in [
+            ("", "expected"),
+            ("M", "expected"),
+            ("1kM", "expected"),
+            ("1m", "expected"),
+            ("99999999999G", "expected"),
+            ("0", "least"),
+            ("9k", "least"),
+        ] {
+            let error = bandwidth(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
 }

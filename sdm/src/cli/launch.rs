@@ -92,6 +92,7 @@ impl ReachArgs {
                 interface: self.interface.clone(),
                 tunnel: self.tunnel,
                 reverse: self.reverse,
+                shape: None,
             },
             ..session
         }

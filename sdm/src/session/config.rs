@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
-use sdm_core::transport::{Interface, PortRange};
+use sdm_core::transport::{Interface, PortRange, Shape};
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{HostShare, Part, Streams};
@@ -107,6 +107,8 @@ pub struct Network {
     pub tunnel: bool,
     /// Whether servers listen nowhere, but connect to the master, which is everybody's parent then.
     pub reverse: bool,
+    /// How slow the tree's links are made; as quick as they are where absent.
+    pub shape: Option<Shape>,
 }
 
 /// How far a start is.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use sdm_core::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
-use sdm_core::transport::ConnectionString;
+use sdm_core::transport::{ConnectionString, Shape};
 
 use super::desk::Desk;
 use super::error::SessionError;
@@ -28,6 +28,7 @@ impl Master {
     pub(super) fn start(
         program: &Path,
         front_end: &ConnectionString,
+        shape: Option<Shape>,
         environment: Vec<(OsString, OsString)>,
         desk: Option<Desk>,
     ) -> Result<Self, SessionError> {
@@ -44,6 +45,9 @@ impl Master {
             .envs(environment)
             .stdin(stdin)
             .stdout(Stdio::null());
+        if let Some(shape) = shape {
+            command.args(["--shape", &shape.to_string()]);
+        }
         let io = |what: String| move |source| SessionError::Io { what, source };
         let mut child = crate::sys::in_own_session(&mut command)
             .spawn()

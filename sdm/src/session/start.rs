@@ -239,6 +239,7 @@ impl<'a> Starting<'a> {
         let master = Master::start(
             &program,
             &self.address,
+            self.config.network.shape,
             self.environment(),
             self.desk.take(),
         )?;
@@ -302,6 +303,9 @@ impl<'a> Starting<'a> {
         }
         if !config.network.ports.is_any() && !launcher.is_by_hand() {
             say("--port", config.network.ports.to_string());
+        }
+        if let Some(shape) = config.network.shape {
+            say("--shape", shape.to_string());
         }
         Ok(launcher.launch(&spec)?)
     }

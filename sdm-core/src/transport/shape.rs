@@ -1,0 +1,249 @@
+//! What a network would do to one direction of a connection, reckoned without any network.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// The most bytes that may be under way in one direction.
+const LINE_BYTES_MAX: usize = 4 << 20;
+/// How much may wait for its turn on a line, in time: a full buffer of a network.
+const WAITING_MAX: Duration = Duration::from_millis(100);
+/// What is sent as one where bytes take time.
+const PACKET_BYTES: usize = 1500;
+
+/// How slow connections are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// What each byte takes longer, each way.
+    pub latency: Duration,
+    /// Bytes a second, each way; as many as there are where absent.
+    pub bandwidth: Option<NonZeroU64>,
+    /// Whether connections within a host, that is, to an address at which this member listens, are
+    /// left alone.
+    pub between_hosts: bool,
+}
+
+impl Shape {
+    /// How long so many bytes take to get on the line.
+    fn time_of(&self, bytes: usize) -> Duration {
+        self.bandwidth.map_or(Duration::ZERO, |bandwidth| {
+            let nanos = bytes as u128 * 1_000_000_000 / u128::from(bandwidth.get());
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// How many bytes get on the line in so much time.
+    fn bytes_in(&self, time: Duration) -> usize {
+        self.bandwidth.map_or(usize::MAX, |bandwidth| {
+            let bytes = time.as_nanos() * u128::from(bandwidth.get()) / 1_000_000_000;
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        })
+    }
+}
+
+/// As in `latency_us=500,bandwidth=1000000,between_hosts`.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "latency_us={}", self.latency.as_micros())?;
+        if let Some(bandwidth) = self.bandwidth {
+            write!(f, ",bandwidth={bandwidth}")?;
+        }
+        if self.between_hosts {
+            f.write_str(",between_hosts")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?}: expected latency_us=N,bandwidth=N,between_hosts");
+        let mut shape = Self::default();
+        for part in text.split(',') {
+            match part.split_once('=') {
+                Some(("latency_us", value)) => {
+                    let micros = value.parse().map_err(|_| wrong())?;
+                    shape.latency = Duration::from_micros(micros);
+                }
+                Some(("bandwidth", value)) => {
+                    shape.bandwidth = Some(value.parse().map_err(|_| wrong())?);
+                }
+                None if part == "between_hosts" => shape.between_hosts = true,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(shape)
+    }
+}
+
+/// How a stream ended: as it should, or with an error.
+pub(super) type End = Option<std::io::ErrorKind>;
+
+/// What is under way on a line.
+#[derive(Debug)]
+pub(super) enum Packet {
+    /// A part of the stream.
+    Bytes(Vec<u8>),
+    /// Nothing comes behind this.
+    End(End),
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub(super) struct Line {
+    shape: Shape,
+    /// What is under way, each with when it is there.
+    packets: VecDeque<(Instant, Packet)>,
+    bytes: usize,
+    /// When the line can take more.
+    free_at: Instant,
+}
+
+impl Line {
+    pub(super) fn new(now: Instant, shape: Shape) -> Self {
+        Self {
+            shape,
+            packets: VecDeque::new(),
+            bytes: 0,
+            free_at: now,
+        }
+    }
+
+    /// How many bytes it takes now.
+    pub(super) fn room(&self, now: Instant) -> usize {
+        let waiting = self.free_at.saturating_duration_since(now);
+        let left = WAITING_MAX.saturating_sub(waiting);
+        if left.is_zero() || self.bytes >= LINE_BYTES_MAX {
+            return 0;
+        }
+        let room = self.shape.bytes_in(left).max(PACKET_BYTES);
+        room.min(LINE_BYTES_MAX - self.bytes)
+    }
+
+    /// When a line without room has had time for half of what waits; absent where room comes only
+    /// by what is there being taken.
+    pub(super) fn room_at(&self) -> Option<Instant> {
+        let half = self.free_at.checked_sub(WAITING_MAX / 2);
+        (self.bytes < LINE_BYTES_MAX).then_some(half.unwrap_or(self.free_at))
+    }
+
+    /// Sends bytes on their way.
+    pub(super) fn push(&mut self, now: Instant, bytes: &[u8]) {
+        let size = match self.shape.bandwidth {
+            Some(_) => PACKET_BYTES,
+            None => bytes.len().max(1),
+        };
+        for part in bytes.chunks(size) {
+            self.free_at = self.free_at.max(now) + self.shape.time_of(part.len());
+            self.bytes += part.len();
+            let due = self.free_at + self.shape.latency;
+            self.packets.push_back((due, Packet::Bytes(part.to_vec())));
+        }
+    }
+
+    /// Sends the end of the stream on its way.
+    pub(super) fn push_end(&mut self, now: Instant, end: End) {
+        let due = self.free_at.max(now) + self.shape.latency;
+        self.packets.push_back((due, Packet::End(end)));
+    }
+
+    /// When the first of what is under way is there.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        self.packets.front().map(|(due, _)| *due)
+    }
+
+    /// What is there first, as long as it is.
+    pub(super) fn due(&self, now: Instant) -> Option<&Packet> {
+        let (due, packet) = self.packets.front()?;
+        (*due <= now).then_some(packet)
+    }
+
+    /// The first `count` bytes of what is there first have been taken.
+    pub(super) fn advance(&mut self, count: usize) {
+        if let Some((_, Packet::Bytes(bytes))) = self.packets.front_mut() {
+            self.bytes -= count;
+            bytes.drain(..count);
+            if bytes.is_empty() {
+                self.packets.pop_front();
+            }
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Gives up what is under way.
+    pub(super) fn clear(&mut self) {
+        self.packets.clear();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Shape {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn a_shape_is_read_as_it_is_written() {
+        for text in [
+            "latency_us=0",
+            "latency_us=500",
+            "latency_us=500,bandwidth=1000000",
+            "latency_us=0,bandwidth=1,between_hosts",
+        ] {
+            assert_eq!(shape(text).to_string(), text);
+        }
+        for text in ["", "latency_us=", "bandwidth=0", "bandwidth=-1", "fast"] {
+            let error = text.parse::<Shape>().unwrap_err();
+            assert!(error.contains("expected latency_us"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn bytes_come_after_those_before_them_and_the_latency() {
+        let began = Instant::now();
+        let mut line = Line::new(began, shape("latency_us=2000,bandwidth=1000000"));
+        line.push(began, &[1; 1000]);
+        line.push(began, &[2; 3500]);
+        line.push_end(began, None);
+        let mut came = Vec::new();
+        while let Some(due) = line.due_at() {
+            assert!(line.due(due - Duration::from_nanos(1)).is_none());
+            let count = match line.due(due).expect("due") {
+                Packet::Bytes(bytes) => bytes.len(),
+                Packet::End(_) => break,
+            };
+            line.advance(count);
+            came.push(((due - began).as_micros(), count));
+        }
+        let expect = [(3000, 1000), (4500, 1500), (6000, 1500), (6500, 500)];
+        assert_eq!(came, expect);
+        assert_eq!(line.due_at(), Some(began + Duration::from_micros(6500)));
+    }
+
+    #[test]
+    fn a_line_takes_what_it_can_send_soon() {
+        let began = Instant::now();
+        let mut line = Line::new(began, shape("latency_us=0,bandwidth=1000000"));
+        assert_eq!(line.room(began), 100_000);
+        line.push(began, &[0; 100_000]);
+        assert_eq!(line.room(began), 0);
+        let half = began + Duration::from_millis(50);
+        assert_eq!((line.room_at(), line.room(half)), (Some(half), 50_000));
+        let mut line = Line::new(began, shape("latency_us=1000"));
+        line.push(began, &vec![0; LINE_BYTES_MAX]);
+        assert_eq!((line.room(began), line.room_at()), (0, None));
+        line.advance(LINE_BYTES_MAX);
+        assert!(line.is_empty() && line.room(began) > 0);
+    }
+}
