@@ -3,25 +3,26 @@
 use std::fs;
 use std::time::Duration;
 
-/// The children of this process whose program has this name.
+/// The servers below this process, each with its number.
 #[must_use]
-pub fn children_named(name: &str) -> Vec<u32> {
-    let own = std::process::id();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|&pid| is_child(pid, own, name)).collect()
+pub fn servers() -> Vec<(u32, u32)> {
+    let numbered = |pid| Some((server_number(pid)?, pid));
+    descendants().into_iter().filter_map(numbered).collect()
 }
 
-fn is_child(pid: u32, parent: u32, name: &str) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    // pid (name) state ppid ...; the name is cut to 15 bytes and may hold anything.
-    let (Some(open), Some(close)) = (stat.find('('), stat.rfind(')')) else {
-        return false;
-    };
-    let found = stat[close + 1..].split_whitespace().nth(1) == Some(&parent.to_string());
-    found && stat[open + 1..close] == *name.get(..15).unwrap_or(name)
+/// The process ids of the servers below this process.
+#[must_use]
+pub fn server_pids() -> Vec<u32> {
+    servers().into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// The number of a server: in its name where it was forked, otherwise in what it was started with.
+fn server_number(pid: u32) -> Option<u32> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    match name.trim_end().strip_prefix("sdm-srv-") {
+        Some(number) => number.parse().ok(),
+        None => variable(pid, "SDM_SERVER_ID")?.parse().ok(),
+    }
 }
 
 /// Memory of a process, in kB.
@@ -80,8 +81,7 @@ pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
 }
 
 /// A variable of a process's environment, as it was when it started.
-#[must_use]
-pub fn variable(pid: u32, name: &str) -> Option<String> {
+fn variable(pid: u32, name: &str) -> Option<String> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let text = String::from_utf8_lossy(&environment).into_owned();
     let mut pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
@@ -145,19 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn children_are_found_by_name() {
+    fn servers_are_found_by_what_they_were_started_with() {
         let mut child = std::process::Command::new("sleep")
             .arg("60")
+            .env("SDM_SERVER_ID", "7")
             .spawn()
             .expect("sleep is everywhere");
-        // Between fork and exec it still has our name.
+        // Between fork and exec it still has our environment.
         let mut found = Vec::new();
         while found.is_empty() && matches!(child.try_wait(), Ok(None)) {
-            found = children_named("sleep");
+            found = servers();
         }
         let pid = child.id();
         child.kill().and_then(|()| child.wait()).expect("it ends");
-        assert_eq!(found, [pid]);
-        assert!(children_named("sleep").is_empty());
+        assert_eq!(found, [(7, pid)]);
+        assert!(servers().is_empty());
     }
 }

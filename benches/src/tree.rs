@@ -75,6 +75,8 @@ impl Tree {
 
     fn start(servers: u32, backend: BackendSettings) -> Result<Self> {
         let config = SessionConfig {
+            // As `sdm emulate` does.
+            forks: matches!(backend, BackendSettings::Fake { .. }),
             backend,
             binaries: Some(binaries()?),
             ..SessionConfig::local(servers)

@@ -21,6 +21,9 @@ impl Launcher for Local {
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+        if spec.forks {
+            return start_forking(self, spec, &[(spec.count, Vec::new())]);
+        }
         start_each(self, spec, |command, server| {
             command.env(LOCAL_INDEX_VARIABLE, server.to_string());
         })
@@ -34,21 +37,7 @@ pub(crate) fn start_each(
     spec: &LaunchSpec,
     mut place: impl FnMut(&mut Command, u32),
 ) -> Result<Launch, LaunchError> {
-    let name = launcher.name();
-    spec.check(name)?;
-    spec.check_no_part_options(name)?;
-    if let Some(option) = spec.launcher_options.first() {
-        return Err(LaunchError::Option {
-            launcher: name.to_owned(),
-            option: option.to_string_lossy().into_owned(),
-            why: "this launcher has no options",
-        });
-    }
-    let mut launch = make_room(spec)?;
-    if spec.verbose {
-        let server = spec.server.display();
-        launch.note(format!("{name}: {} times {server}", spec.count));
-    }
+    let mut launch = begin(launcher, spec, spec.count)?;
     for server in 0..spec.count {
         let mut command = spec.command(&spec.server);
         command
@@ -70,19 +59,78 @@ pub(crate) fn start_each(
     launch.all_started()
 }
 
+/// How many servers one process forks. The kernel has one lock for the memory of all that descend from one process:
+/// thousands of them end one after the other.
+const FORKED_MAX: u32 = 64;
+
+/// Starts processes that fork the servers of each host: `hosts` says how many they are and what belongs
+/// to them alone.
+pub(crate) fn start_forking(
+    launcher: &dyn Launcher,
+    spec: &LaunchSpec,
+    hosts: &[(u32, Vec<String>)],
+) -> Result<Launch, LaunchError> {
+    let processes = hosts.iter().map(|(count, _)| count.div_ceil(FORKED_MAX));
+    let mut launch = begin(launcher, spec, processes.sum())?;
+    let mut first = 0;
+    for (count, own) in hosts {
+        for local in (0..*count).step_by(FORKED_MAX as usize) {
+            let part = FORKED_MAX.min(count - local);
+            let mut command = spec.command(&spec.server);
+            command
+                .args(&spec.server_args)
+                .args(["--id", &first.to_string(), "--fork", &part.to_string()])
+                .args(own)
+                .env(SERVER_COUNT_VARIABLE, spec.count.to_string())
+                .env(LOCAL_INDEX_VARIABLE, local.to_string());
+            let what = Started::servers(first..first + part);
+            if let Err(error) = launch.spawn(command, what) {
+                launch.abandon();
+                return Err(error);
+            }
+            first += part;
+        }
+    }
+    launch.all_started()
+}
+
+/// A launch of so many processes of this machine, once there is room for them.
+fn begin(
+    launcher: &dyn Launcher,
+    spec: &LaunchSpec,
+    processes: u32,
+) -> Result<Launch, LaunchError> {
+    let name = launcher.name();
+    spec.check(name)?;
+    spec.check_no_part_options(name)?;
+    if let Some(option) = spec.launcher_options.first() {
+        return Err(LaunchError::Option {
+            launcher: name.to_owned(),
+            option: option.to_string_lossy().into_owned(),
+            why: "this launcher has no options",
+        });
+    }
+    let mut launch = make_room(spec, processes)?;
+    if spec.verbose {
+        let server = spec.server.display();
+        launch.note(format!("{name}: {} times {server}", spec.count));
+    }
+    Ok(launch)
+}
+
 /// How many servers have pipes of their own. Every process that is started costs time for each
 /// descriptor that is open here, so that thousands of them would cost more than the servers.
 const OWN_PIPES_MAX: u32 = 256;
 
-/// Checks that this machine has room for the servers; they share their pipes where they are many, or
-/// where there are not enough descriptors for pipes of their own.
-fn make_room(spec: &LaunchSpec) -> Result<Launch, LaunchError> {
+/// Checks that this machine has room for the servers, and this process for so many that it starts itself;
+/// they share their pipes where they are many, or where there are not enough descriptors for pipes of their own.
+fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Two pipes, and what tells the end.
     const OWN_DESCRIPTORS: u64 = 3;
     room::check_processes(spec.processes)?;
-    let count = u64::from(spec.count);
+    let count = u64::from(processes);
     let scarce = room::descriptors_left() < count * OWN_DESCRIPTORS;
-    let sharing = scarce || spec.count > OWN_PIPES_MAX;
+    let sharing = scarce || processes > OWN_PIPES_MAX;
     let each = if sharing { 1 } else { OWN_DESCRIPTORS };
     room::reserve_descriptors(count * each, "sdm")?;
     if !sharing {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use crate::hosts::spread;
-use crate::local::start_each;
+use crate::local::{start_each, start_forking};
 use crate::spec::LOCAL_INDEX_VARIABLE;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -23,16 +23,29 @@ impl Launcher for Loopback {
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         let shares = spread(self.name(), &spec.hosts, spec.count)?;
+        let address = |host: usize| {
+            let place = u32::try_from(host).unwrap_or(u32::MAX);
+            let address = Ipv4Addr::LOCALHOST.to_bits().saturating_add(place);
+            Ipv4Addr::from_bits(address).to_string()
+        };
+        let place = |host: usize| {
+            let name = spec.hosts[host].host.clone();
+            ["--bind".into(), address(host), "--host-name".into(), name]
+        };
+        if spec.forks {
+            let hosts = shares.iter().enumerate();
+            let hosts = hosts.map(|(host, share)| (*share, place(host).to_vec()));
+            return start_forking(self, spec, &hosts.collect::<Vec<_>>());
+        }
         let mut places = shares.iter().enumerate().flat_map(|(host, share)| {
-            let address = Ipv4Addr::LOCALHOST.to_bits() + u32::try_from(host).unwrap_or(u32::MAX);
-            let address = Ipv4Addr::from_bits(address).to_string();
-            (0..*share).map(move |index| (host, address.clone(), index))
+            let place = place(host);
+            (0..*share).map(move |index| (place.clone(), index))
         });
         start_each(self, spec, |command, _| {
             // `spread` has a place for each.
-            if let Some((host, address, index)) = places.next() {
+            if let Some((place, index)) = places.next() {
                 command
-                    .args(["--bind", &address, "--host-name", &spec.hosts[host].host])
+                    .args(place)
                     .env(LOCAL_INDEX_VARIABLE, index.to_string());
             }
         })

@@ -50,6 +50,22 @@ impl Started {
         }
     }
 
+    /// What forks these servers.
+    pub(crate) fn servers(servers: Range<u32>) -> Self {
+        let who = match servers.len() {
+            1 => format!("server {}", servers.start),
+            _ => format!("servers {}-{}", servers.start, servers.end - 1),
+        };
+        Self {
+            who,
+            server: None,
+            servers,
+            input: Vec::new(),
+            file: None,
+            streams: Streams::Private,
+        }
+    }
+
     /// What starts all servers, and passes its standard input on.
     pub(crate) fn launcher(name: &str, spec: &LaunchSpec) -> Self {
         Self {

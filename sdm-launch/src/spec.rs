@@ -48,6 +48,9 @@ pub struct LaunchSpec {
     /// How many processes there will be in all, servers included, on each of which the system must
     /// have room; a launcher that starts them on this machine checks that first.
     pub processes: u64,
+    /// Whether the servers of a host are forked by one process, which is quicker where they are many and
+    /// drive no programs; launchers that start servers elsewhere do not look at it.
+    pub forks: bool,
     /// Whether what programs print and read goes through the servers' own streams, and so through what
     /// started them.
     pub streams: Streams,
@@ -96,6 +99,7 @@ impl LaunchSpec {
             fanout: crate::ssh::FANOUT,
             stage: false,
             processes: count.into(),
+            forks: false,
             streams: Streams::Private,
             verbose: false,
         }

@@ -2,6 +2,7 @@
 
 mod backend;
 mod copy;
+mod fork;
 mod network;
 pub mod run;
 mod starter;

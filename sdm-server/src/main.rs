@@ -16,6 +16,6 @@ fn main() -> Result<ExitCode> {
         let log = tracing_subscriber::fmt().with_env_filter(filter);
         log.with_writer(std::io::stderr).with_ansi(false).init();
     }
-    let code = sdm_server::run::serve(&arguments, lookup, handed_over)?;
+    let code = sdm_server::run::serve(arguments, lookup, handed_over)?;
     Ok(ExitCode::from(code))
 }

@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::{Driver, DriverEvent};
-use sdm_core::handover::HandoverError;
+use sdm_core::handover::{HandoverError, LOCAL_INDEX_VARIABLE};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -30,6 +30,7 @@ use sdm_idset::IdSet;
 
 use crate::backend::{self, Inherited, Upward};
 use crate::copy::Copy;
+use crate::fork::{Part, fork_all};
 use crate::network;
 use crate::starter::Starter;
 use sdm_core::identity::Identity;
@@ -80,6 +81,10 @@ pub struct Arguments {
     /// How slow connections to servers below are made, for trying out a network
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
+    /// Be so many servers with numbers from --id on (0 unless given), each a process of its own: for
+    /// trying out many on one machine
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub fork: Option<u32>,
     /// Do nothing and exit: for measuring what starting a process costs
     #[arg(long)]
     pub exit: bool,
@@ -101,8 +106,8 @@ pub fn snapshot() -> HashMap<OsString, OsString> {
 /// # Errors
 /// No identity, no key, no port: said with who and what.
 pub fn serve(
-    arguments: &Arguments,
-    ours: HashMap<OsString, OsString>,
+    mut arguments: Arguments,
+    mut ours: HashMap<OsString, OsString>,
     handed_over: Result<LinkConfig, HandoverError>,
 ) -> Result<u8> {
     if arguments.exit {
@@ -110,6 +115,18 @@ pub fn serve(
     }
     let copy = Copy::of_this(arguments.staged);
     let config = handed_over.context("sdm-server")?;
+    if let Some(count) = arguments.fork {
+        let first = arguments.id.unwrap_or(0);
+        match fork_all(first, count, &config)? {
+            Part::Forker(code) => return Ok(code),
+            Part::Server(index) => {
+                arguments.id = Some(first + index);
+                let own = ours.entry(LOCAL_INDEX_VARIABLE.into()).or_default();
+                let before: u32 = own.to_str().and_then(|it| it.parse().ok()).unwrap_or(0);
+                *own = (before + index).to_string().into();
+            }
+        }
+    }
     let lookup = |name: &str| {
         ours.get(&OsString::from(name))
             .cloned()
@@ -119,7 +136,7 @@ pub fn serve(
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
     let inherited = Inherited::take(arguments.own_streams).context("standard streams");
     let came_up =
-        inherited.and_then(|inherited| come_up(arguments, identity, config, inherited, copy));
+        inherited.and_then(|inherited| come_up(&arguments, identity, config, inherited, copy));
     match came_up {
         Ok(server) => server.run(),
         Err(error) => {
@@ -220,7 +237,7 @@ fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Res
 }
 
 /// A line on stdout.
-fn say(line: &str) -> Result<()> {
+pub(crate) fn say(line: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(format!("{line}\n").as_bytes())?;
     Ok(stdout.flush()?)
@@ -383,19 +400,26 @@ impl Server {
                 tracing::error!("watch a descriptor of the backend: {error}");
             }
         }
+        // All at once, so that they go up in one write.
+        let mut said = Vec::new();
         while let Some(output) = backend.poll_output() {
-            if self.alone {
-                continue;
+            if !self.alone {
+                said.push(backend::upward(output));
             }
-            self.driver
-                .with_member(|member, now| match backend::upward(output) {
-                    Upward::Answer(id, tasks, status, payload) => {
-                        member.handle_local(now, id, &tasks, status, payload);
+        }
+        if !said.is_empty() {
+            self.driver.with_member(|member, now| {
+                for upward in said {
+                    match upward {
+                        Upward::Answer(id, tasks, status, payload) => {
+                            member.handle_local(now, id, &tasks, status, payload);
+                        }
+                        Upward::Event(tasks, lane, payload) => {
+                            member.handle_local_event(now, lane, &tasks, payload);
+                        }
                     }
-                    Upward::Event(tasks, lane, payload) => {
-                        member.handle_local_event(now, lane, &tasks, payload);
-                    }
-                });
+                }
+            });
         }
         if self.driver.member().node().is_ending() && backend.is_down() {
             self.driver

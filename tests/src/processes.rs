@@ -7,7 +7,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// The servers of the session that `mark` names, by their number: what they were started with
-/// stays readable in `/proc`, although they take it out of their environment.
+/// stays readable in `/proc`, although they take it out of their environment; those that were forked have it
+/// in their name.
 #[must_use]
 pub fn servers(mark: &str) -> BTreeMap<u32, u32> {
     let found = crate::leftovers::holding(mark);
@@ -30,6 +31,10 @@ pub fn servers_in(directory: &Path) -> BTreeMap<u32, u32> {
 }
 
 fn server_number(pid: u32) -> Option<u32> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    if let Some(number) = name.trim_end().strip_prefix("sdm-srv-") {
+        return number.parse().ok();
+    }
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(b"SDM_SERVER_ID="))?;

@@ -1,9 +1,11 @@
 //! `sdm emulate`: real servers with scripted tasks, at several sizes, in every mode.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use sdm_tests::{binaries, leftovers};
+use nix::sys::signal::Signal;
+use sdm_tests::{binaries, leftovers, processes};
 
 /// Runs `sdm emulate` in a folder of its own; nothing started there may be left.
 fn emulate(name: &str, args: &[&str]) -> Output {
@@ -179,7 +181,7 @@ fn what_there_is_no_room_for_is_refused_before_it_starts() {
     }
     let mark = folder("descriptors");
     let mut command = Command::new("sh");
-    let line = "ulimit -n 100; exec \"$0\" emulate -n 500 -c quit";
+    let line = "ulimit -n 100; exec \"$0\" emulate -n 5000 -c quit";
     command
         .args(["-c", line])
         .arg(binaries::folder().join("sdm"));
@@ -197,6 +199,38 @@ fn may_raise_limits() -> bool {
     let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let held = u64::from_str_radix(field.expect("a field of it").trim(), 16).expect("a mask");
     held >> CAP_SYS_RESOURCE & 1 == 1
+}
+
+/// Servers that were forked: a process each, of which one can be killed alone; who it was is said.
+#[test]
+fn a_killed_server_is_named_and_the_others_answer() {
+    let mark = folder("killed");
+    let value = mark.display().to_string();
+    let mut command = Command::new(binaries::folder().join("sdm"));
+    command.args("emulate -n 70".split(' ')).current_dir(&mark);
+    command.env("SDM_TEST_MARK", &value).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("sdm starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it was piped"));
+    let mut out = String::new();
+    let mut read_until = |part: &str| {
+        while !out.contains(part) {
+            let read = stdout.read_line(&mut out).expect("what it prints");
+            assert!(read > 0, "no {part:?} in {out}");
+        }
+    };
+    read_until("at main () at main.c:10");
+    let servers = processes::servers(&value);
+    assert_eq!(servers.len(), 70);
+    processes::signal(servers[&66], Signal::SIGKILL);
+    read_until("rank 66: lost");
+    let mut stdin = child.stdin.take().expect("it was piped");
+    stdin.write_all(b"print rank % 2\n").expect("it reads");
+    drop(stdin);
+    read_until("ranks 1-69/2 (35): 1\n");
+    child.wait().expect("it ends");
+    leftovers::assert_gone(&value);
+    std::fs::remove_dir_all(mark).expect("the folder is the test's own");
 }
 
 #[test]

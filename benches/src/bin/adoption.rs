@@ -67,9 +67,9 @@ fn one_death(servers: u32) -> Result<[Duration; 3]> {
     let before = began.elapsed();
     // Position p of the tree is server p - 1; the master's largest child has the highest power.
     let victim = (1 << servers.ilog2()) - 1;
-    let pid = processes::children_named("sdm-server")
+    let (_, pid) = processes::servers()
         .into_iter()
-        .find(|pid| processes::variable(*pid, "SDM_SERVER_ID") == Some(victim.to_string()))
+        .find(|(server, _)| *server == victim)
         .with_context(|| format!("server {victim} is nowhere"))?;
     let began = Instant::now();
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).context("kill a server")?;

@@ -87,12 +87,10 @@ fn measure(arguments: &Arguments) -> Result<(f64, f64, Duration)> {
         tree.run(&echo.command)?;
     }
     // Position p of the tree is server p - 1.
-    let members: Vec<(u32, usize)> = processes::children_named("sdm-server")
+    let children = |id| floor::children(id + 1, arguments.servers + 1).len();
+    let members: Vec<(u32, usize)> = processes::servers()
         .into_iter()
-        .filter_map(|pid| {
-            let id: u32 = processes::variable(pid, "SDM_SERVER_ID")?.parse().ok()?;
-            Some((pid, floor::children(id + 1, arguments.servers + 1).len()))
-        })
+        .map(|(id, pid)| (pid, children(id)))
         .collect();
     let spent = |want_leaf: bool| {
         let pids = members

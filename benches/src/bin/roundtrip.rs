@@ -124,7 +124,7 @@ fn one_size(
         throughput.row(flights(arguments, servers, &mut tree, &echo, &mut floor)?);
     }
     drop(floor);
-    let memory = processes::memory(&processes::children_named("sdm-server"));
+    let memory = processes::memory(&processes::server_pids());
     let idle = idle_switches(arguments.idle);
     let began = Instant::now();
     tree.close()?;
@@ -148,7 +148,7 @@ fn take_turns(
         floor.send()?;
         floor.receive()?;
     }
-    let pids = [processes::children_named("sdm-server"), floor.pids()];
+    let pids = [processes::server_pids(), floor.pids()];
     let before = [0, 1].map(|at| (processes::cpu(&pids[at]), processes::switches(&pids[at])));
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let (mut ours, mut least) = (Vec::new(), Vec::new());
@@ -248,7 +248,7 @@ fn flights(
 
 /// How often an idle server wakes up in a second; none where it was not watched.
 fn idle_switches(seconds: u64) -> Option<f64> {
-    let pids = processes::children_named("sdm-server");
+    let pids = processes::server_pids();
     if seconds == 0 || pids.is_empty() {
         return None;
     }

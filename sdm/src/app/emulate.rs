@@ -61,6 +61,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
 fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
     let session = SessionConfig {
         backend: BackendSettings::Fake { scenario },
+        forks: true,
         network: Network {
             shape: args.shape(),
             ..Network::default()

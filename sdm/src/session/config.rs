@@ -44,6 +44,9 @@ pub struct SessionConfig {
     pub fanout: u32,
     /// Where servers listen and how they are reached.
     pub network: Network,
+    /// Whether one process forks the servers of a host of this machine: quicker where they are many and drive
+    /// no programs.
+    pub forks: bool,
     /// Who carries what the programs print and read: the tree, or the launcher.
     pub streams: Streams,
     /// Whether standard output is for records alone: what the launcher carries then goes to standard
@@ -76,6 +79,7 @@ impl SessionConfig {
             stage: false,
             fanout: sdm_launch::FANOUT,
             network: Network::default(),
+            forks: false,
             streams: Streams::Private,
             records: false,
             given_up: None,

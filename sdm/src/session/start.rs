@@ -272,6 +272,7 @@ impl<'a> Starting<'a> {
         spec.ports = config.network.ports;
         spec.fanout = config.fanout;
         spec.stage = config.stage;
+        spec.forks = config.forks;
         spec.streams = config.streams;
         if config.streams != Streams::Private {
             spec.server_args.push("--own-streams".into());

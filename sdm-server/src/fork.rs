@@ -1,0 +1,112 @@
+//! Many servers of one machine from one process: it reads the arguments and finds out about the processor once,
+//! then forks. A server that begins so costs a fraction of one that the kernel has to load.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, wait};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
+use sdm_core::announce::Refusal;
+use sdm_core::ids::{Epoch, ServerId};
+use sdm_core::link::{Link, LinkConfig};
+use sdm_core::secure::{Hello, Role};
+
+/// Which of several servers this process is.
+pub(crate) enum Part {
+    /// The one with this index among them.
+    Server(u32),
+    /// The one that forked them; all have ended, with this code.
+    Forker(u8),
+}
+
+/// Forks `count` servers, the first of them called `first`, and waits until all have ended. This process must
+/// have one thread.
+///
+/// # Errors
+/// A process that could not be had; those that were forked before end with this one.
+pub(crate) fn fork_all(first: u32, count: u32, config: &LinkConfig) -> Result<Part> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
+        .context("sdm-server: ask to be told of the launcher's death")?;
+    warm_up(config);
+    let own = getpid();
+    let mut servers = Vec::with_capacity(count as usize);
+    for index in 0..count {
+        // SAFETY: this process has one thread, so that the child finds every lock free and may do
+        // whatever its parent may.
+        let forked = unsafe { fork() };
+        match forked.with_context(|| format!("fork server {}", first + index))? {
+            ForkResult::Child => {
+                be_a_server(own, first + index)?;
+                return Ok(Part::Server(index));
+            }
+            ForkResult::Parent { child } => servers.push(child),
+        }
+    }
+    wait_for(first, &servers)
+}
+
+/// What a launcher gives each process that it starts: a session of its own, and a signal when its parent ends; and
+/// a name, as all have the same command line.
+fn be_a_server(forker: Pid, server: u32) -> Result<()> {
+    let name = CString::new(format!("sdm-srv-{server}")).context("a name")?;
+    nix::sys::prctl::set_name(&name).context("sdm-server: take a name")?;
+    setsid().context("sdm-server: a session of its own")?;
+    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
+        .context("sdm-server: ask to be told of the launcher's death")?;
+    if getppid() != forker {
+        bail!("sdm-server: what forked it has ended");
+    }
+    Ok(())
+}
+
+/// Waits for the end of all; who was killed cannot say so itself.
+fn wait_for(first: u32, servers: &[Pid]) -> Result<Part> {
+    let mut worst = 0;
+    for _ in servers {
+        match wait().context("sdm-server: wait for the servers")? {
+            WaitStatus::Exited(_, 0) => {}
+            WaitStatus::Exited(_, code) => worst = u8::try_from(code).unwrap_or(u8::MAX),
+            WaitStatus::Signaled(pid, signal, _) => {
+                let index = servers.iter().position(|server| *server == pid);
+                let index = index.and_then(|index| u32::try_from(index).ok());
+                let server = first + index.unwrap_or(0);
+                let why = format!("server {server}: killed by {signal}");
+                let refusal = Refusal::new(server, &why);
+                crate::run::say(&refusal.to_string())?;
+            }
+            _ => {}
+        }
+    }
+    Ok(Part::Forker(worst))
+}
+
+/// Shakes hands with itself: what code finds out about the processor at its first use, all find.
+fn warm_up(config: &LinkConfig) {
+    let now = Instant::now();
+    let hello = |role| Hello {
+        role,
+        id: ServerId(0),
+        expect: None,
+        epoch: Epoch(0),
+        incarnation: 0,
+        build: String::new(),
+        features: 0,
+    };
+    let mut parent = Link::initiate(now, config, hello(Role::Parent));
+    let mut child = Link::respond(now, config, hello(Role::Child));
+    let mut bytes = Vec::new();
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = false;
+        for [from, to] in [[0, 1], [1, 0]] {
+            let ends = [&mut parent, &mut child];
+            bytes.clear();
+            while ends[from].poll_transmit(&mut bytes) {}
+            // It is only for what it leaves behind: a failure would be met again by the servers.
+            goes_on |= !bytes.is_empty() && ends[to].handle_bytes(now, &bytes).is_ok();
+        }
+    }
+}
