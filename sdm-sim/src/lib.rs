@@ -24,6 +24,6 @@ mod wire;
 mod world;
 
 pub use ledger::Violation;
-pub use million::{Cost, Meters, Sized, measure};
+pub use million::{Cost, Meters, Pace, Sized, measure, round_trip};
 pub use rng::Rng;
 pub use run::{Broken, Options, Report, run};

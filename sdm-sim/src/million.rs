@@ -3,7 +3,7 @@
 //! The nodes are the real ones, alone: no links, no keys, no network. What one sends the other has at
 //! once. Messages are encoded to count their bytes, and handed over as they are.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -61,6 +61,27 @@ pub struct Meters {
     pub clock: fn() -> Duration,
 }
 
+/// What members and links take in a session whose members have a core each.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// What a member spends on itself: taking a command, carrying it out, answering.
+    pub own: Duration,
+    /// What it spends on each child: half of it on passing the command on, half on taking the answer.
+    pub child: Duration,
+    /// On each way over a link.
+    pub hop: Duration,
+}
+
+/// What is under way between members that take their time.
+struct Paced {
+    pace: Pace,
+    /// By when it arrives, and in the order in which it was sent.
+    under_way: BTreeMap<(Duration, u64), (u32, Item)>,
+    sent: u64,
+    /// Until when each member has something to do.
+    busy: Vec<Duration>,
+}
+
 /// Something that reaches a member.
 enum Item {
     Message(LinkId, Message),
@@ -75,6 +96,9 @@ const COMMAND_BYTES: usize = 200;
 
 struct Crowd {
     tasks: u32,
+    topology: Topology,
+    /// Absent where everything is handed over at once.
+    paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     nodes: Vec<Option<Node>>,
     /// Who is at the upper and the lower end of each link, by its number.
@@ -132,6 +156,29 @@ pub fn measure(tasks: u32, meters: Meters) -> Sized {
     }
 }
 
+/// How long one command to all and its answer take, from when the master has the command until it has
+/// answered, where every member has a core of its own: the nodes are the real ones, the time is reckoned.
+#[must_use]
+pub fn round_trip(tasks: u32, topology: Topology, pace: Pace) -> Duration {
+    let meters = Meters {
+        heap: || 0,
+        clock: || Duration::ZERO,
+    };
+    let (mut crowd, _) = Crowd::new(tasks, meters);
+    crowd.topology = topology;
+    crowd.start();
+    crowd.paced = Some(Paced {
+        pace,
+        under_way: BTreeMap::new(),
+        sent: 0,
+        busy: vec![Duration::ZERO; crowd.nodes.len()],
+    });
+    let all = IdSet::all_below(tasks);
+    crowd.command("all, one answer", &all, RULE_HASH, uniform);
+    let busy = crowd.paced.map(|paced| paced.busy[tasks as usize]);
+    busy.expect("it was just set")
+}
+
 fn text(text: String) -> Bytes {
     let cut = None;
     Bytes::from(wire::encode(&Reply::Value(Value { text, cut })))
@@ -168,6 +215,8 @@ impl Crowd {
         let count = tasks as usize + 2;
         let mut crowd = Self {
             tasks,
+            topology: Topology::Binomial,
+            paced: None,
             nodes: Vec::with_capacity(count),
             links: Vec::with_capacity(2 * count),
             queue: VecDeque::new(),
@@ -205,7 +254,7 @@ impl Crowd {
         };
         let servers = (0..self.tasks).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
         let master = entry(ServerId::MASTER, IdSet::new());
-        Slice::new(Topology::Binomial.plan(master, servers.collect()))
+        Slice::new(self.topology.plan(master, servers.collect()))
     }
 
     fn top(&self) -> u32 {
@@ -339,7 +388,7 @@ impl Crowd {
     /// Hands over what is under way, and lets time pass when nothing is, until all is quiet.
     fn run(&mut self) {
         loop {
-            while let Some((to, item)) = self.queue.pop_front() {
+            while let Some((to, item)) = self.next_item() {
                 self.arrive(to, item);
             }
             // What is only waited for for ever, a parent, is not.
@@ -362,8 +411,25 @@ impl Crowd {
         }
     }
 
+    /// What arrives next, at a member that has time for it.
+    fn next_item(&mut self) -> Option<(u32, Item)> {
+        let Some(paced) = &mut self.paced else {
+            return self.queue.pop_front();
+        };
+        let ((arrives, _), (to, item)) = paced.under_way.pop_first()?;
+        let busy = &mut paced.busy[to as usize];
+        *busy = arrives.max(*busy);
+        let is_answer = matches!(item, Item::Message(_, Message::Answer(_)));
+        if is_answer && to <= self.tasks {
+            *busy += paced.pace.child / 2;
+        }
+        Some((to, item))
+    }
+
     fn arrive(&mut self, to: u32, item: Item) {
         let now = self.now;
+        let is_command_to_master =
+            to == self.tasks && matches!(item, Item::Message(_, Message::Command(_)));
         match item {
             Item::Connect(server, epoch) => self.connect(to, server, epoch),
             Item::Message(link, message) => {
@@ -379,6 +445,16 @@ impl Crowd {
             }
         }
         self.drain(to);
+        if is_command_to_master {
+            // It owns no task, but has as much to do as others.
+            self.spend_on_itself(to);
+        }
+    }
+
+    fn spend_on_itself(&mut self, at: u32) {
+        if let Some(paced) = &mut self.paced {
+            paced.busy[at as usize] += paced.pace.own;
+        }
     }
 
     fn connect(&mut self, parent: u32, server: ServerId, epoch: Epoch) {
@@ -441,15 +517,54 @@ impl Crowd {
             self.cost.root_bytes += bytes;
         }
         let other = self.other_end(link, from);
-        self.queue.push_back((other, Item::Message(link, message)));
+        let [upper, _] = self.ends(link);
+        let top = self.top();
+        let item = (other, Item::Message(link, message));
+        let Some(paced) = &mut self.paced else {
+            self.queue.push_back(item);
+            return;
+        };
+        let is_top = upper == top;
+        if upper == from && !is_top {
+            paced.busy[from as usize] += paced.pace.child / 2;
+        }
+        let hop = if is_top {
+            Duration::ZERO
+        } else {
+            paced.pace.hop
+        };
+        let arrives = paced.busy[from as usize] + hop;
+        paced.sent += 1;
+        paced.under_way.insert((arrives, paced.sent), item);
     }
 
     fn execute(&mut self, at: u32, id: CommandId, tasks: &IdSet) {
+        self.spend_on_itself(at);
         let (now, answer) = (self.now, self.answer);
         for task in tasks {
             if let Some(node) = &mut self.nodes[at as usize] {
                 node.handle_local(now, id, &IdSet::single(task), Status::Ok, answer(task));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_takes_what_its_members_and_links_do() {
+        let micros = Duration::from_micros;
+        let check = |tasks, topology, [own, child, hop]: [u64; 3], expect| {
+            let (own, child, hop) = (micros(own), micros(child), micros(hop));
+            let took = round_trip(tasks, topology, Pace { own, child, hop });
+            assert_eq!(took, micros(expect), "{tasks} {topology}");
+        };
+        check(3, Topology::Flat, [0, 0, 5], 10);
+        check(7, Topology::Binomial, [0, 0, 5], 30);
+        // Three are told and heard, and each works meanwhile.
+        check(3, Topology::Flat, [1, 2, 0], 7);
+        check(3, Topology::Flat, [10, 0, 1], 12);
     }
 }

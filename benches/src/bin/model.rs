@@ -9,6 +9,8 @@ use sdm_benches::processes;
 use sdm_benches::spread::Spread;
 use sdm_benches::table::Table;
 use sdm_benches::tree::Tree;
+use sdm_core::topology::Topology;
+use sdm_sim::Pace;
 
 /// The latency of trees of any size, from what one member spends.
 #[derive(clap::Parser)]
@@ -55,6 +57,7 @@ fn main() -> Result<()> {
         format!("{:.2}", median.as_secs_f64() * 1e3),
     ]);
     table.finish()?;
+    check(own, child)?;
     let title = "Predicted round trip, ms, one core for each member";
     let head: Vec<&str> = ["servers", "us per hop"]
         .into_iter()
@@ -74,6 +77,52 @@ fn main() -> Result<()> {
                 format!("{:.2}", us / 1e3)
             }));
             table.row(row);
+        }
+    }
+    table.finish()
+}
+
+/// Holds the model against the simulator, where the real nodes decide who sends what when.
+fn check(own_us: f64, child_us: f64) -> Result<()> {
+    let title = "The model beside the simulator: the same costs, the real nodes, ms";
+    let head = [
+        "servers",
+        "us per hop",
+        "topology",
+        "model",
+        "simulator",
+        "ratio",
+    ];
+    let mut table = Table::new("model-check", title, &head);
+    let shapes = [
+        ("binomial", Shape::Binomial, Topology::Binomial),
+        ("4-ary", Shape::Kary(4), Topology::Kary(4)),
+        ("16-ary", Shape::Kary(16), Topology::Kary(16)),
+        ("flat", Shape::Flat, Topology::Flat),
+    ];
+    let span = |us: f64| Duration::from_secs_f64(us / 1e6);
+    for (servers, hop_us) in [(1000, 1.0), (1000, 50.0), (10_000, 10.0)] {
+        for (name, shape, topology) in shapes {
+            let cost = Cost {
+                own_us,
+                child_us,
+                hop_us,
+            };
+            let model = Model::new(cost, shape).round_trip_us(u64::from(servers) + 1) / 1e3;
+            let pace = Pace {
+                own: span(own_us),
+                child: span(child_us),
+                hop: span(hop_us),
+            };
+            let simulated = sdm_sim::round_trip(servers, topology, pace).as_secs_f64() * 1e3;
+            table.row(vec![
+                servers.to_string(),
+                hop_us.to_string(),
+                name.to_owned(),
+                format!("{model:.2}"),
+                format!("{simulated:.2}"),
+                format!("{:.2}", model / simulated),
+            ]);
         }
     }
     table.finish()
