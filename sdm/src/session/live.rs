@@ -24,6 +24,8 @@ use super::start::end_launch;
 const END_WAIT: Duration = Duration::from_secs(12);
 /// How long the launcher may take to end after the servers have, and to say its last words.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
+/// How much longer for each server: the kernel takes its time to end thousands on a busy machine.
+const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
 /// Bulk events that wait for the user before the tree is asked to hold back.
 const WAITING_MAX: usize = 1024;
 /// Commands whose merge rule is remembered.
@@ -160,7 +162,9 @@ impl Session {
 
     /// The servers are gone: the launcher ends by itself, or is made to.
     fn end_launcher(&mut self) {
-        let deadline = Instant::now() + LAUNCHER_WAIT;
+        let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let wait = LAUNCHER_WAIT + LAUNCHER_WAIT_EACH * servers;
+        let deadline = Instant::now() + wait;
         while !self.launch.is_over() {
             match self.driver.next(Some(deadline)) {
                 Ok(Some(event)) => self.handle(event),
