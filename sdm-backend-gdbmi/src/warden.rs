@@ -95,9 +95,13 @@ fn end_blocked(gdb: &Kept) {
     let programs = traced_by(gdb.pid);
     // As long as it has not ended, the pid is its own; nobody reaps it before that.
     for _ in 0..INTERRUPTS_MAX {
-        let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGINT);
+        let before = asleep(gdb.pid);
         if ends_within(gdb, INTERRUPT_PAUSE) {
             return;
+        }
+        // One that does something may be letting programs go: that must not be interrupted.
+        if before.is_some() && asleep(gdb.pid) == before {
+            let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGINT);
         }
     }
     for program in &programs {
@@ -116,6 +120,16 @@ fn end_blocked(gdb: &Kept) {
         }
         let _ = kill(Pid::from_raw(program), Signal::SIGCONT);
     }
+}
+
+/// How much processor time a process has used, where it sleeps.
+fn asleep(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let is_asleep = fields.first() == Some(&"S");
+    Some(ticks(11)? + ticks(12)?).filter(|_| is_asleep)
 }
 
 /// The processes that a gdb traces.
