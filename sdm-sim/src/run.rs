@@ -114,7 +114,7 @@ impl World {
     }
 
     /// True where the master was once there.
-    fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         let root = self.procs.get(&ServerId::FRONT_END);
         root.is_none_or(|root| {
             root.member

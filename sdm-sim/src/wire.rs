@@ -430,6 +430,10 @@ impl World {
             self.close(id, link, Vec::new());
         }
         self.log.note(self.now, format_args!("{id}: left"));
+        if id == ServerId::MASTER && !self.has_begun() {
+            // Whoever started it sees the process end, and nobody else will come.
+            self.top_is_struck = true;
+        }
         self.procs.remove(&id);
     }
 }

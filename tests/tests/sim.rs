@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sdm_sim::{Options, Report, run};
 
 /// Seeds that broke a law once, each with what it found.
-const SEEDS: [(u64, &str); 18] = [
+const SEEDS: [(u64, &str); 19] = [
     (28, "a task was told to be missing and to be lost"),
     (41, "an event came a second way, behind newer ones"),
     (56, "a slow child's old words moved tasks in the books"),
@@ -34,6 +34,10 @@ const SEEDS: [(u64, &str); 18] = [
     (
         210_618_569_074_050,
         "a living server was never told to be back after a link above it was lost",
+    ),
+    (
+        217_153_945_188_522,
+        "the master gave up on a front-end that it never reached",
     ),
     (
         221_362_733_984_257,
