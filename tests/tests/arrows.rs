@@ -8,7 +8,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
     ("sdm-core", &["sdm-idset"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),
-    ("sdm-sim", &["sdm-idset", "sdm-core", "sdm-debug"]),
+    (
+        "sdm-sim",
+        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
+    ),
     ("sdm-backend-gdbmi", &["sdm-idset", "sdm-core", "sdm-debug"]),
     ("sdm-launch", &["sdm-idset", "sdm-core"]),
     ("sdm-pmix", &[]),
