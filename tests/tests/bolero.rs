@@ -45,4 +45,5 @@ targets! {
     mi "mi"
     set_grammar "set-grammar"
     keeper "keeper"
+    claim "claim"
 }

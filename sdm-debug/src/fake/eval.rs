@@ -1,4 +1,4 @@
-//! The expressions that the fake understands: integers, names, `+ - * / %` and parentheses.
+//! The expressions that the fake understands: integers, names, `+ - * / %`, comparisons, `&& ||` and parentheses.
 
 use crate::{Failure, FailureCode};
 
@@ -23,7 +23,7 @@ pub(super) fn evaluate(
         rest: expression,
         lookup,
     };
-    let value = parser.sum()?;
+    let value = parser.either()?;
     match parser.skip() {
         "" => Ok(value.to_string()),
         rest => Err(syntax(rest)),
@@ -48,6 +48,48 @@ impl Parser<'_> {
             self.rest = &self.rest[1..];
             next
         })
+    }
+
+    /// Takes the next of `symbols`.
+    fn symbol(&mut self, symbols: &[&'static str]) -> Option<&'static str> {
+        let rest = self.skip();
+        let next = *symbols.iter().find(|symbol| rest.starts_with(**symbol))?;
+        self.rest = &self.rest[next.len()..];
+        Some(next)
+    }
+
+    fn either(&mut self) -> Result<i128, Failure> {
+        let mut value = self.both()?;
+        while self.symbol(&["||"]).is_some() {
+            let right = self.both()?;
+            value = i128::from(value != 0 || right != 0);
+        }
+        Ok(value)
+    }
+
+    fn both(&mut self) -> Result<i128, Failure> {
+        let mut value = self.comparison()?;
+        while self.symbol(&["&&"]).is_some() {
+            let right = self.comparison()?;
+            value = i128::from(value != 0 && right != 0);
+        }
+        Ok(value)
+    }
+
+    fn comparison(&mut self) -> Result<i128, Failure> {
+        let left = self.sum()?;
+        let Some(symbol) = self.symbol(&["==", "!=", "<=", ">=", "<", ">"]) else {
+            return Ok(left);
+        };
+        let right = self.sum()?;
+        Ok(i128::from(match symbol {
+            "==" => left == right,
+            "!=" => left != right,
+            "<=" => left <= right,
+            ">=" => left >= right,
+            "<" => left < right,
+            _ => left > right,
+        }))
     }
 
     fn sum(&mut self) -> Result<i128, Failure> {
@@ -84,7 +126,7 @@ impl Parser<'_> {
         match self.operator("-(") {
             Some('-') => return self.factor()?.checked_neg().ok_or_else(overflow),
             Some(_) => {
-                let value = self.sum()?;
+                let value = self.either()?;
                 return match self.operator(")") {
                     Some(_) => Ok(value),
                     None => Err(syntax(self.rest)),
@@ -149,6 +191,10 @@ mod tests {
         check(" rank % 4", "3");
         check("1 + 2 * (3 - rank)", "-7");
         check("-rank + 100 / 7", "7");
+        check("rank > 6 && rank <= 7 || 0", "1");
+        check("(rank == 3) + (rank != 3)", "1");
+        check("rank < 3 || rank >= 8", "0");
+        check("rank >", "A syntax error in expression, near `'.");
         check("name", "\"halo\"");
         check("nmae", "No symbol \"nmae\" in current context.");
         check("rank +", "A syntax error in expression, near `'.");

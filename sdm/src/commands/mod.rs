@@ -151,8 +151,8 @@ pub enum UserCommand {
         /// True for `hold`.
         on: bool,
     },
-    /// `ranks`: who is in which state.
-    Ranks,
+    /// `ranks [SET]`: who is in which state.
+    Ranks(Option<SetExpr>),
     /// `stacks [--full]`.
     Stacks {
         /// Unfolded, and every thread.

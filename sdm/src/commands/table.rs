@@ -25,6 +25,10 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
     let found: Vec<_> = commands().filter(begins).collect();
     match found[..] {
         [one] => Ok(one),
+        [] if word.starts_with('@') => Err(CommandError::at(
+            at,
+            format!("expected a command: `[{word}] bt` asks a set, `ranks {word}` says how it is"),
+        )),
         [] => Err(CommandError::at(
             at,
             format!(

@@ -336,7 +336,7 @@ impl<D: Debug> Shell<D> {
                 | C::SetPending(_)
                 | C::Undisplay(_)
                 | C::Focus(_)
-                | C::Ranks
+                | C::Ranks(_)
                 | C::DefineSet { .. }
                 | C::ForgetSet(_)
                 | C::Hold { .. }

@@ -116,7 +116,7 @@ impl<D: Debug> Shell<D> {
             C::Detach(set) => self.detach(said, set.as_ref()),
             C::Quit => self.quit(),
             C::Focus(set) => self.set_focus(said, set.as_ref()),
-            C::Ranks => self.show_ranks(said),
+            C::Ranks(set) => self.show_ranks(said, set.as_ref()),
             C::DefineSet { name, set } => self.define_set(said, name, &set),
             C::ForgetSet(name) => self.forget_set(&name),
             C::Hold { to, on } => self.hold(said, to.as_ref(), on),
@@ -375,9 +375,13 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    fn show_ranks(&mut self, said: &Said<'_>) -> Verdict {
+    fn show_ranks(&mut self, said: &Said<'_>, set: Option<&SetExpr>) -> Verdict {
+        let to = match self.whom(said, set) {
+            Ok(to) => to,
+            Err(verdict) => return verdict,
+        };
         self.show_held();
-        let rows = self.rank_rows(&said.to);
+        let rows = self.rank_rows(&to);
         self.show(&Item::Ranks(rows));
         Verdict::Done
     }
@@ -402,10 +406,9 @@ impl<D: Debug> Shell<D> {
         set: Option<&SetExpr>,
         seconds: Option<u32>,
     ) -> Verdict {
-        let to = match set.map(|set| self.resolve(set)) {
-            None => said.to.clone(),
-            Some(Ok(to)) => to,
-            Some(Err(error)) => return self.refuse(said.line, &error),
+        let to = match self.whom(said, set) {
+            Ok(to) => to,
+            Err(verdict) => return verdict,
         };
         let until = seconds.map(|s| self.now() + Duration::from_secs(s.into()));
         let waited = self.wait_for(&Goal::Still(to.clone()), said.line, until);

@@ -319,12 +319,24 @@ impl<D: Debug> Shell<D> {
         Verdict::Done
     }
 
+    /// Those of a set, or else those whom the line is for.
+    pub(super) fn whom(
+        &mut self,
+        said: &Said<'_>,
+        set: Option<&SetExpr>,
+    ) -> Result<IdSet, Verdict> {
+        match set.map(|set| self.resolve(set)) {
+            None => Ok(said.to.clone()),
+            Some(Ok(to)) => Ok(to),
+            Some(Err(error)) => Err(self.refuse(said.line, &error)),
+        }
+    }
+
     /// `hold [SET]`, `release [SET]`.
     pub(super) fn hold(&mut self, said: &Said<'_>, set: Option<&SetExpr>, on: bool) -> Verdict {
-        let to = match set.map(|set| self.resolve(set)) {
-            None => said.to.clone(),
-            Some(Ok(to)) => to,
-            Some(Err(error)) => return self.refuse(said.line, &error),
+        let to = match self.whom(said, set) {
+            Ok(to) => to,
+            Err(verdict) => return verdict,
         };
         if on {
             self.sets.held.union_with(&to);

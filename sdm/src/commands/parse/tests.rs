@@ -137,7 +137,7 @@ fn looking_is_parsed() {
     check("where 5", bt(5, false));
     check("bt --full", bt(0, true));
     check("stacks --full", C::Stacks { full: true });
-    check("ranks", C::Ranks);
+    check("ranks", C::Ranks(None));
 }
 
 #[test]
@@ -184,6 +184,7 @@ fn the_new_words_are_parsed() {
     check("wait 10", wait(None, Some(10)));
     check("wait 0-3", wait(Some(set("0-3", 5)), None));
     check("wait 3 10", wait(Some(set("3", 5)), Some(10)));
+    check("ranks 0-3", C::Ranks(Some(set("0-3", 6))));
     let parsed = parse("[0-3,7] print x").unwrap();
     assert_eq!(parsed.to, Some(set("0-3,7", 1)));
     check("# a comment", C::Nothing { comment: true });
@@ -211,7 +212,9 @@ fn errors_say_what_and_where() {
     check_error("break if x", None, "a place before");
     check_error("delete x", Some(7), "bad breakpoint number 'x'");
     check_error("thread 0", Some(7), "from 1");
-    check_error("ranks now", Some(6), "nothing more expected");
+    check_error("ranks now", Some(6), "expected a set of ranks");
+    check_error("@now", Some(0), "expected a command");
+    check_error("kill now", Some(5), "nothing more expected");
     check_error("wait 0", Some(5), "1 second or more");
     check_error("output maybe", Some(7), "on or off");
 }

@@ -3,6 +3,7 @@
 use sdm_debug::Command;
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 
+use super::sets::set_or_focus;
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{CommandError, Displayed, UserCommand as C, args, parse};
@@ -102,10 +103,11 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "ranks",
-        usage: "ranks",
+        usage: "ranks [SET]",
         what: "who is in which state, and where",
+        completes: Completes::Sets,
         repeats: true,
-        parse: |_, _| Ok(C::Ranks),
+        parse: |_, rest| set_or_focus(rest).map(C::Ranks),
         ..PLAIN
     },
     Spec {

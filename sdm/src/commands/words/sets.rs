@@ -76,7 +76,7 @@ fn defset(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
     })
 }
 
-fn set_or_focus(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, CommandError> {
+pub(super) fn set_or_focus(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, CommandError> {
     if rest.is_empty() {
         return Ok(None);
     }
