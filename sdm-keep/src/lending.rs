@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::ring::Ring;
-use crate::wire::Frame;
+use crate::wire::{Frame, Size};
 
 /// How many bytes go to a terminal in one frame.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -200,7 +200,7 @@ pub enum Heard {
     /// Typed, for the program.
     Typed(Vec<u8>),
     /// It has another size now.
-    Resized(crate::wire::Size),
+    Resized(Size),
 }
 
 /// A terminal said what only a keeper says.
