@@ -4,9 +4,12 @@
 //! `scripts/bench` runs them all and writes `docs/performance.md`. Absolute times are those of one
 //! machine on one day: what counts are ratios within a run.
 
+pub mod alone;
 pub mod columns;
 pub mod floor;
+pub mod heap;
 pub mod launched;
+pub mod meter;
 pub mod model;
 pub mod plain;
 pub mod plot;

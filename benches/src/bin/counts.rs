@@ -1,5 +1,6 @@
-//! What one command to all costs in counts: messages, bytes, hops, system calls. No times: the same
-//! on every machine, so that a change that costs more is seen by a test.
+//! What one command to all costs in counts: messages, bytes, hops, system calls, and what a member by
+//! itself allocates and computes for it. No times: the same on every machine, so that a change that costs
+//! more is seen by a test.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,10 +8,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use sdm_benches::floor;
+use sdm_benches::heap::Counted;
+use sdm_benches::meter::{self, Part};
 use sdm_benches::table::Table;
 use sdm_benches::threads::Threads;
+use sdm_benches::{alone, floor};
 use sdm_core::transport::tcp::Calls;
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
 
 /// Counts per command to all and its merged answer, held against a baseline.
 #[derive(clap::Parser)]
@@ -21,6 +27,9 @@ struct Arguments {
     /// Write the file instead
     #[arg(long, requires = "baseline")]
     write: bool,
+    /// Do the parts of a member, for callgrind to count
+    #[arg(long, hide = true)]
+    under_callgrind: bool,
 }
 
 /// Commands that are counted at every size.
@@ -39,10 +48,14 @@ struct Count {
 
 fn main() -> Result<()> {
     let arguments: Arguments = clap::Parser::parse();
+    if arguments.under_callgrind {
+        return meter::serve(&parts());
+    }
     let mut counts = Vec::new();
     for servers in [4, 16, 64] {
         count(servers, &mut counts).with_context(|| format!("{servers} servers"))?;
     }
+    count_parts(&mut counts)?;
     match &arguments.baseline {
         Some(path) if arguments.write => write(path, &counts),
         Some(path) => hold_against(path, &counts),
@@ -69,6 +82,31 @@ fn count(servers: u32, counts: &mut Vec<Count>) -> Result<()> {
         value,
         tolerance_percent,
     }));
+    Ok(())
+}
+
+/// What is counted of a member by itself.
+fn parts() -> Vec<Part> {
+    let members = alone::sizes().map(|of| of.member).into_iter();
+    members.take(2).chain(alone::pieces()).collect()
+}
+
+fn count_parts(counts: &mut Vec<Count>) -> Result<()> {
+    let parts = parts();
+    let instructions = meter::instructions(&parts)?;
+    for (part, instructions) in parts.iter().zip(instructions) {
+        let allocations = meter::cost(part, WARM_UP)?.allocations;
+        // Compilers differ, and so do the ways in which processors can encrypt and copy.
+        let found = [
+            ("allocations", allocations, 0.0),
+            ("instructions", instructions, 10.0),
+        ];
+        counts.extend(found.map(|(what, value, tolerance_percent)| Count {
+            name: format!("{what}: {}", part.name),
+            value,
+            tolerance_percent,
+        }));
+    }
     Ok(())
 }
 

@@ -1,21 +1,27 @@
-//! How many bytes are allocated: the system's allocator, counted thread by thread.
+//! How many bytes are allocated, and how often: the system's allocator, counted thread by thread.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-struct Counted;
-
-#[global_allocator]
-static ALLOCATOR: Counted = Counted;
+/// The allocator of a bench that counts: `#[global_allocator] static A: Counted = Counted;`
+pub struct Counted;
 
 thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has allocated and not given back.
-pub(crate) fn bytes() -> u64 {
+/// Bytes that this thread has allocated and not given back; 0 where [`Counted`] is not the allocator.
+#[must_use]
+pub fn bytes() -> u64 {
     BYTES.get()
+}
+
+/// How often this thread has allocated, or has had an allocation grow.
+#[must_use]
+pub fn allocations() -> u64 {
+    ALLOCATIONS.get()
 }
 
 fn count(more: usize, less: usize) {
@@ -26,10 +32,13 @@ fn count(more: usize, less: usize) {
             .wrapping_add(more as u64)
             .wrapping_sub(less as u64),
     );
+    if more > 0 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+    }
 }
 
 // SAFETY: every call is passed on to the system's allocator as it came, and counting allocates
-// nothing: the cell is made without an initialiser and has nothing to drop.
+// nothing: the cells are made without an initialiser and have nothing to drop.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);

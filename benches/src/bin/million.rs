@@ -1,13 +1,15 @@
 //! What sessions of up to a million tasks cost: the real nodes alone, one per task, in one thread.
 
-mod heap;
-
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::time::ClockId;
+use sdm_benches::heap::{self, Counted};
 use sdm_benches::table::Table;
 use sdm_sim::{Meters, measure};
+
+#[global_allocator]
+static ALLOCATOR: Counted = Counted;
 
 /// Sessions of 1000 tasks, of ten times as many and so on, without links and faults.
 #[derive(clap::Parser)]

@@ -1,0 +1,60 @@
+//! One member of the tree by itself: what a command to all and its merged answer take there.
+//!
+//! Its parent and its children are played by whoever calls it; what they do is not counted.
+
+mod links;
+mod member;
+mod messages;
+mod small;
+
+use crate::meter::Part;
+
+/// How many children the members that are measured have.
+pub const CHILDREN: [u32; 3] = [0, 2, 10];
+
+/// What is measured of a member with some of [`CHILDREN`].
+pub struct Sized {
+    /// How many children.
+    pub children: u32,
+    /// The node: messages in, messages out.
+    pub node: Part,
+    /// Its floor: the messages that it sends, cloned.
+    pub messages: Part,
+    /// The node with its links: bytes in, bytes out, as a process has it.
+    pub member: Part,
+    /// Its floor: the links alone, which pass the same messages.
+    pub links: Part,
+}
+
+/// The members of all sizes.
+#[must_use]
+pub fn sizes() -> [Sized; 3] {
+    [sized::<0>(), sized::<2>(), sized::<10>()]
+}
+
+fn sized<const CHILDREN: u32>() -> Sized {
+    let name = |what| match CHILDREN {
+        0 => format!("{what} of a leaf"),
+        count => format!("{what} with {count} children"),
+    };
+    Sized {
+        children: CHILDREN,
+        node: Part::new(name("node"), || messages::node(CHILDREN)),
+        messages: Part::new(name("messages"), || messages::clones(CHILDREN)),
+        member: Part::new(name("member"), || member::member(CHILDREN)),
+        links: Part::new(name("links"), || links::links(CHILDREN)),
+    }
+}
+
+/// Pieces of what a member does.
+#[must_use]
+pub fn pieces() -> Vec<Part> {
+    vec![
+        Part::new("scripted task answers", small::task),
+        Part::new("frame sealed", || links::one_way(true)),
+        Part::new("frame opened", || links::one_way(false)),
+        Part::new("set of 100 runs encoded", small::encode),
+        Part::new("set of 100 runs decoded", small::decode),
+        Part::new("100 answers merged", small::merge),
+    ]
+}
