@@ -58,6 +58,15 @@ pub struct Attempt(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Epoch(pub u32);
 
+impl Epoch {
+    /// The next one. There is none after the last, which only somebody who lies can have: what is in
+    /// it is attached to nobody any more.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 /// Names a session: drawn at random by the front-end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(pub [u8; 8]);

@@ -7,6 +7,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use sdm_idset::IdSet;
+
 use crate::message::PlanEntry;
 
 /// How the servers are arranged below the master.
@@ -141,19 +143,35 @@ pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
 
 /// The height of the tree in a slice: 0 for a member without children.
 ///
-/// Walks the whole slice once; entries whose sizes do not add up are taken as far as they go.
+/// Walks the whole slice once. `None` where it is no tree, whichever of its members' sizes do not
+/// add up: the peer's error.
 #[must_use]
-pub fn height(slice: &[PlanEntry]) -> u32 {
+pub fn height(slice: &[PlanEntry]) -> Option<u32> {
+    if slice.first()?.subtree_count as usize != slice.len() {
+        return None;
+    }
     let mut open: Vec<usize> = Vec::new();
     let mut deepest = 0;
     for (at, entry) in slice.iter().enumerate() {
         while open.last().is_some_and(|&end| end <= at) {
             open.pop();
         }
+        let end = at.checked_add(entry.subtree_count as usize)?;
+        if end == at || end > *open.last().unwrap_or(&slice.len()) {
+            return None;
+        }
         deepest = deepest.max(open.len());
-        open.push(at.saturating_add(entry.subtree_count as usize));
+        open.push(end);
     }
-    as_count(deepest)
+    Some(as_count(deepest))
+}
+
+/// The tasks of a slice; `None` where one has two owners: the peer's error.
+#[must_use]
+pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
+    let all = IdSet::union_all(slice.iter().map(|entry| &entry.tasks));
+    let count: u64 = slice.iter().map(|entry| entry.tasks.len()).sum();
+    (count == all.len()).then_some(all)
 }
 
 /// Brings the servers of each host together, hosts in the order of their first server.
@@ -192,7 +210,7 @@ fn as_count(count: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use sdm_idset::{IdSet, TaskId};
+    use sdm_idset::TaskId;
 
     use super::*;
     use crate::ids::ServerId;
@@ -280,7 +298,7 @@ mod tests {
             (Topology::Kary(2), 6, 2),
             (Topology::Flat, 100, 1),
         ] {
-            assert_eq!(height(&plan(kind, count)), expect, "{kind} {count}");
+            assert_eq!(height(&plan(kind, count)), Some(expect), "{kind} {count}");
         }
     }
 
@@ -312,6 +330,11 @@ mod tests {
         slice[2].subtree_count = 0;
         assert_eq!(child_runs(&slice), None);
         assert_eq!(child_runs(&slice[1..1]), None);
-        assert!(height(&slice) > 0);
+        assert_eq!(height(&slice), None);
+        // What is wrong further down is found too.
+        let mut slice = plan(Topology::Kary(1), 6);
+        slice[3].subtree_count += 1;
+        assert!(child_runs(&slice).is_some());
+        assert_eq!(height(&slice), None);
     }
 }

@@ -13,6 +13,7 @@ use sdm_core::limits::{
     BLOCKS_MAX, FRAME_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use sdm_core::message::*;
+use sdm_core::node;
 use sdm_idset::{IdSet, TaskId};
 
 fn encoded(message: &Message) -> Vec<u8> {
@@ -52,6 +53,19 @@ proptest! {
     }
 
     #[test]
+    fn a_member_lives_with_any_messages(steps in vec((any::<[u8; 2]>(), message()), 1..12)) {
+        let mut life = Vec::new();
+        for (step, message) in &steps {
+            let body = body(message);
+            let length = u16::try_from(body.len()).unwrap_or(0);
+            life.extend(step);
+            life.extend(length.to_le_bytes());
+            life.extend(&body[..usize::from(length)]);
+        }
+        node::fuzz_member(&life);
+    }
+
+    #[test]
     fn a_message_cut_short_is_an_error(message in message()) {
         let bytes = body(&message);
         for len in 0..bytes.len() {
@@ -66,6 +80,8 @@ proptest! {
     fn arbitrary_bytes_do_no_harm(bytes in vec(any::<u8>(), 0..400)) {
         frame::fuzz_frame(&bytes);
         frame::fuzz_message(&bytes);
+        node::fuzz_slice(&bytes);
+        node::fuzz_member(&bytes);
     }
 
     #[test]

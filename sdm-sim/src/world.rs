@@ -182,7 +182,7 @@ impl World {
                 .topology
                 .plan(entry(ServerId::MASTER, IdSet::new()), servers),
         );
-        self.height = sdm_core::topology::height(&plan) + 1;
+        self.height = sdm_core::topology::height(&plan).expect("a tree") + 1;
         let (now, config) = (self.instant(self.now), self.swarm.config.clone());
         let root = self.proc_mut(ServerId::FRONT_END).expect("just made");
         root.member

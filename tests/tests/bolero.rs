@@ -38,6 +38,8 @@ targets! {
     set_text "set-text"
     message "message"
     frame "frame"
+    slice "slice"
+    member "member"
     handshake "handshake"
     failure "failure"
     debug "debug"

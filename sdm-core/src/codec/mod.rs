@@ -13,6 +13,7 @@ use sdm_idset::{IdSet, SET_BYTES_MAX};
 use crate::limits::SETS_BYTES_MAX;
 
 pub use message::{decode_message, encode_message};
+pub use plan::{decode_slice, encode_slice};
 
 /// Why received bytes are no value. The peer that sent them is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,34 @@
 //! The bytes of a plan: each text says how much of the previous entry's it repeats, so that a
 //! million members on a few thousand hosts fit into one frame.
 
+use bytes::Bytes;
+
 use super::message::read_list;
-use super::{DecodeError, Reader, Writer};
+use super::{DecodeError, EncodeError, Reader, Writer};
 use crate::ids::ServerId;
 use crate::limits::{ADDRESSES_MAX, NAME_BYTES_MAX, PLAN_TEXT_BYTES_MAX, SERVERS_MAX};
 use crate::message::PlanEntry;
+
+/// Appends a slice as it stands in an `Init` message.
+///
+/// # Errors
+/// A part of the slice that is above its bound.
+pub fn encode_slice(slice: &[PlanEntry], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let mut w = Writer::new(out);
+    write_slice(&mut w, slice);
+    w.finish()
+}
+
+/// Reads a slice, which must use all the bytes. Whether it is a tree is for its receiver to say.
+///
+/// # Errors
+/// Bytes that are no slice.
+pub fn decode_slice(bytes: &Bytes) -> Result<Vec<PlanEntry>, DecodeError> {
+    let r = &mut Reader::new(bytes);
+    let slice = read_slice(r)?;
+    r.finish("slice")?;
+    Ok(slice)
+}
 
 pub(super) fn write_slice(w: &mut Writer<'_>, slice: &[PlanEntry]) {
     w.count("plan", slice.len(), SERVERS_MAX as usize + 1);

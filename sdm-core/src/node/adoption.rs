@@ -18,7 +18,7 @@ impl Node {
         let child = &mut self.children[at];
         let slice = child.slice_now();
         let runs = topology::child_runs(&slice).expect("checked when the plan came");
-        let epoch = Epoch(child.epoch.0 + 1);
+        let epoch = child.epoch.next();
         let reach = child.reach.clone();
         child.become_leaf();
         for run in runs.into_iter().rev() {

@@ -121,6 +121,12 @@ fn name(entry: &PlanEntry) -> String {
     }
 }
 
+/// The height and the tasks of a plan; `None` where it is no tree in which every task has one
+/// owner, which all that is done with a plan later counts on.
+pub(super) fn measure(plan: &[PlanEntry]) -> Option<(u32, IdSet)> {
+    Some((topology::height(plan)?, topology::tasks(plan)?))
+}
+
 pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
     IdSet::union_all(slice.iter().map(|entry| &entry.tasks))
 }
@@ -153,7 +159,7 @@ impl Node {
 
     /// The front-end has accepted this member as its child over `link`, which this member opened.
     pub fn handle_front_end_up(&mut self, link: LinkId, epoch: Epoch) {
-        self.handle_parent_up(link, Epoch(epoch.0.max(self.epoch.0 + 1)));
+        self.handle_parent_up(link, epoch.max(self.epoch.next()));
     }
 
     /// A link to a child is up; `peer_epoch` is the highest epoch that the child has seen.
@@ -182,7 +188,7 @@ impl Node {
             return;
         }
         if peer_epoch >= child.epoch && !is_root {
-            child.epoch = Epoch(peer_epoch.0 + 1);
+            child.epoch = peer_epoch.next();
             // Whoever was attached here meanwhile got another parent.
             let has_left = std::mem::take(&mut child.attached);
             self.actions.push_back(Action::Close(link));
@@ -257,7 +263,7 @@ impl Node {
         }
         self.children[at].state = ChildState::Connecting;
         self.adopt_children_of(at);
-        self.children[at].epoch.0 += 1;
+        self.children[at].epoch = self.children[at].epoch.next();
         self.reconnect(at, false);
         self.tell_silent(now, at, &why);
     }
@@ -304,22 +310,22 @@ impl Node {
     }
 
     pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
-        let runs = topology::child_runs(&init.slice);
-        let (Some(runs), Some(first)) = (runs, init.slice.first()) else {
+        let Some((height, all)) = measure(&init.slice) else {
             return Err(ProtocolError(format!("{}: the plan is no tree", self.me)));
         };
+        let first = &init.slice[0];
         if first.server != self.me {
             let (me, wanted) = (self.me, first.server);
             return Err(ProtocolError(format!("{me}: the plan is for {wanted}")));
         }
-        let all = tasks_of(&init.slice);
         self.known_above = all.clone();
-        self.height = topology::height(&init.slice);
+        self.height = height;
         if self.config.is_none() {
             self.local = first.tasks.clone();
             self.actions
                 .push_back(Action::Configure(init.config.clone()));
             self.config = Some(init.config);
+            let runs = topology::child_runs(&init.slice).expect("a tree");
             self.children.reserve_exact(runs.len());
             // The largest subtree first: it takes longest.
             for run in runs.into_iter().rev() {
@@ -393,7 +399,7 @@ impl Node {
             let child = &mut self.children[at];
             child.state = ChildState::Connecting;
             child.attached = false;
-            child.epoch.0 += 1;
+            child.epoch = child.epoch.next();
             self.reconnect(at, true);
         }
         Ok(())

@@ -12,6 +12,7 @@ mod commands;
 mod ending;
 mod events;
 mod family;
+mod fuzz;
 mod local;
 mod root;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use commands::{Open, Settled};
 use ending::Ending;
 use events::Window;
 use family::{Child, Parent};
+pub use fuzz::{fuzz_member, fuzz_slice};
 use local::Executed;
 use root::Root;
 pub use root::Submission;

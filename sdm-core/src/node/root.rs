@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
-use super::family::Child;
+use super::family::{Child, measure};
 use super::{Action, Delivery, Node, ProtocolError};
 use crate::aggregate::Rules;
 use crate::config::Config;
@@ -65,12 +65,11 @@ impl Node {
         config: Config,
         plan: Slice,
     ) -> Result<(), ProtocolError> {
-        if crate::topology::child_runs(&plan).is_none() {
+        let Some((height, all)) = measure(&plan) else {
             return Err(ProtocolError("the plan is no tree".to_owned()));
-        }
-        self.height = crate::topology::height(&plan) + 1;
+        };
+        self.height = height + 1;
         self.config = Some(config);
-        let all = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.known_above = all.clone();
         self.add_child(Child::new(plan, all.clone(), Epoch(1)));
         self.ask_init(now, &all);

@@ -1,0 +1,254 @@
+//! Entry points for fuzzers: a member under whatever those who hold the key may send it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{Action, LinkId, Node};
+use crate::codec::{decode_message, decode_slice, encode_slice};
+use crate::config::Config;
+use crate::ids::{CommandId, Epoch, ServerId};
+use crate::message::{Init, Lane, Message, Slice, Status};
+
+/// Who the member is: plans that are for somebody else are refused.
+const ME: ServerId = ServerId(0);
+
+/// More than any step needs of a member whose plan is as long as an input.
+const ACTIONS_MAX: usize = 1 << 20;
+
+/// Feeds a member steps that the input stands for: messages of its parent and of its children,
+/// links that come and go, answers and events of its own tasks, time. A step is its kind in one
+/// byte and a number in another; a message follows with its length in two, least first.
+///
+/// | kind | step |
+/// | --- | --- |
+/// | 0 | the parent's message |
+/// | 1 | the message of a child |
+/// | 2 | the parent's link is lost, and another parent comes |
+/// | 3 to 8 | a child: is up, is lost, cannot be reached, does not answer, is silent, is alive |
+/// | 9 | time passes |
+/// | 10, 11 | own tasks: answer, say something |
+/// | 12 | there is no room for bulk data, or there is again |
+///
+/// # Panics
+/// Where the member does, or its books do not agree afterwards ([`Node::audit`]).
+pub fn fuzz_member(bytes: &[u8]) {
+    let mut fuzz = Fuzz::new();
+    let mut rest = bytes;
+    while let [kind, number, after @ ..] = rest {
+        rest = after;
+        let message = if *kind % KINDS < 2 {
+            take_message(&mut rest)
+        } else {
+            None
+        };
+        fuzz.step(*kind % KINDS, *number, message);
+        fuzz.settle();
+    }
+}
+
+/// Bytes are no slice, or one that survives being written and read again; and a member that gets
+/// it as its plan refuses it, or can do with it what a plan is for: its children are adopted
+/// around, one generation after the other.
+///
+/// # Panics
+/// Where a law of the codec is broken, or the member panics, or its books do not agree.
+pub fn fuzz_slice(bytes: &[u8]) {
+    let Ok(slice) = decode_slice(&Bytes::copy_from_slice(bytes)) else {
+        return;
+    };
+    let mut out = Vec::new();
+    encode_slice(&slice, &mut out).expect("what was read within the bounds can be written");
+    let again = decode_slice(&Bytes::from(out));
+    assert_eq!(again.as_ref(), Ok(&slice), "a slice survives");
+
+    let mut fuzz = Fuzz::new();
+    if let Some(first) = slice.first() {
+        fuzz.node = Node::new(first.server, |_, _| None, fuzz.now);
+        let link = fuzz.link();
+        fuzz.node.handle_parent_up(link, Epoch(1));
+    }
+    let init = Message::Init(Box::new(Init {
+        config: Config::default(),
+        slice: Slice::new(slice),
+    }));
+    fuzz.message(fuzz.node.parent_link(), Some(init));
+    fuzz.settle();
+    for _ in 0..GENERATIONS_MAX {
+        let Some((server, _)) = fuzz.child(0) else {
+            break;
+        };
+        fuzz.node
+            .handle_unreachable(fuzz.now, server, "out of reach");
+        fuzz.settle();
+    }
+}
+
+/// As deep as a slice is followed: what comes after is as what came before.
+const GENERATIONS_MAX: usize = 8;
+
+const KINDS: u8 = 13;
+
+fn take_message(rest: &mut &[u8]) -> Option<Message> {
+    let [low, high, after @ ..] = *rest else {
+        *rest = &[];
+        return None;
+    };
+    let len = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
+    let (body, after) = after.split_at(len);
+    *rest = after;
+    decode_message(&Bytes::copy_from_slice(body)).ok()
+}
+
+struct Fuzz {
+    node: Node,
+    now: Instant,
+    next_link: u64,
+    /// What the member is to execute.
+    executing: BTreeMap<CommandId, IdSet>,
+    paused: bool,
+}
+
+impl Fuzz {
+    fn new() -> Self {
+        let now = Instant::now();
+        let node = Node::new(ME, |_, _| None, now + Duration::from_secs(60));
+        let mut fuzz = Self {
+            node,
+            now,
+            next_link: 0,
+            executing: BTreeMap::new(),
+            paused: false,
+        };
+        let link = fuzz.link();
+        fuzz.node.handle_parent_up(link, Epoch(1));
+        fuzz
+    }
+
+    fn link(&mut self) -> LinkId {
+        self.next_link += 1;
+        LinkId(self.next_link)
+    }
+
+    /// The child that a number stands for, and its link.
+    fn child(&self, number: u8) -> Option<(ServerId, Option<LinkId>)> {
+        let children: Vec<_> = self.node.children().collect();
+        let at = usize::from(number).checked_rem(children.len())?;
+        Some(children[at])
+    }
+
+    fn step(&mut self, kind: u8, number: u8, message: Option<Message>) {
+        let now = self.now;
+        match kind {
+            0 | 1 => {
+                let link = if kind == 0 {
+                    self.node.parent_link()
+                } else {
+                    self.child(number).and_then(|(_, link)| link)
+                };
+                self.message(link, message);
+            }
+            2 => {
+                if let Some(link) = self.node.parent_link() {
+                    self.node.handle_link_down(now, link, "lost");
+                }
+                let link = self.link();
+                let epoch = Epoch(self.node.epoch().0.saturating_add(number.into()));
+                self.node.handle_parent_up(link, epoch);
+            }
+            9 => {
+                self.now += Duration::from_millis(1 << (number % 24));
+                self.node.handle_timeout(self.now);
+            }
+            10 => self.answer(number),
+            11 => {
+                let lane = [Lane::Control, Lane::Bulk][usize::from(number % 2)];
+                let (tasks, payload) = (self.node.local().clone(), Bytes::from(vec![number]));
+                self.node.handle_local_event(now, lane, &tasks, payload);
+            }
+            12 => {
+                self.paused = !self.paused;
+                self.node.set_bulk_paused(now, self.paused);
+            }
+            _ => self.step_of_child(kind, number),
+        }
+    }
+
+    /// Hands a message over as its receiver does: one that breaks the protocol ends its link.
+    fn message(&mut self, link: Option<LinkId>, message: Option<Message>) {
+        let (Some(link), Some(message)) = (link, message) else {
+            return;
+        };
+        if let Err(error) = self.node.handle_message(self.now, link, message) {
+            self.node.handle_link_down(self.now, link, &error.0);
+        }
+    }
+
+    fn step_of_child(&mut self, kind: u8, number: u8) {
+        let Some((server, link)) = self.child(number) else {
+            return;
+        };
+        let now = self.now;
+        match (kind, link) {
+            (3, None) => {
+                let link = self.link();
+                let epoch = Epoch(if number > 240 {
+                    u32::MAX
+                } else {
+                    number.into()
+                });
+                self.node.handle_child_up(now, link, server, epoch);
+            }
+            (4, Some(link)) => self.node.handle_link_down(now, link, "lost"),
+            (5, _) => self.node.handle_unreachable(now, server, "out of reach"),
+            (6, _) => self.node.handle_unanswered(now, server),
+            (7, Some(link)) => self.node.handle_link_silent(now, link),
+            (8, Some(link)) => self.node.handle_link_alive(now, link),
+            _ => {}
+        }
+    }
+
+    /// Own tasks answer the oldest command; with an even number only one of them does.
+    fn answer(&mut self, number: u8) {
+        let Some(mut waiting) = self.executing.first_entry() else {
+            return;
+        };
+        let id = *waiting.key();
+        let tasks = match waiting.get().iter().next() {
+            Some(first) if number.is_multiple_of(2) => IdSet::single(first),
+            _ => waiting.get().clone(),
+        };
+        waiting.get_mut().subtract(&tasks);
+        if waiting.get().is_empty() {
+            waiting.remove();
+        }
+        let status = [Status::Ok, Status::Failed][usize::from(number / 2 % 2)];
+        let payload = Bytes::from(vec![number % 8]);
+        self.node
+            .handle_local(self.now, id, &tasks, status, payload);
+    }
+
+    /// Does what the member wants done, and looks at its books.
+    fn settle(&mut self) {
+        self.drain();
+        if let Err(what) = self.node.audit() {
+            panic!("{what}");
+        }
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..ACTIONS_MAX {
+            match self.node.poll_action() {
+                None => return,
+                Some(Action::Execute { id, tasks, .. }) => {
+                    self.executing.insert(id, tasks);
+                }
+                Some(Action::End(_)) => self.node.handle_local_down(),
+                Some(_) => {}
+            }
+        }
+        panic!("a member never comes to an end");
+    }
+}

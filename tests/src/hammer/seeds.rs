@@ -1,0 +1,322 @@
+//! Inputs to begin with: what real members send.
+
+use bytes::Bytes;
+use sdm_core::codec::{encode_message, encode_slice};
+use sdm_core::frame;
+use sdm_core::message::{
+    Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, PlanEntry,
+    ReachChange, Slice, Status, SyncPolicy,
+};
+use sdm_core::topology::Topology;
+use sdm_core::{Attempt, CommandId, Config, Failure, ServerId};
+use sdm_debug::{FailureCode, wire};
+use sdm_idset::{IdSet, TaskId};
+
+pub(super) fn framed(message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::encode_message(message, &mut out).expect("a small message");
+    out
+}
+
+fn some_sets() -> Vec<IdSet> {
+    let texts = ["0", "0-62,64-999999", "1-999/2", "3,9-12,77,4000-4100/7"];
+    let mut sets: Vec<IdSet> = texts.map(|t| t.parse().expect("a set")).into();
+    sets.push(
+        (0..200_u32)
+            .map(|id| TaskId(id * id * id % 65_521))
+            .collect(),
+    );
+    sets.push(IdSet::new());
+    sets
+}
+
+pub(super) fn sets() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for set in some_sets() {
+        for base in [0_u32, 64] {
+            let mut wire = base.to_le_bytes().to_vec();
+            set.encode(base, &mut wire);
+            seeds.push(wire);
+        }
+    }
+    seeds
+}
+
+pub(super) fn set_texts() -> Vec<Vec<u8>> {
+    let texts = some_sets().into_iter().map(|set| set.to_string());
+    texts.take(4).map(String::into_bytes).collect()
+}
+
+pub(super) fn expressions() -> Vec<Vec<u8>> {
+    [
+        "0-3,7!2&(1..9^@stopped)",
+        "all!@host:n[01-04,7]",
+        "@if:(x > 3 && (y < 2)),@1",
+        "0-998/2.3",
+        "@at:solve,@halo.c:44,@bp:3",
+        "((0))",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+pub(super) fn messages() -> Vec<Message> {
+    let payload = Bytes::from_static(b"a payload of some bytes");
+    let sets = some_sets();
+    let block = |set: &IdSet, status| Block {
+        status,
+        sources: set.clone(),
+        payload: payload.clone(),
+    };
+    vec![
+        init(),
+        Message::Command(Command {
+            id: CommandId(7),
+            attempt: Attempt(2),
+            destination: sets[2].clone(),
+            lane: Lane::Control,
+            sync: SyncPolicy::TimeOut { ms: 5000 },
+            rule: 1,
+            rule_params: payload.clone(),
+            settled_below: CommandId(5),
+            open: vec![CommandId(3), CommandId(4)],
+            payload: payload.clone(),
+        }),
+        Message::Cancel(CommandId(u64::MAX)),
+        Message::End(EndPolicy::Detach),
+        Message::Leave,
+        Message::Answer(Answer {
+            id: CommandId(9),
+            attempt: Attempt(0),
+            age_us: 77,
+            blocks: vec![
+                block(&sets[3], Status::Ok),
+                block(&sets[0], Status::Failed),
+                block(&sets[4], Status::Others),
+            ],
+            missing: vec![(sets[1].clone(), "server 3 (host n1): no answer".to_owned())],
+            lost: sets[0].clone(),
+        }),
+        Message::Event(Event {
+            lane: Lane::Bulk,
+            age_us: 3,
+            blocks: vec![EventBlock {
+                sources: sets[3].clone(),
+                payload: payload.clone(),
+            }],
+        }),
+        Message::Reach(ReachChange {
+            tasks: sets[1].clone(),
+            health: Health::Silent,
+            why: "server 9: quiet".to_owned(),
+        }),
+    ]
+}
+
+fn init() -> Message {
+    let entry = |server, tasks| PlanEntry {
+        server,
+        subtree_count: 0,
+        tasks,
+        host: "node7".to_owned(),
+        addresses: vec!["tcp://10.0.0.7:40311".to_owned()],
+    };
+    let servers = (0..9).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
+    let root = entry(ServerId::MASTER, IdSet::new());
+    let plan = Topology::Binomial.plan(root, servers.collect());
+    Message::Init(Box::new(Init {
+        config: Config::default(),
+        slice: Slice::new(plan),
+    }))
+}
+
+/// The plain front of a handshake, and a record's length behind it.
+pub(super) fn handshakes() -> Vec<Vec<u8>> {
+    use sdm_core::link::{Link, LinkConfig};
+    use sdm_core::secure::{Hello, Role, SessionKey};
+    let config = LinkConfig::new(SessionKey::from_bytes([7; 32]), sdm_core::SessionId([1; 8]));
+    let hello = Hello {
+        role: Role::Parent,
+        id: ServerId(1),
+        expect: None,
+        epoch: sdm_core::Epoch(2),
+        incarnation: 0,
+        build: "a build".to_owned(),
+        features: 0,
+    };
+    let mut link = Link::initiate(std::time::Instant::now(), &config, hello);
+    let mut first = Vec::new();
+    link.poll_transmit(&mut first);
+    let mut long = first.clone();
+    long.extend_from_slice(&[0xff; 300]);
+    vec![first[..8].to_vec(), first, long]
+}
+
+pub(super) fn failures() -> Vec<Vec<u8>> {
+    let failure = Failure::new(FailureCode::Gdb, "no symbol \"x\" in current context");
+    vec![
+        failure.encode().to_vec(),
+        failure.with_hint("is it optimised away?").encode().to_vec(),
+    ]
+}
+
+pub(super) fn payloads() -> Vec<Vec<u8>> {
+    use sdm_debug::event::Stream;
+    let output = sdm_debug::Event::Output {
+        stream: Stream::Stdout,
+        bytes: b"step 3 of 10\n".to_vec(),
+    };
+    let stdin = sdm_debug::Command::Stdin {
+        offset: 10,
+        bytes: b"7\n".to_vec(),
+        eof: true,
+    };
+    let mut seeds = vec![wire::encode(&output), wire::encode(&stdin)];
+    seeds.extend(replies().iter().map(wire::encode));
+    seeds
+}
+
+fn replies() -> Vec<sdm_debug::Reply> {
+    vec![
+        sdm_debug::Reply::Done,
+        sdm_debug::Reply::Exited {
+            code: 3,
+            before_finalize: true,
+        },
+    ]
+}
+
+pub(super) fn mi_lines() -> Vec<Vec<u8>> {
+    [
+        "12^done,stack=[frame={level=\"0\",addr=\"0x55\",func=\"main\",args=[]}]\n(gdb) \n",
+        "*stopped,reason=\"breakpoint-hit\",disp=\"keep\",bkptno=\"1\",thread-id=\"1\"\n",
+        "=thread-group-exited,id=\"i1\",exit-code=\"011\"\n~\"a \\\"quoted\\\" \\303\\244\\n\"\n",
+        "7^error,msg=\"No symbol \\\"x\\\" in current context.\"\n(gdb) \n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+pub(super) fn keeper_frames() -> Vec<Vec<u8>> {
+    vec![
+        b"\x01\x04\0\0\0\x28\0\x50\0\x02\x03\0\0\0bt\n".to_vec(),
+        b"\x07\x10\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x08\x05\0\0\0hello".to_vec(),
+    ]
+}
+
+/// Plans of every kind of tree, with a member in place of the master.
+fn plans() -> Vec<Vec<PlanEntry>> {
+    let entry = |id: u32| PlanEntry {
+        server: ServerId(id),
+        subtree_count: 0,
+        tasks: IdSet::single(TaskId(id)),
+        host: format!("node{}", id / 3),
+        addresses: vec![format!("tcp://10.0.0.{id}:40311")],
+    };
+    let kinds = ["binomial", "flat", "kary:2", "by-host"];
+    let kinds = kinds.map(|kind| kind.parse::<Topology>().expect("a topology"));
+    let plan = |kind: Topology| kind.plan(entry(0), (1..12).map(entry).collect());
+    kinds.map(plan).into()
+}
+
+pub(super) fn slices() -> Vec<Vec<u8>> {
+    let encoded = |plan: Vec<PlanEntry>| {
+        let mut out = Vec::new();
+        encode_slice(&plan, &mut out).expect("a small slice");
+        out
+    };
+    plans().into_iter().map(encoded).collect()
+}
+
+/// What happens to a member, as `sdm_core::node::fuzz_member` reads it.
+#[derive(Clone, Default)]
+struct Steps(Vec<u8>);
+
+impl Steps {
+    fn message(mut self, kind: u8, number: u8, message: &Message) -> Self {
+        let mut body = Vec::new();
+        encode_message(message, &mut body).expect("a small message");
+        let length = u16::try_from(body.len()).expect("a small message");
+        self.0.extend([kind, number]);
+        self.0.extend(length.to_le_bytes());
+        self.0.extend(body);
+        self
+    }
+
+    /// The same for each of the children.
+    fn each(mut self, kind: u8, numbers: std::ops::Range<u8>) -> Self {
+        self.0.extend(numbers.flat_map(|number| [kind, number]));
+        self
+    }
+}
+
+/// Lives of a member: a start, a command to all with answers, deaths, and a smaller plan.
+pub(super) fn lives() -> Vec<Vec<u8>> {
+    let init = |plan| {
+        Message::Init(Box::new(Init {
+            config: Config::default(),
+            slice: Slice::new(plan),
+        }))
+    };
+    let answer = |id, attempt| {
+        Message::Answer(Answer {
+            id: CommandId(id),
+            attempt: Attempt(attempt),
+            age_us: 5,
+            blocks: vec![Block {
+                status: Status::Ok,
+                sources: (0..10).map(TaskId).collect(),
+                payload: Bytes::from_static(b"a"),
+            }],
+            missing: vec![(IdSet::single(TaskId(10)), "quiet".to_owned())],
+            lost: IdSet::single(TaskId(11)),
+        })
+    };
+    let command = |id: u64| {
+        Message::Command(Command {
+            id: CommandId(id),
+            attempt: Attempt(1),
+            destination: (0..12).map(TaskId).collect(),
+            lane: Lane::Control,
+            sync: SyncPolicy::TimeOut { ms: 500 },
+            rule: 0,
+            rule_params: Bytes::new(),
+            settled_below: CommandId(id.saturating_sub(1)),
+            open: Vec::new(),
+            payload: Bytes::from_static(b"do it"),
+        })
+    };
+    let mut lives = Vec::new();
+    for plan in plans() {
+        let alone = PlanEntry {
+            subtree_count: 1,
+            ..plan[0].clone()
+        };
+        let begun = Steps::default()
+            .message(0, 0, &init(plan))
+            .each(3, 0..4)
+            .message(0, 0, &command(1));
+        // Own tasks answer, and a child; two are silent, one comes back, one dies and is back.
+        let torn = begun
+            .each(10, 1..2)
+            .message(1, 0, &answer(1, 1))
+            .each(7, 0..2)
+            .each(8, 1..2)
+            .each(4, 2..3)
+            .each(3, 0..8)
+            .message(0, 0, &command(2))
+            .message(1, 3, &answer(2, 2));
+        let other_parent = torn.clone().each(2, 1..2).message(0, 0, &init(vec![alone]));
+        let end = Message::End(EndPolicy::Detach);
+        lives.push(other_parent.each(9, 8..12).message(0, 0, &end).0);
+        lives.push(
+            torn.each(5, 0..3)
+                .each(6, 0..3)
+                .each(11, 0..2)
+                .each(12, 0..2)
+                .each(9, 8..24)
+                .0,
+        );
+    }
+    lives
+}
