@@ -16,10 +16,14 @@ pub struct PayloadError {
     pub len: usize,
 }
 
+/// Room for most payloads, so that writing one does not grow its buffer step by step.
+const USUAL_BYTES: usize = 256;
+
 /// The bytes of a command, a reply or an event.
 #[must_use]
 pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_allocvec(value).expect("plain data serialises into memory")
+    postcard::to_extend(value, Vec::with_capacity(USUAL_BYTES))
+        .expect("plain data serialises into memory")
 }
 
 /// Reads a command, a reply or an event; all the bytes must be used.
@@ -27,21 +31,16 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 /// # Errors
 /// Bytes that are no `T`, bytes left over, or more than a payload can have.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
-    let what = std::any::type_name::<T>()
-        .rsplit("::")
-        .next()
-        .unwrap_or("value");
-    let error = PayloadError {
-        what,
+    if bytes.len() <= PAYLOAD_BYTES_MAX
+        && let Ok((value, [])) = postcard::take_from_bytes(bytes)
+    {
+        return Ok(value);
+    }
+    let name = std::any::type_name::<T>();
+    Err(PayloadError {
+        what: name.rsplit("::").next().unwrap_or("value"),
         len: bytes.len(),
-    };
-    if bytes.len() > PAYLOAD_BYTES_MAX {
-        return Err(error);
-    }
-    match postcard::take_from_bytes(bytes) {
-        Ok((value, [])) => Ok(value),
-        _ => Err(error),
-    }
+    })
 }
 
 /// Feeds arbitrary bytes to the readers of commands, replies and events: no panic, and what was
