@@ -1,7 +1,7 @@
 //! Sockets: one event loop per process, edge-triggered, without any polling interval; and what is
 //! particular to TCP.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct TcpTransport {
     waker: Arc<mio::Waker>,
     kernel_events: Events,
     listeners: Vec<Listener>,
-    connections: HashMap<ConnId, Connection>,
+    connections: BTreeMap<ConnId, Connection>,
     next_conn: u64,
     /// Events that came about outside of a poll.
     queued: Vec<TransportEvent>,
@@ -90,7 +90,7 @@ impl TcpTransport {
             waker,
             kernel_events: Events::with_capacity(EVENTS_MAX),
             listeners: Vec::new(),
-            connections: HashMap::new(),
+            connections: BTreeMap::new(),
             next_conn: 0,
             queued: Vec::new(),
             accept_at: None,
