@@ -40,7 +40,9 @@ pub type Rules = fn(number: u16, params: &[u8]) -> Option<Box<dyn Merge>>;
 /// block. Empty it allocates nothing.
 #[derive(Default)]
 pub struct Aggregate {
-    blocks: Vec<(u128, Block)>,
+    blocks: Vec<Block>,
+    /// Their hashes; none while there are [`FEW`] blocks or less.
+    hashes: Vec<u128>,
     /// Positions in `blocks` by hash, kept only past [`INDEX_AT`] blocks.
     index: HashMap<u128, Vec<u32>>,
     merged: Option<(Acc, IdSet)>,
@@ -48,6 +50,8 @@ pub struct Aggregate {
     sources: IdSet,
 }
 
+/// So few blocks are told apart by their bytes alone.
+const FEW: usize = 4;
 /// From how many blocks on an index is worth its memory.
 const INDEX_AT: usize = 16;
 
@@ -75,23 +79,35 @@ impl Aggregate {
     }
 
     fn add_equal(&mut self, classes_max: usize, block: Block) {
+        let is_full = self.blocks.len() >= classes_max.max(1);
+        if self.hashes.is_empty() {
+            if let Some(other) = self.blocks.iter_mut().find(|other| is_same(other, &block)) {
+                return other.sources.union_with(&block.sources);
+            }
+            if !is_full && self.blocks.len() < FEW {
+                return self.blocks.push(block);
+            }
+            self.hashes = self.blocks.iter().map(block_hash).collect();
+        }
         let hash = block_hash(&block);
         if let Some(at) = self.position(hash, &block) {
-            self.blocks[at].1.sources.union_with(&block.sources);
+            self.blocks[at].sources.union_with(&block.sources);
             return;
         }
-        if self.blocks.len() >= classes_max.max(1) {
+        if is_full {
             let (at, largest) = self.largest();
             if hash >= largest {
                 self.others.union_with(&block.sources);
                 return;
             }
-            let (_, evicted) = std::mem::replace(&mut self.blocks[at], (hash, block));
+            self.hashes[at] = hash;
+            let evicted = std::mem::replace(&mut self.blocks[at], block);
             self.others.union_with(&evicted.sources);
             self.reindex();
             return;
         }
-        self.blocks.push((hash, block));
+        self.blocks.push(block);
+        self.hashes.push(hash);
         if self.blocks.len() > INDEX_AT {
             if self.index.is_empty() {
                 self.reindex();
@@ -106,10 +122,7 @@ impl Aggregate {
 
     /// Finds the block with the same status and the same bytes: the hash finds, the bytes decide.
     fn position(&self, hash: u128, block: &Block) -> Option<usize> {
-        let same = |at: &usize| {
-            let (other_hash, other) = &self.blocks[*at];
-            *other_hash == hash && other.status == block.status && other.payload == block.payload
-        };
+        let same = |at: &usize| self.hashes[*at] == hash && is_same(&self.blocks[*at], block);
         if self.index.is_empty() {
             return (0..self.blocks.len()).find(same);
         }
@@ -118,7 +131,7 @@ impl Aggregate {
     }
 
     fn largest(&self) -> (usize, u128) {
-        let hashes = self.blocks.iter().map(|(hash, _)| *hash).enumerate();
+        let hashes = self.hashes.iter().copied().enumerate();
         hashes
             .max_by_key(|(_, hash)| *hash)
             .expect("classes_max is 1 or more")
@@ -127,7 +140,7 @@ impl Aggregate {
     fn reindex(&mut self) {
         self.index.clear();
         if self.blocks.len() > INDEX_AT {
-            for (at, (hash, _)) in self.blocks.iter().enumerate() {
+            for (at, hash) in self.hashes.iter().enumerate() {
                 self.index.entry(*hash).or_default().push(as_index(at));
             }
         }
@@ -148,11 +161,7 @@ impl Aggregate {
     /// What was gathered, biggest class first, and starts anew.
     pub fn take(&mut self, rule: Option<&dyn Merge>, bytes_max: usize) -> Vec<Block> {
         let gathered = std::mem::take(self);
-        let mut blocks: Vec<Block> = gathered
-            .blocks
-            .into_iter()
-            .map(|(_, block)| block)
-            .collect();
+        let mut blocks = gathered.blocks;
         if let (Some((acc, sources)), Some(rule)) = (gathered.merged, rule)
             && !sources.is_empty()
         {
@@ -172,6 +181,10 @@ impl Aggregate {
         }
         blocks
     }
+}
+
+fn is_same(one: &Block, other: &Block) -> bool {
+    one.status == other.status && one.payload == other.payload
 }
 
 fn block_hash(block: &Block) -> u128 {
