@@ -496,6 +496,9 @@ impl Crowd {
                 _ => {}
             }
         }
+        if let Some(node) = &mut self.nodes[at as usize] {
+            node.shrink();
+        }
         self.cost.queue_peak = self.cost.queue_peak.max(self.queue.len());
         let next = self.nodes[at as usize]
             .as_ref()

@@ -279,12 +279,13 @@ impl Link {
                     if self.heartbeat.heard(now) {
                         self.events.push_back(LinkEvent::Alive);
                     }
-                    self.take_contents(&contents)
+                    self.take_contents(contents)
                 }
                 Ok(None) => break,
                 Err(error) => Err(error),
             };
         }
+        records.rest();
         self.records = Some(records);
         result
     }

@@ -14,6 +14,8 @@ pub(super) struct Records {
     noise: Box<TransportState>,
     /// A record that is not whole yet, its length in front.
     partial: Vec<u8>,
+    /// The contents of the record opened last, and room for its tag.
+    contents: Vec<u8>,
 }
 
 impl Records {
@@ -21,12 +23,20 @@ impl Records {
         Self {
             noise,
             partial: Vec::new(),
+            contents: Vec::new(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.partial.capacity()
+        self.partial.capacity() + self.contents.capacity()
+    }
+
+    /// Keeps no large buffer when there is nothing more to open.
+    pub(super) fn rest(&mut self) {
+        if self.contents.capacity() > IDLE_BYTES_MAX {
+            self.contents = Vec::new();
+        }
     }
 
     /// Appends `contents` in records; nothing where it is empty.
@@ -45,7 +55,7 @@ impl Records {
 
     /// Takes bytes off the front of `input` until a record is whole, and opens it. `None`: the
     /// input is used up.
-    pub(super) fn open(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, LinkError> {
+    pub(super) fn open(&mut self, input: &mut &[u8]) -> Result<Option<&[u8]>, LinkError> {
         if self.partial.is_empty()
             && let Some(end) = record_end(input)
             && input.len() >= end
@@ -53,7 +63,7 @@ impl Records {
             // The usual case: opened where it lies.
             let (record, rest) = input.split_at(end);
             *input = rest;
-            return decrypt(&mut self.noise, record).map(Some);
+            return decrypt(&mut self.noise, record, &mut self.contents).map(Some);
         }
         loop {
             let end = record_end(&self.partial).unwrap_or(LENGTH_BYTES);
@@ -68,7 +78,7 @@ impl Records {
                 return Ok(None);
             }
         }
-        let contents = decrypt(&mut self.noise, &self.partial);
+        let contents = decrypt(&mut self.noise, &self.partial, &mut self.contents);
         self.partial.clear();
         if self.partial.capacity() > IDLE_BYTES_MAX {
             self.partial = Vec::new();
@@ -83,13 +93,16 @@ fn record_end(bytes: &[u8]) -> Option<usize> {
     Some(LENGTH_BYTES + usize::from(u16::from_le_bytes(*prefix)))
 }
 
-fn decrypt(noise: &mut TransportState, record: &[u8]) -> Result<Vec<u8>, LinkError> {
+fn decrypt<'a>(
+    noise: &mut TransportState,
+    record: &[u8],
+    contents: &'a mut Vec<u8>,
+) -> Result<&'a [u8], LinkError> {
     let record = &record[LENGTH_BYTES..];
     // Room for the tag too: the cipher works in place and would allocate otherwise.
-    let mut contents = vec![0; record.len()];
+    contents.resize(record.len(), 0);
     let len = noise
-        .read_message(record, &mut contents)
+        .read_message(record, contents)
         .map_err(|_| LinkError::BadRecord)?;
-    contents.truncate(len);
-    Ok(contents)
+    Ok(&contents[..len])
 }

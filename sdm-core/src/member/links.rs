@@ -72,11 +72,13 @@ impl Member {
             return;
         };
         let result = peer.link.handle_bytes(now, bytes);
-        self.link_events(now, id);
-        if let Err(error) = result {
-            self.drop_link(now, id, &error);
+        match result {
+            Ok(()) => self.after_link(now, id),
+            Err(error) => {
+                self.link_events(now, id);
+                self.drop_link(now, id, &error);
+            }
         }
-        self.after_link(now, id);
         self.drain_node(now);
     }
 

@@ -42,6 +42,9 @@ pub use root::Submission;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u64);
 
+/// Room for so many actions is kept when there are none.
+const ACTIONS_KEPT: usize = 16;
+
 /// What the owner is to do.
 #[derive(Debug)]
 pub enum Action {
@@ -227,11 +230,15 @@ impl Node {
     /// What is to be done next.
     pub fn poll_action(&mut self) -> Option<Action> {
         let action = self.actions.pop_front();
-        if action.is_none() && self.actions.capacity() > 0 {
-            // A node is idle most of the time, and there may be a million.
+        if action.is_none() && self.actions.capacity() > ACTIONS_KEPT {
             self.actions = VecDeque::new();
         }
         action
+    }
+
+    /// Gives back what is only kept for the next turn: for whoever has a million nodes, most of them idle.
+    pub fn shrink(&mut self) {
+        self.actions.shrink_to_fit();
     }
 
     /// When [`Node::handle_timeout`] wants to be called.
