@@ -291,9 +291,11 @@ impl FakeBackend {
 
 impl Backend for FakeBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
-        for task in tasks {
+        let Some(last) = tasks.last() else { return };
+        for task in tasks.iter().take_while(|task| *task != last) {
             self.begin(now, task, id, command.clone());
         }
+        self.begin(now, last, id, command);
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
