@@ -49,89 +49,55 @@ pub struct DecodeError {
     pub offset: usize,
 }
 
-/// A coding that was chosen, with what is needed to write it.
-enum Coding {
-    Empty,
-    Below { count: u64 },
-    Pieces { count: u64 },
-    Dense { first: u32, bytes: u64 },
-    Portable { bits: RoaringBitmap },
-}
-
 impl IdSet {
     /// Appends the wire form, coded relative to `base` (the link's first id).
     ///
     /// A set with ids above [`ID_MAX`] is written too, but no decoder takes it.
     pub fn encode(&self, base: u32, out: &mut Vec<u8>) {
-        match self.smallest_coding(base).0 {
-            Coding::Empty => out.push(EMPTY),
-            Coding::Below { count } => {
-                out.push(BELOW);
-                write_number(count, out);
+        let (Some(TaskId(first)), Some(TaskId(last))) = (self.first(), self.last()) else {
+            return out.push(EMPTY);
+        };
+        let span = u64::from(last - first) + 1;
+        if first == base && self.len() == span {
+            out.push(BELOW);
+            return write_number(span, out);
+        }
+        let bytes = span.div_ceil(8);
+        let head = 1 + number_len(zigzag(base, first)) + number_len(bytes);
+        let start = out.len();
+        // The smallest form so far; pieces are written to see how long they get.
+        let mut best = head + bytes;
+        let in_pieces = self.encode_pieces(base, best, out);
+        if in_pieces {
+            best = (out.len() - start) as u64;
+            if best <= PIECES_BYTES_SMALL {
+                return;
             }
-            Coding::Pieces { count } => self.encode_pieces(base, count, out),
-            Coding::Dense { first, bytes } => self.encode_dense(base, first, bytes, out),
-            Coding::Portable { bits } => encode_portable(&bits, out),
+        }
+        let mut bits = self.bits().into_owned();
+        bits.optimize();
+        let body = bits.serialized_size() as u64;
+        if 1 + number_len(body) + body < best {
+            out.truncate(start);
+            encode_portable(&bits, out);
+        } else if !in_pieces {
+            self.encode_dense(base, first, bytes, out);
         }
     }
 
     /// How many bytes [`IdSet::encode`] appends (`sdm_set_serialized_length`, but exact).
     #[must_use]
     pub fn encoded_len(&self, base: u32) -> u64 {
-        self.smallest_coding(base).1
+        let mut out = Vec::new();
+        self.encode(base, &mut out);
+        out.len() as u64
     }
 
-    /// The smallest coding and its length in bytes.
-    fn smallest_coding(&self, base: u32) -> (Coding, u64) {
-        let (Some(TaskId(first)), Some(TaskId(last))) = (self.first(), self.last()) else {
-            return (Coding::Empty, 1);
-        };
-        let span = u64::from(last - first) + 1;
-        if first == base && self.len() == span {
-            return (Coding::Below { count: span }, 1 + number_len(span));
-        }
-        let bytes = span.div_ceil(8);
-        let head = 1 + number_len(zigzag(base, first)) + number_len(bytes);
-        let mut best = (Coding::Dense { first, bytes }, head + bytes);
-        if let Some((count, len)) = self.pieces_len(base, best.1) {
-            best = (Coding::Pieces { count }, len);
-            if len <= PIECES_BYTES_SMALL {
-                return best;
-            }
-        }
-        let mut bits = self.bits().into_owned();
-        bits.optimize();
-        let body = bits.serialized_size() as u64;
-        let len = 1 + number_len(body) + body;
-        if len < best.1 {
-            best = (Coding::Portable { bits }, len);
-        }
-        best
-    }
-
-    /// The number of pieces and the length of their coding, where that is at most `len_max`.
-    fn pieces_len(&self, base: u32, len_max: u64) -> Option<(u64, u64)> {
-        let (mut count, mut len) = (0, 0);
-        let mut before = None;
-        for piece in self.strides() {
-            let (gap, shape) = piece_numbers(base, before, piece);
-            count += 1;
-            len += number_len(gap) + number_len(shape);
-            if piece.step() > 1 {
-                len += number_len(u64::from(piece.step()));
-            }
-            if len > len_max {
-                return None;
-            }
-            before = Some(piece.last().0);
-        }
-        len += 1 + number_len(count);
-        (len <= len_max).then_some((count, len))
-    }
-
-    fn encode_pieces(&self, base: u32, count: u64, out: &mut Vec<u8>) {
+    /// Appends the coding in pieces where it takes at most `len_max` bytes; otherwise false, and nothing.
+    fn encode_pieces(&self, base: u32, len_max: u64, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
         out.push(PIECES);
-        write_number(count, out);
+        let mut count = 0;
         let mut before = None;
         for piece in self.strides() {
             let (gap, shape) = piece_numbers(base, before, piece);
@@ -141,7 +107,18 @@ impl IdSet {
                 write_number(u64::from(piece.step()), out);
             }
             before = Some(piece.last().0);
+            count += 1;
+            if (out.len() - start) as u64 + number_len(count) > len_max {
+                out.truncate(start);
+                return false;
+            }
         }
+        // How many there are stands before them.
+        let end = out.len();
+        write_number(count, out);
+        let moved = out.len() - end;
+        out[start + 1..].rotate_right(moved);
+        true
     }
 
     fn encode_dense(&self, base: u32, first: u32, bytes: u64, out: &mut Vec<u8>) {
