@@ -16,6 +16,9 @@ use sdm_core::node::Node;
 use sdm_core::transport::{
     ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp::TcpTransport,
 };
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
 
 /// How long the front-end may take to accept the master and send it the plan.
 const START_WAIT: Duration = Duration::from_secs(600);
@@ -45,8 +48,9 @@ fn main() -> Result<()> {
     let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
-        let log = tracing_subscriber::fmt().with_env_filter(filter);
-        log.with_writer(std::io::stderr).with_ansi(false).init();
+        let filter: Targets = filter.parse().context("sdm-master: SDM_LOG")?;
+        let log = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+        tracing_subscriber::registry().with(log).with(filter).init();
     }
     let config = handed_over.context("sdm-master")?;
     // The key is in memory: no core file of this process, and no other process of the user looks in.

@@ -2,9 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use sdm_server::run::Arguments;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
 
 fn main() -> Result<ExitCode> {
     let lookup = sdm_server::run::snapshot();
@@ -13,8 +16,9 @@ fn main() -> Result<ExitCode> {
     let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
-        let log = tracing_subscriber::fmt().with_env_filter(filter);
-        log.with_writer(std::io::stderr).with_ansi(false).init();
+        let filter: Targets = filter.parse().context("sdm-server: SDM_LOG")?;
+        let log = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+        tracing_subscriber::registry().with(log).with(filter).init();
     }
     let code = sdm_server::run::serve(arguments, lookup, handed_over)?;
     Ok(ExitCode::from(code))

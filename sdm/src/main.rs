@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
+
 fn main() -> ExitCode {
     // The session's key will be in memory: no core file of this process, and no other process of the
     // user looks in. What it starts is as it always is.
@@ -10,8 +14,15 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if let Ok(filter) = std::env::var(sdm_core::handover::LOG_VARIABLE) {
-        let log = tracing_subscriber::fmt().with_env_filter(filter);
-        log.with_writer(std::io::stderr).init();
+        let filter: Targets = match filter.parse() {
+            Ok(filter) => filter,
+            Err(error) => {
+                eprintln!("sdm: SDM_LOG: {filter:?}: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let log = fmt::layer().with_writer(std::io::stderr);
+        tracing_subscriber::registry().with(log).with(filter).init();
     }
     sdm::app::main(std::env::args_os(), &mut sdm::app::Live).into()
 }
