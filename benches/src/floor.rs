@@ -12,6 +12,9 @@ use anyhow::{Context, Result, bail, ensure};
 /// How long the members may take to end once their parent is gone.
 const END_WAIT: Duration = Duration::from_secs(10);
 
+/// How many members start at once.
+const STARTING_MAX: usize = 64;
+
 /// A tree of `floor` processes, and this process in front of its root.
 pub struct Floor {
     stream: Option<TcpStream>,
@@ -35,6 +38,7 @@ impl Floor {
             down: vec![7; down_bytes],
             up: vec![0; up_bytes],
         };
+        let mut ports = Vec::new();
         for position in 0..total {
             let child = Command::new(program)
                 .args([position.to_string(), total.to_string()])
@@ -44,30 +48,53 @@ impl Floor {
                 .spawn()
                 .with_context(|| format!("start {}", program.display()))?;
             floor.members.push(child);
+            // A few at a time start beside each other; each has two descriptors here until then.
+            if floor.members.len() - ports.len() == STARTING_MAX {
+                floor.hear(&mut ports)?;
+            }
         }
-        floor.introduce(total, listener.local_addr()?.port())?;
+        floor.hear(&mut ports)?;
+        floor.introduce(&ports, listener.local_addr()?.port())?;
         let (stream, _) = listener.accept().context("accept the root")?;
         stream.set_nodelay(true)?;
         floor.stream = Some(stream);
         Ok(floor)
     }
 
-    /// Tells every member where its parent listens.
-    fn introduce(&mut self, total: u32, own_port: u16) -> Result<()> {
-        let mut ports = Vec::new();
-        for child in &mut self.members {
+    /// Waits until all that have been started say where they listen.
+    fn hear(&mut self, ports: &mut Vec<u16>) -> Result<()> {
+        for child in &mut self.members[ports.len()..] {
             let stdout = child.stdout.take().context("it was piped")?;
             let mut line = String::new();
             BufReader::new(stdout).read_line(&mut line)?;
-            let port: u16 = line.trim().parse().context("a floor's port")?;
-            ports.push(port);
+            ports.push(line.trim().parse().context("a floor's port")?);
         }
-        for (position, child) in (0..total).zip(&mut self.members) {
+        Ok(())
+    }
+
+    /// Tells every member where its parent listens.
+    fn introduce(&mut self, ports: &[u16], own_port: u16) -> Result<()> {
+        for (position, child) in (0..).zip(&mut self.members) {
             let port = parent(position).map_or(own_port, |parent| ports[parent as usize]);
             let mut stdin = child.stdin.take().context("it was piped")?;
             writeln!(stdin, "{port}")?;
         }
         Ok(())
+    }
+
+    /// How long `count` commands take, `flight` of them under way at once.
+    ///
+    /// # Errors
+    /// The tree is gone.
+    pub fn flights(&mut self, count: usize, flight: usize) -> Result<Duration> {
+        let began = Instant::now();
+        (0..flight).try_for_each(|_| self.send())?;
+        for _ in flight..count {
+            self.receive()?;
+            self.send()?;
+        }
+        (0..flight).try_for_each(|_| self.receive())?;
+        Ok(began.elapsed())
     }
 
     /// Sends one command.

@@ -1,7 +1,8 @@
 //! The real tree under a bench: a session of processes of processes.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use sdm_core::ids::{Attempt, CommandId};
 use sdm_core::message::{
     self, Answer, Block, EndPolicy, Health, Lane, Message, Status, SyncPolicy,
 };
+use sdm_core::topology::Topology;
 use sdm_debug::command::StartSpec;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::Value;
@@ -52,10 +54,22 @@ impl Tree {
     /// # Errors
     /// The session cannot be started.
     pub fn scripted(servers: u32, payload_bytes: usize) -> Result<(Self, Echo)> {
+        Self::scripted_as(servers, Topology::default(), payload_bytes)
+    }
+
+    /// The same as a tree of another kind.
+    ///
+    /// # Errors
+    /// The session cannot be started.
+    pub fn scripted_as(
+        servers: u32,
+        topology: Topology,
+        payload_bytes: usize,
+    ) -> Result<(Self, Echo)> {
         let name = "x".repeat(payload_bytes.saturating_sub(3).max(1));
         let text = "1".repeat(payload_bytes.saturating_sub(4).max(1));
         let scenario = format!("[all]\nvalue {name} = {text}\n");
-        let mut tree = Self::start(servers, BackendSettings::Fake { scenario })?;
+        let mut tree = Self::start(servers, topology, BackendSettings::Fake { scenario })?;
         tree.run(&Command::Start(StartSpec::default()))?;
         let value = Value { text, cut: None };
         let echo = Echo {
@@ -70,13 +84,14 @@ impl Tree {
     /// # Errors
     /// The session cannot be started.
     pub fn with_gdb(servers: u32) -> Result<Self> {
-        Self::start(servers, BackendSettings::Gdb)
+        Self::start(servers, Topology::default(), BackendSettings::Gdb)
     }
 
-    fn start(servers: u32, backend: BackendSettings) -> Result<Self> {
+    fn start(servers: u32, topology: Topology, backend: BackendSettings) -> Result<Self> {
         let config = SessionConfig {
             // As `sdm emulate` does.
             forks: matches!(backend, BackendSettings::Fake { .. }),
+            topology,
             backend,
             binaries: Some(binaries()?),
             ..SessionConfig::local(servers)
@@ -175,6 +190,23 @@ impl Tree {
             }
         }
         Ok(bytes)
+    }
+
+    /// How long `count` commands to all take, `flight` of them under way at once.
+    ///
+    /// # Errors
+    /// Something else than their ends came.
+    pub fn flights(&mut self, echo: &Echo, count: usize, flight: usize) -> Result<Duration> {
+        let began = Instant::now();
+        let mut open: HashSet<_> = (0..flight).map(|_| self.send(&echo.command)).collect();
+        for _ in flight..count {
+            ensure!(open.remove(&self.receive()?), "an answer to nothing");
+            open.insert(self.send(&echo.command));
+        }
+        while !open.is_empty() {
+            open.remove(&self.receive()?);
+        }
+        Ok(began.elapsed())
     }
 
     /// Waits for the end of whatever command ends next.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use sdm_benches::columns::Columns;
 use sdm_benches::plot::{Line, Plot};
 
-/// Plots of `roundtrip`, `model` and `million`
+/// Plots of `roundtrip`, `topologies`, `model` and `million`
 #[derive(clap::Parser)]
 struct Arguments {
     /// Where their CSV files are
@@ -21,6 +21,7 @@ fn main() -> Result<()> {
     let Arguments { from, to } = clap::Parser::parse();
     let read = |name: &str| Columns::read(&from.join(name).with_extension("csv"));
     round_trip(&read("roundtrip")?, &to)?;
+    topologies(&read("topologies")?, &to)?;
     model(&read("model")?, &to)?;
     million(&read("million")?, &to)
 }
@@ -42,6 +43,40 @@ fn round_trip(csv: &Columns, to: &Path) -> Result<()> {
         ],
     };
     plot.write(&to.join("roundtrip.svg"))
+}
+
+fn topologies(csv: &Columns, to: &Path) -> Result<()> {
+    let mut shapes: Vec<String> = Vec::new();
+    csv.each(|row| {
+        let shape = row("topology").to_owned();
+        if !shapes.contains(&shape) {
+            shapes.push(shape);
+        }
+    });
+    let lines = |ours: &str, floor: &str| -> Result<Vec<Line>> {
+        let of = |shape: &str, column: &str| {
+            csv.points("servers", column, |row| row("topology") == shape)
+        };
+        let mut lines = vec![line("blocking floor, binomial", of("binomial", floor)?)];
+        for shape in &shapes {
+            lines.push(line(shape, of(shape, ours)?));
+        }
+        Ok(lines)
+    };
+    let round_trip = Plot {
+        title: "A 200-byte command to all and its merged answer",
+        x: "servers, one process each, on this machine",
+        y: "median, us",
+        lines: lines("median us", "floor median us")?,
+    };
+    round_trip.write(&to.join("topologies.svg"))?;
+    let throughput = Plot {
+        title: "Merged answers per second, 8 commands under way",
+        x: "servers, one process each, on this machine",
+        y: "answers/s",
+        lines: lines("answers/s", "floor answers/s")?,
+    };
+    throughput.write(&to.join("throughput.svg"))
 }
 
 fn model(csv: &Columns, to: &Path) -> Result<()> {

@@ -2,7 +2,6 @@
 //!
 //! Real processes, encryption on, scripted tasks in place of gdb.
 
-use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -212,29 +211,8 @@ fn flights(
     let count = (arguments.rounds / 10).clamp(40, 400);
     let mut took = [Duration::ZERO; 2];
     for _ in 0..TURNS {
-        let began = Instant::now();
-        let mut open: HashMap<_, _> = (0..arguments.flight)
-            .map(|_| (tree.send(&echo.command), ()))
-            .collect();
-        for _ in arguments.flight..count {
-            ensure!(
-                open.remove(&tree.receive()?).is_some(),
-                "an answer to nothing"
-            );
-            open.insert(tree.send(&echo.command), ());
-        }
-        while !open.is_empty() {
-            open.remove(&tree.receive()?);
-        }
-        took[0] += began.elapsed();
-        let began = Instant::now();
-        (0..arguments.flight).try_for_each(|_| floor.send())?;
-        for _ in arguments.flight..count {
-            floor.receive()?;
-            floor.send()?;
-        }
-        (0..arguments.flight).try_for_each(|_| floor.receive())?;
-        took[1] += began.elapsed();
+        took[0] += tree.flights(echo, count, arguments.flight)?;
+        took[1] += floor.flights(count, arguments.flight)?;
     }
     let total = count as f64 * f64::from(TURNS);
     let rates = took.map(|took| total / took.as_secs_f64());

@@ -1,0 +1,131 @@
+//! Trees of other shapes and of up to ten thousand servers, beside the blocking floor in turns.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use sdm_benches::floor::Floor;
+use sdm_benches::spread::{Spread, micros, millis};
+use sdm_benches::table::Table;
+use sdm_benches::tree::{Tree, binaries};
+use sdm_core::topology::Topology;
+
+/// Round trips and throughput of trees of several shapes
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Numbers of servers
+    #[arg(long, value_delimiter = ',', default_value = "16,256,1024,10000")]
+    sizes: Vec<u32>,
+    /// Rounds of each tree and of the floor, at most
+    #[arg(long, default_value_t = 200)]
+    rounds: usize,
+    /// How long to go on with each tree, in seconds, at most
+    #[arg(long, default_value_t = 4)]
+    seconds: u64,
+    /// Commands under way at once when throughput is measured
+    #[arg(long, default_value_t = 8)]
+    flight: usize,
+}
+
+/// More connections than this in one process are not tried.
+const FLAT_MAX: u32 = 1024;
+/// Rounds of one before the other has its turn.
+const TURN: usize = 4;
+const PAYLOAD_BYTES: usize = 200;
+
+fn main() -> Result<()> {
+    let arguments: Arguments = clap::Parser::parse();
+    let title = format!(
+        "Trees of several shapes: a {PAYLOAD_BYTES}-byte command to all and its merged answer, and {} commands under way; the floor is binomial",
+        arguments.flight
+    );
+    let head = [
+        "servers",
+        "topology",
+        "start ms",
+        "rounds",
+        "median us",
+        "floor median us",
+        "ratio of medians",
+        "answers/s",
+        "floor answers/s",
+        "ratio of rates",
+        "end ms",
+    ];
+    let mut table = Table::new("topologies", title, &head);
+    let shapes = [
+        ("binomial", Topology::Binomial),
+        ("4-ary", Topology::Kary(4)),
+        ("32-ary", Topology::Kary(32)),
+        ("flat", Topology::Flat),
+    ];
+    for &servers in &arguments.sizes {
+        for (name, topology) in shapes {
+            if topology != Topology::Flat || servers <= FLAT_MAX {
+                let row = one_tree(&arguments, servers, name, topology);
+                table.row(row.with_context(|| format!("{servers} servers, {name}"))?);
+            }
+        }
+    }
+    table.finish()
+}
+
+fn one_tree(
+    arguments: &Arguments,
+    servers: u32,
+    name: &str,
+    topology: Topology,
+) -> Result<Vec<String>> {
+    let began = Instant::now();
+    let (mut tree, echo) = Tree::scripted_as(servers, topology, PAYLOAD_BYTES)?;
+    let start = began.elapsed();
+    let (down, up) = tree.wire_bytes(&echo)?;
+    let mut floor = Floor::start(&binaries()?.join("floor"), servers, down, up)?;
+    let mut took = [Vec::new(), Vec::new()];
+    let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    // The first turn is for warming up.
+    let mut is_first = true;
+    while is_first || (took[0].len() < arguments.rounds && Instant::now() < until) {
+        for _ in 0..TURN {
+            let began = Instant::now();
+            tree.run(&echo.command)?;
+            took[0].push(began.elapsed());
+        }
+        for _ in 0..TURN {
+            let began = Instant::now();
+            floor.send()?;
+            floor.receive()?;
+            took[1].push(began.elapsed());
+        }
+        if std::mem::take(&mut is_first) {
+            took = [Vec::new(), Vec::new()];
+        }
+    }
+    let rounds = took[0].len();
+    let [ours, least] = took.map(Spread::of);
+    // About as long as the rounds, whatever a round takes.
+    let count = rounds.clamp(
+        2 * arguments.flight,
+        arguments.rounds.max(2 * arguments.flight),
+    );
+    let rate = |took: Duration| count as f64 / took.as_secs_f64();
+    let rates = [
+        rate(tree.flights(&echo, count, arguments.flight)?),
+        rate(floor.flights(count, arguments.flight)?),
+    ];
+    drop(floor);
+    let began = Instant::now();
+    tree.close()?;
+    Ok(vec![
+        servers.to_string(),
+        name.to_owned(),
+        millis(start),
+        rounds.to_string(),
+        micros(ours.median),
+        micros(least.median),
+        format!("{:.2}", ours.ratio(&least)),
+        format!("{:.1}", rates[0]),
+        format!("{:.1}", rates[1]),
+        format!("{:.2}", rates[0] / rates[1]),
+        millis(began.elapsed()),
+    ])
+}
