@@ -63,6 +63,7 @@ proptest! {
             life.extend(&body[..usize::from(length)]);
         }
         node::fuzz_member(&life);
+        node::fuzz_front_end(&life);
     }
 
     #[test]

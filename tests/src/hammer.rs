@@ -49,6 +49,7 @@ pub fn targets() -> Vec<Target> {
         target("frame", frame::fuzz_frame, messages),
         target("slice", sdm_core::node::fuzz_slice, slices()),
         target("member", sdm_core::node::fuzz_member, lives()),
+        target("front-end", sdm_core::node::fuzz_front_end, lives()),
         target(
             "claim",
             sdm_core::transport::reversed::fuzz_claim,

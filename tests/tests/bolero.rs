@@ -40,6 +40,7 @@ targets! {
     frame "frame"
     slice "slice"
     member "member"
+    front_end "front-end"
     handshake "handshake"
     failure "failure"
     debug "debug"

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
-use super::{Action, LinkId, Node};
+use super::{Action, Delivery, LinkId, Node, Submission};
 use crate::codec::{decode_message, decode_slice, encode_slice};
 use crate::config::Config;
 use crate::ids::{CommandId, Epoch, ServerId};
-use crate::message::{Init, Lane, Message, Slice, Status};
+use crate::message::{Init, Lane, Message, PlanEntry, Slice, Status};
+use crate::topology::Topology;
 
 /// Who the member is: plans that are for somebody else are refused.
 const ME: ServerId = ServerId(0);
@@ -24,7 +25,7 @@ const ACTIONS_MAX: usize = 1 << 20;
 ///
 /// | kind | step |
 /// | --- | --- |
-/// | 0 | the parent's message |
+/// | 0 | the parent's message; at the front-end its user's command |
 /// | 1 | the message of a child |
 /// | 2 | the parent's link is lost, and another parent comes |
 /// | 3 to 8 | a child: is up, is lost, cannot be reached, does not answer, is silent, is alive |
@@ -35,18 +36,15 @@ const ACTIONS_MAX: usize = 1 << 20;
 /// # Panics
 /// Where the member does, or its books do not agree afterwards ([`Node::audit`]).
 pub fn fuzz_member(bytes: &[u8]) {
-    let mut fuzz = Fuzz::new();
-    let mut rest = bytes;
-    while let [kind, number, after @ ..] = rest {
-        rest = after;
-        let message = if *kind % KINDS < 2 {
-            take_message(&mut rest)
-        } else {
-            None
-        };
-        fuzz.step(*kind % KINDS, *number, message);
-        fuzz.settle();
-    }
+    Fuzz::new(ME).live(bytes);
+}
+
+/// Feeds the front-end's end of a tree the same steps; its only child is the master.
+///
+/// # Panics
+/// Where it does, its books do not agree afterwards, or a task answers a command twice.
+pub fn fuzz_front_end(bytes: &[u8]) {
+    Fuzz::front_end().live(bytes);
 }
 
 /// Bytes are no slice, or one that survives being written and read again; and a member that gets
@@ -64,12 +62,7 @@ pub fn fuzz_slice(bytes: &[u8]) {
     let again = decode_slice(&Bytes::from(out));
     assert_eq!(again.as_ref(), Ok(&slice), "a slice survives");
 
-    let mut fuzz = Fuzz::new();
-    if let Some(first) = slice.first() {
-        fuzz.node = Node::new(first.server, |_, _| None, fuzz.now);
-        let link = fuzz.link();
-        fuzz.node.handle_parent_up(link, Epoch(1));
-    }
+    let mut fuzz = Fuzz::new(slice.first().map_or(ME, |first| first.server));
     let init = Message::Init(Box::new(Init {
         config: Config::default(),
         slice: Slice::new(slice),
@@ -108,23 +101,61 @@ struct Fuzz {
     next_link: u64,
     /// What the member is to execute.
     executing: BTreeMap<CommandId, IdSet>,
+    /// Who has answered what, as the front-end's user was told.
+    delivered: BTreeMap<CommandId, IdSet>,
     paused: bool,
 }
 
 impl Fuzz {
-    fn new() -> Self {
+    /// A member whose parent has come.
+    fn new(me: ServerId) -> Self {
         let now = Instant::now();
-        let node = Node::new(ME, |_, _| None, now + Duration::from_secs(60));
-        let mut fuzz = Self {
+        let node = Node::new(me, |_, _| None, now + Duration::from_secs(60));
+        let mut fuzz = Self::with(node, now);
+        let link = fuzz.link();
+        fuzz.node.handle_parent_up(link, Epoch(1));
+        fuzz
+    }
+
+    /// The root over a master with a server for each of a dozen tasks.
+    fn front_end() -> Self {
+        let now = Instant::now();
+        let entry = |server, tasks| PlanEntry {
+            server,
+            subtree_count: 0,
+            tasks,
+            host: String::new(),
+            addresses: Vec::new(),
+        };
+        let servers = (0..12).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
+        let master = entry(ServerId::MASTER, IdSet::new());
+        let plan = Topology::Binomial.plan(master, servers.collect());
+        let mut node = Node::root(now, |_, _| None);
+        node.start(now, Config::default(), Slice::new(plan))
+            .expect("a tree");
+        Self::with(node, now)
+    }
+
+    fn with(node: Node, now: Instant) -> Self {
+        Self {
             node,
             now,
             next_link: 0,
             executing: BTreeMap::new(),
+            delivered: BTreeMap::new(),
             paused: false,
-        };
-        let link = fuzz.link();
-        fuzz.node.handle_parent_up(link, Epoch(1));
-        fuzz
+        }
+    }
+
+    fn live(mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let [kind, number, after @ ..] = rest {
+            rest = after;
+            let kind = *kind % KINDS;
+            let message = (kind < 2).then(|| take_message(&mut rest)).flatten();
+            self.step(kind, *number, message);
+            self.settle();
+        }
     }
 
     fn link(&mut self) -> LinkId {
@@ -142,6 +173,7 @@ impl Fuzz {
     fn step(&mut self, kind: u8, number: u8, message: Option<Message>) {
         let now = self.now;
         match kind {
+            0 if self.node.id() == ServerId::FRONT_END => self.submit(message),
             0 | 1 => {
                 let link = if kind == 0 {
                     self.node.parent_link()
@@ -174,6 +206,21 @@ impl Fuzz {
             }
             _ => self.step_of_child(kind, number),
         }
+    }
+
+    fn submit(&mut self, message: Option<Message>) {
+        let Some(Message::Command(command)) = message else {
+            return;
+        };
+        let submission = Submission {
+            destination: command.destination,
+            lane: command.lane,
+            sync: command.sync,
+            rule: command.rule,
+            rule_params: command.rule_params,
+            payload: command.payload,
+        };
+        self.node.submit(self.now, submission);
     }
 
     /// Hands a message over as its receiver does: one that breaks the protocol ends its link.
@@ -244,6 +291,14 @@ impl Fuzz {
                 None => return,
                 Some(Action::Execute { id, tasks, .. }) => {
                     self.executing.insert(id, tasks);
+                }
+                Some(Action::Deliver(Delivery::Answer { id, blocks, .. })) => {
+                    let delivered = self.delivered.entry(id).or_default();
+                    for block in blocks {
+                        let again = delivered.intersection(&block.sources);
+                        assert!(again.is_empty(), "tasks {again} answer {id} twice");
+                        delivered.union_with(&block.sources);
+                    }
                 }
                 Some(Action::End(_)) => self.node.handle_local_down(),
                 Some(_) => {}

@@ -33,7 +33,7 @@ use commands::{Open, Settled};
 use ending::Ending;
 use events::Window;
 use family::{Child, Parent};
-pub use fuzz::{fuzz_member, fuzz_slice};
+pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use local::Executed;
 use root::Root;
 pub use root::Submission;
