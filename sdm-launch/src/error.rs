@@ -44,6 +44,16 @@ pub enum LaunchError {
         /// Why it is refused, and what to do instead.
         why: &'static str,
     },
+    /// A way of holding processes that the launcher has not.
+    #[error("{launcher}: --control {control}: {why}")]
+    Control {
+        /// The launcher.
+        launcher: String,
+        /// The way.
+        control: &'static str,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// Hosts that do not fit.
     #[error("launcher {launcher}: {what}")]
     Hosts {

@@ -335,6 +335,14 @@ impl Launch {
         self.members.iter().for_each(Member::kill);
     }
 
+    /// The pid of the first that was started.
+    ///
+    /// # Panics
+    /// Where nothing was.
+    pub(crate) fn first_pid(&self) -> i32 {
+        self.members[0].pid()
+    }
+
     /// Whether everything that was started has ended. Events may still be waiting.
     #[must_use]
     pub fn is_over(&self) -> bool {

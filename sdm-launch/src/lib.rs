@@ -31,6 +31,7 @@
 
 mod bounded;
 mod choose;
+mod control;
 mod detect;
 mod error;
 mod external;
@@ -53,6 +54,7 @@ mod stream;
 mod sys;
 
 pub use choose::{Choice, build_id, choose, find_program};
+pub use control::{Control, Held, Hold};
 pub use detect::{Kind, find};
 pub use error::LaunchError;
 pub use external::External;

@@ -184,6 +184,10 @@ impl Member {
         pipes.chain(self.end.as_ref().map(AsFd::as_fd))
     }
 
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
     /// Whether the end was seen.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over

@@ -1,7 +1,6 @@
 //! Open MPI's `mpirun`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,7 +9,7 @@ use nix::unistd::geteuid;
 use crate::hosts::names_hosts;
 use crate::member::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line};
-use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Options that say where processes go: the first that is given ends our own choice.
 const PLACE_OPTIONS: &[&str] = &[
@@ -106,6 +105,16 @@ impl Launcher for OpenMpi {
         names_hosts(&spec.all_options())
     }
 
+    fn control(&self) -> Option<Control> {
+        let version = self.version.rsplit(' ').next();
+        let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        // Version 5 has dropped MPIR.
+        Some(match major {
+            Some(..5) => Control::Mpir,
+            _ => Control::Pmix,
+        })
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), NUMBER_OPTIONS)?;
@@ -113,10 +122,7 @@ impl Launcher for OpenMpi {
             .iter()
             .any(|name| std::env::var_os(name).is_some());
         let mut launch = Launch::new();
-        let mut command = spec.command(&self.program);
-        if let Some(name) = &self.called {
-            command.arg0(name);
-        }
+        let mut command = spec.command_called(&self.program, self.called.as_deref());
         command.args(self.arguments(spec, allocated));
         if allow_root(&mut command) {
             launch.note("mpirun: OMPI_ALLOW_RUN_AS_ROOT is set, as this is root".to_owned());
@@ -197,6 +203,7 @@ mod tests {
         let part = |count, options: &[&str]| Part {
             count,
             options: options.iter().map(Into::into).collect(),
+            words: Vec::new(),
         };
         spec.parts = vec![part(2, &[]), part(3, &["--host", "b:3"])];
         let words = spec.programs();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::member::Started;
 use crate::spec::command_line;
-use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Copies the server to each node.
 const STAGE_OPTION: &str = "--bcast=/tmp/";
@@ -70,6 +70,10 @@ impl Launcher for Srun {
         true
     }
 
+    fn control(&self) -> Option<Control> {
+        Some(Control::Mpir)
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), &["-n", "--ntasks"])?;
@@ -99,30 +103,28 @@ impl Launcher for Srun {
     }
 }
 
-/// A line for each program: its ranks, the server, its arguments. Slurm reads it once, before it
-/// starts anything.
+/// A line for each program: its ranks, its name, its arguments. Slurm reads it once, before it starts
+/// anything.
 fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
-    let words = [spec.server.as_os_str()].into_iter();
-    let words = words.chain(spec.server_args.iter().map(OsString::as_os_str));
-    let mut line = String::new();
-    for word in words {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
-        match word.to_str().filter(|word| word.chars().all(plain)) {
-            Some(word) => line.push_str(&format!(" {word}")),
-            None => {
-                return Err(LaunchError::Option {
-                    launcher: "srun".to_owned(),
-                    option: word.to_string_lossy().into_owned(),
-                    why: "cannot be written into the file that --multi-prog reads",
-                });
-            }
-        }
-    }
     let mut text = String::new();
     let mut first = 0;
     for part in &spec.parts {
         let last = first + part.count - 1;
-        text.push_str(&format!("{first}-{last}{line}\n"));
+        text.push_str(&format!("{first}-{last}"));
+        for word in spec.words_of(part) {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+            match word.to_str().filter(|word| word.chars().all(plain)) {
+                Some(word) => text.push_str(&format!(" {word}")),
+                None => {
+                    return Err(LaunchError::Option {
+                        launcher: "srun".to_owned(),
+                        option: word.to_string_lossy().into_owned(),
+                        why: "cannot be written into the file that --multi-prog reads",
+                    });
+                }
+            }
+        }
+        text.push('\n');
         first = last + 1;
     }
     Ok(text)

@@ -1,6 +1,7 @@
 //! What is to be started, and the trait of those who start it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -8,10 +9,13 @@ pub use sdm_core::handover::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER
 use sdm_core::limits::SERVERS_MAX;
 use sdm_core::transport::PortRange;
 
-use crate::{HostShare, Launch, LaunchError};
+use crate::{Control, HostShare, Launch, LaunchError};
 
 /// The options of `mpirun` and `mpiexec` that give the number of processes.
 pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
+
+/// Waits for a line in the file named first, then is the command behind it.
+const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -54,6 +58,13 @@ pub struct LaunchSpec {
     /// Whether what programs print and read goes through the servers' own streams, and so through what
     /// started them.
     pub streams: Streams,
+    /// Where what is started waits for a line before it begins: a path that it can open. Absent: it does not
+    /// wait.
+    pub(crate) gate: Option<PathBuf>,
+    /// Variables that the launcher itself finds, and hands on as it does with its own.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Variables that it does not find.
+    pub unset: Vec<OsString>,
     /// Whether the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
 }
@@ -78,6 +89,8 @@ pub struct Part {
     pub count: u32,
     /// The user's own options that the launcher takes for this program alone, as they are.
     pub options: Vec<OsString>,
+    /// The program and its arguments; the server and its own where this is empty.
+    pub words: Vec<OsString>,
 }
 
 impl LaunchSpec {
@@ -101,6 +114,9 @@ impl LaunchSpec {
             processes: count.into(),
             forks: false,
             streams: Streams::Private,
+            gate: None,
+            variables: Vec::new(),
+            unset: Vec::new(),
             verbose: false,
         }
     }
@@ -136,10 +152,9 @@ impl LaunchSpec {
         if !self.parts.is_empty() {
             return self.parts.clone();
         }
-        let options = Vec::new();
         vec![Part {
             count: self.count,
-            options,
+            ..Part::default()
         }]
     }
 
@@ -175,20 +190,57 @@ impl LaunchSpec {
                 words.push(":".into());
             }
             words.extend(["-n".into(), part.count.to_string().into()]);
-            words.extend(part.options);
-            words.push(self.server.clone().into());
-            words.extend(self.server_args.iter().cloned());
+            words.extend(part.options.iter().cloned());
+            words.extend(self.words_of(&part));
         }
         words
+    }
+
+    /// The program of a part and its arguments.
+    pub(crate) fn words_of(&self, part: &Part) -> Vec<OsString> {
+        if !part.words.is_empty() {
+            return part.words.clone();
+        }
+        let server = self.server.clone().into();
+        std::iter::once(server)
+            .chain(self.server_args.iter().cloned())
+            .collect()
     }
 
     /// A command in the spec's environment and directory, which knows of no server number: one that
     /// this process inherited must not reach servers that get theirs from a runtime.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        self.command_called(program, None)
+    }
+
+    /// The same for a program that is called by another name than its path, by which a shell finds it, too.
+    pub(crate) fn command_called(
+        &self,
+        program: impl AsRef<OsStr>,
+        name: Option<&OsStr>,
+    ) -> Command {
+        let mut command = match &self.gate {
+            None => {
+                let mut command = Command::new(&program);
+                if let Some(name) = name {
+                    command.arg0(name);
+                }
+                command
+            }
+            Some(gate) => {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", WAIT_AT_GATE]).arg(gate);
+                command.arg(name.unwrap_or(program.as_ref()));
+                command
+            }
+        };
+        for name in &self.unset {
+            command.env_remove(name);
+        }
         for name in [SERVER_VARIABLE, SERVER_COUNT_VARIABLE, LOCAL_INDEX_VARIABLE] {
             command.env_remove(name);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -244,6 +296,11 @@ pub trait Launcher {
     /// Whether somebody else starts the master too.
     fn is_by_hand(&self) -> bool {
         false
+    }
+
+    /// How it can hold what it starts for a debugger, if it can.
+    fn control(&self) -> Option<Control> {
+        None
     }
 
     /// Whether it can copy the server to its hosts.

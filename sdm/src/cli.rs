@@ -22,7 +22,7 @@ pub use emulate::EmulateArgs;
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
 pub use programs::ProgramPart;
-pub use run::{Carrier, RunArgs, StdinSet};
+pub use run::{Carrier, ControlBy, RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
 pub use target::{AttachArgs, DiagnoseArgs, StacksArgs, TargetArgs};
 

@@ -2,6 +2,7 @@
 
 pub mod binaries;
 pub mod browser;
+pub mod control;
 pub mod cores;
 pub mod disturbed;
 pub mod golden;

@@ -1,5 +1,8 @@
 //! Sessions under Open MPI's `mpirun` and MPICH's `mpiexec`.
 
+use std::path::Path;
+
+use sdm_tests::control;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 
@@ -191,4 +194,29 @@ fn the_launcher_carries_what_ranks_print_and_read() {
         .code(0);
     let ends = done.out.matches("end of input after 0 lines\n").count();
     assert_eq!(ends, 2, "{done}");
+}
+
+/// One gdb for all; Open MPI 4 holds them in `MPI_Init`.
+#[test]
+fn mpirun_holds_its_ranks_until_they_are_attached_to() {
+    let place = Place::new();
+    let sdm = |count| Sdm::run(&place, count).args(["--launcher", "mpirun", "--control", "mpir"]);
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let done = control::four_ranks_add_up(sdm(4), &sum, &[]);
+    assert!(done.beginning().contains(": attached, in "), "{done}");
+    control::held_ranks_end_well(&place, Compiler::OpenMpi, &sdm);
+    for (launcher, way) in [("mpiexec", "it cannot hold"), ("local", "it cannot hold")] {
+        let done = Sdm::run(&place, 1)
+            .args(["--launcher", launcher, "--control", "mpir"])
+            .program(&sum, &[]);
+        let done = done.finish().code(124);
+        assert!(done.err.contains(way), "{done}");
+    }
+    let none = Path::new("/no/such/program");
+    let done = sdm(2).program(none, &[]).finish().code(124);
+    let said = "sdm: mpirun exited with code";
+    assert!(
+        done.err.contains(said) && done.err.contains("/no/such/program"),
+        "{done}"
+    );
 }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_tests::control;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::{self, Part};
 use sdm_tests::place::{Compiler, Place};
@@ -48,6 +49,30 @@ fn four_ranks_are_launched() {
         let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
         assert!(done.out.contains(&said), "no {said:?} in {done}");
     }
+}
+
+/// One gdb for all, before their first instruction.
+#[test]
+fn prterun_holds_its_ranks_until_they_are_attached_to() {
+    let _alone = alone();
+    let Some(folder) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let mpirun = folder.join("bin/mpirun").to_string_lossy().into_owned();
+    let sdm = |count| {
+        Sdm::run(&place, count)
+            .args(["--launcher", &mpirun, "--control", "pmix"])
+            .args(QUICK.iter().flat_map(|it| ["--launcher-option", it]))
+    };
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+    control::four_ranks_add_up(sdm(4), &sum, &["tbreak main", "continue"]);
+    control::held_ranks_end_well(&place, Compiler::OpenMpi5, &sdm);
+    let done = Sdm::run(&place, 1)
+        .args(["--launcher", &mpirun, "--control", "mpir"])
+        .program(&sum, &[]);
+    let done = done.finish().code(124);
+    assert!(done.err.contains("by --control pmix"), "{done}");
 }
 
 #[test]

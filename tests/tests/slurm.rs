@@ -1,13 +1,15 @@
 //! Sessions under Slurm: four virtual nodes on this machine.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use sdm_tests::control;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::alone;
+use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::Sdm;
 
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
@@ -92,16 +94,33 @@ fn srun_carries_what_ranks_print() {
     }
 }
 
-/// No job of ours stays in the queue.
+/// Each node has one gdb for its tasks, which stand before their first instruction.
+fn srun_holds_its_tasks_until_they_are_attached_to() {
+    let place = Place::new();
+    let sdm = |count| {
+        Sdm::run(&place, count)
+            .env("SLURM_CONF", CONFIG)
+            .args(["--launcher", "srun", "--control", "mpir"])
+            .args(["--launcher-option=--mpi=pmi2", "--launcher-option=-N2"])
+    };
+    let sum = place.compile("mpi_sum", Compiler::Mpich);
+    control::four_ranks_add_up(sdm(4), &sum, &["tbreak main", "continue"]);
+    control::held_ranks_end_well(&place, Compiler::Mpich, &sdm);
+}
+
+/// No job of ours stays in the queue; one whose `sdm` was killed takes Slurm a moment.
 fn assert_queue_is_empty() {
-    let mut command = Command::new("squeue");
-    let output = command.arg("-h").env("SLURM_CONF", CONFIG).output();
-    let queue = String::from_utf8(output.expect("squeue runs").stdout).expect("text");
-    let running: Vec<_> = queue
-        .lines()
-        .filter(|line| !line.contains(" CG "))
-        .collect();
-    assert!(running.is_empty(), "{queue}");
+    let deadline = Instant::now() + BOUND;
+    loop {
+        let mut command = Command::new("squeue");
+        let output = command.arg("-h").env("SLURM_CONF", CONFIG).output();
+        let queue = String::from_utf8(output.expect("squeue runs").stdout).expect("text");
+        if queue.lines().all(|line| line.contains(" CG ")) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{queue}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -125,6 +144,7 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
     two_programs_are_started_twice();
     srun_carries_what_ranks_print();
     a_job_is_attached_to_on_its_nodes();
+    srun_holds_its_tasks_until_they_are_attached_to();
     assert_queue_is_empty();
     let copies = std::fs::read_dir("/tmp").expect("a folder").flatten();
     let is_copy = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("slurm_bcast_");

@@ -16,7 +16,7 @@ use crate::child::{
     Binding, Environment, GdbChild, Launch, Redirects, find_directory, find_gdb, find_program,
     program_environment,
 };
-use crate::driver::{Before, CoreFile, Driver, Kept};
+use crate::driver::{Attached, Before, CoreFile, Driver, Kept};
 use crate::host::LocalHost;
 use crate::shared::Shared;
 use crate::slot::Slot;
@@ -111,7 +111,7 @@ impl GdbBackend {
         let directory = find_directory(None)?;
         let child = self.spawn_gdb(&gdb, &directory, None)?;
         let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
-        driver.attach(now, id, pid, spec.read_only);
+        driver.attach(now, id, Attached::new(pid, spec));
         self.add(
             now,
             task,
@@ -154,7 +154,7 @@ impl GdbBackend {
         for (at, (task, pid)) in wanted.into_iter().enumerate() {
             let host = Box::<LocalHost>::default();
             let mut driver = Driver::new(now, self.driver_config.clone(), host);
-            driver.attach_among(now, id, (pid, spec.read_only), at == 0);
+            driver.attach_among(now, id, Attached::new(pid, spec), at == 0);
             shared.add(task, driver);
             self.current.insert(task, self.next_slot);
         }

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use sdm_core::CommandId;
+use sdm_debug::command::AttachSpec;
 use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
+use super::Action;
 use super::core::Gdb;
 use super::end::not_begun;
 use super::frames::base_name;
@@ -15,13 +18,35 @@ use super::stop::place_stop;
 /// How long the process may take to stop after gdb has said that it is attached.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
-pub(super) async fn attach(gdb: Gdb, id: CommandId, pid: i32, read_only: bool) {
+/// A process to attach to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attached {
+    pub(crate) pid: i32,
+    /// Nothing of it may be changed.
+    pub(crate) read_only: bool,
+    /// Its launcher holds it for a debugger.
+    pub(crate) held: bool,
+}
+
+impl Attached {
+    /// The process of one task.
+    pub(crate) fn new(pid: i32, spec: &AttachSpec) -> Self {
+        let (read_only, held) = (spec.read_only, spec.held);
+        Self {
+            pid,
+            read_only,
+            held,
+        }
+    }
+}
+
+pub(super) async fn attach(gdb: Gdb, id: CommandId, process: Attached) {
     {
         let mut state = gdb.edit();
         state.attached = true;
-        state.read_only = read_only;
+        state.read_only = process.read_only;
     }
-    let result = attach_to(&gdb, pid, true).await;
+    let result = attach_to(&gdb, process, true).await;
     if result.is_err() {
         not_begun(&gdb);
     }
@@ -29,14 +54,14 @@ pub(super) async fn attach(gdb: Gdb, id: CommandId, pid: i32, read_only: bool) {
 }
 
 /// The same in a gdb that holds other tasks too.
-pub(super) async fn attach_among(gdb: Gdb, id: CommandId, pid: i32, read_only: bool, first: bool) {
+pub(super) async fn attach_among(gdb: Gdb, id: CommandId, process: Attached, first: bool) {
     {
         let mut state = gdb.edit();
         state.attached = true;
-        state.read_only = read_only;
+        state.read_only = process.read_only;
     }
     let result = match add_inferior(&gdb).await {
-        Ok(()) => attach_to(&gdb, pid, first).await,
+        Ok(()) => attach_to(&gdb, process, first).await,
         Err(failure) => Err(failure),
     };
     if result.is_err() {
@@ -54,7 +79,8 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure> {
+async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply, Failure> {
+    let pid = process.pid;
     // Nothing in these texts tells one task from another: who meets the same says so together.
     let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
     let is_gone = || {
@@ -100,7 +126,21 @@ async fn attach_to(gdb: &Gdb, pid: i32, prepare: bool) -> Result<Reply, Failure>
         Some(failure) => Err(failure),
         None => {
             gdb.edit().set_task(TaskState::Stopped);
+            if process.held {
+                wake(gdb, pid);
+            }
             Ok(Reply::Stopped(stop))
         }
     }
+}
+
+/// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay
+/// so when gdb leaves it. gdb holds it all the same.
+fn wake(gdb: &Gdb, pid: i32) {
+    let mut state = gdb.edit();
+    state.waking = true;
+    let signal = Signal::SIGCONT;
+    state
+        .actions
+        .push_back(Action::SignalProgram { pid, signal });
 }

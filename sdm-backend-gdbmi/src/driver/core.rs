@@ -64,6 +64,8 @@ pub(super) struct State {
     pub(super) core_file: bool,
     /// True where no breakpoint may be inserted.
     pub(super) read_only: bool,
+    /// A SIGCONT has come or is on its way that is the launcher's business or ours, and nobody else's.
+    pub(super) waking: bool,
     /// Signals that go through to the program and are told of.
     pub(super) passed: BTreeSet<String>,
     /// SIGINT goes through to the program, so that it does not stop it.
@@ -130,6 +132,7 @@ impl Gdb {
             scope: None,
             core_file: false,
             read_only: false,
+            waking: false,
             passed: super::records::passed_at_first(),
             int_passes: false,
             objects: BTreeSet::new(),
@@ -375,6 +378,7 @@ impl State {
                 "no task goes from {:?} to {next:?}",
                 self.task
             );
+            self.waking &= next != TaskState::Stopped || self.task != TaskState::Running;
             self.task = next;
         }
     }

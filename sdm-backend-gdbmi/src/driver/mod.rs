@@ -50,6 +50,7 @@ use crate::host::Host;
 use crate::mi::Record;
 use core::Gdb;
 
+pub(crate) use attach::Attached;
 pub(crate) use breakpoints::Kept;
 pub(crate) use core_file::CoreFile;
 pub(crate) use start::Before;
@@ -143,9 +144,9 @@ impl Driver {
     }
 
     /// Begins to attach to a process.
-    pub(crate) fn attach(&mut self, now: Instant, id: CommandId, pid: i32, read_only: bool) {
+    pub(crate) fn attach(&mut self, now: Instant, id: CommandId, process: Attached) {
         let gdb = self.begin_task(now, id);
-        self.push(Some(id), true, attach::attach(gdb, id, pid, read_only));
+        self.push(Some(id), true, attach::attach(gdb, id, process));
         self.run();
     }
 
@@ -154,7 +155,7 @@ impl Driver {
         &mut self,
         now: Instant,
         id: CommandId,
-        (pid, read_only): (i32, bool),
+        process: Attached,
         first: bool,
     ) {
         let gdb = self.begin_task(now, id);
@@ -162,7 +163,7 @@ impl Driver {
         self.push(
             Some(id),
             true,
-            attach::attach_among(gdb, id, pid, read_only, first),
+            attach::attach_among(gdb, id, process, first),
         );
         self.run();
     }

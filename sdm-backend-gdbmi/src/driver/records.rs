@@ -271,7 +271,8 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
 fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     if kind == StreamKind::Console {
         let name = passed_signal(&gdb.get().passed, text).map(ToOwned::to_owned);
-        if let Some(name) = name {
+        let is_waking = gdb.get().waking && name.as_deref() == Some("SIGCONT");
+        if let Some(name) = name.filter(|_| !is_waking) {
             gdb.tell(Event::SignalPassed { name });
         }
         tell_remark(gdb, text);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, StepKind, StopAt};
+use sdm_debug::command::{AttachSpec, BacktraceSpec, BreakSpec, FrameSelect, StepKind, StopAt};
 use sdm_debug::reply::StopReason;
 
 use super::*;
@@ -447,7 +447,8 @@ proptest! {
     fn every_command_is_answered_exactly_once(attach: bool, blocks_int: bool, steps in steps()) {
         let mut scene = Scene::new(FakeHost { blocks_int, ..FakeHost::default() });
         if attach {
-            scene.driver.attach(scene.now, CommandId(0), 77, false);
+            let process = Attached::new(77, &AttachSpec::default());
+            scene.driver.attach(scene.now, CommandId(0), process);
             scene.drain();
         } else {
             scene.start(0);

@@ -82,6 +82,9 @@ pub struct AttachSpec {
     pub pids: Vec<(u32, i32)>,
     /// True where nothing of the process may be changed: no breakpoint is ever inserted.
     pub read_only: bool,
+    /// True where a launcher holds the processes for a debugger: those that it has stopped are so no more
+    /// once they are let run or let go.
+    pub held: bool,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
     /// How many gdbs.

@@ -8,6 +8,7 @@ mod access;
 pub mod core_file;
 mod error;
 mod gdb;
+mod held;
 mod hosts;
 mod hydra;
 mod mpir;
@@ -23,6 +24,7 @@ use sdm_core::limits::SERVERS_MAX;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
+pub use held::stand_still_below;
 pub use hosts::{is_host, is_this_host};
 use processes::{Process, Processes};
 pub use target::Target;

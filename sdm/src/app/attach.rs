@@ -48,7 +48,7 @@ pub(super) struct Attachment {
 
 impl Attachment {
     /// Leaves out who is not among the session's tasks: no server came up where they are.
-    fn keep_to(&mut self, tasks: &IdSet) {
+    pub(super) fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {
             let absent = own.intersection(&self.wanted).difference(tasks);
             if !absent.is_empty() {

@@ -50,6 +50,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
         batch: None,
         check_room: false,
         files: None,
+        control: None,
         args: &args.script,
         commands,
         session: session(args, scenario),

@@ -13,6 +13,7 @@ use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
 
+use super::control::Controlled;
 use super::prompt::{Piped, Prompt, Queue};
 use super::report;
 use super::signals::Signals;
@@ -46,6 +47,8 @@ pub(super) struct Job<'a> {
     pub(super) check_room: bool,
     /// Where its report goes, where one is written by itself.
     pub(super) files: Option<Files>,
+    /// How its own launcher starts it and holds it, where it does.
+    pub(super) control: Option<Controlled>,
 }
 
 /// Carries out a job; gives the exit code. One that is refused is said so.
@@ -66,6 +69,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         batch,
         check_room,
         files,
+        control,
     } = job;
     let has_script = !commands.is_empty();
     let script = script(commands)?;
@@ -76,7 +80,10 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
     let program = OsStr::from_bytes(&programs[0].1.program);
     let facts = report::facts(program, &config, files.is_some());
-    let opened = super::open(opener, &config).map_err(|why| (124, why));
+    let (held, opened) = match control {
+        Some(control) => control.open(opener, args.json),
+        None => (None, super::open(opener, &config).map_err(|why| (124, why))),
+    };
     if let (Some(files), Err(refused)) = (&files, &opened) {
         report::of_no_session(files, facts.clone(), refused);
     }
@@ -91,18 +98,17 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         query_timeout: Duration::from_secs(args.timeout.into()),
         stdin_tasks,
         check_room,
+        attached: held.is_some(),
+        controlled: held.is_some(),
         ..Options::default()
     };
-    let mut shell = Shell::new(
-        session,
-        super::view(args.json, Names::ranks(), queue.clone()),
-        heard,
-        options,
-        Box::new(Instant::now),
-    );
+    let view = super::view(args.json, Names::ranks(), queue.clone());
+    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
     shell.set_report(facts, Names::ranks(), files);
     let interrupted = signals.interrupted();
-    shell.set_restart(restart(opener.clone(), config, current, interrupted));
+    if held.is_none() {
+        shell.set_restart(restart(opener.clone(), config, current, interrupted));
+    }
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: !has_script || args.commands.interactive,
@@ -110,7 +116,11 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         controls,
         wake,
     };
-    let ending = if shell.start(programs) || prompts {
+    let has_begun = match held {
+        Some(held) => held.attach(&mut shell),
+        None => shell.start(programs) || prompts,
+    };
+    let ending = if has_begun {
         match batch {
             None => carry_out(&mut shell, lines),
             Some(batch) => carry_out_batch(&mut shell, lines, &batch),

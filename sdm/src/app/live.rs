@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sdm_debug::EndPolicy;
+use sdm_launch::Launch;
 
 use super::{Opener, Wake};
 use crate::session::{Session, SessionConfig, StartProgress};
@@ -22,6 +23,16 @@ impl Opener for Live {
         let session = Session::start(config, tell).map_err(|error| error.to_string())?;
         let waker = session.waker();
         Ok((session, Arc::new(move || waker.wake())))
+    }
+
+    fn adopt(
+        &mut self,
+        session: &mut Session,
+        starter: Launch,
+        records: bool,
+    ) -> Result<(), String> {
+        let adopted = session.adopt(starter, records);
+        adopted.map_err(|error| format!("watch the launcher: {error}"))
     }
 
     fn close(&mut self, session: &mut Session, policy: EndPolicy) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod control;
 mod core;
 mod diagnose;
 mod emulate;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sdm_debug::EndPolicy;
+use sdm_launch::Launch;
 
 use crate::cli::{self, Verb};
 use crate::json::JsonView;
@@ -72,6 +74,18 @@ pub trait Opener: Clone + 'static {
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Self::Session, Wake), String>;
+
+    /// Puts who started the tasks under a session that is to attach to them. `records`: standard output is
+    /// not for what it prints.
+    ///
+    /// # Errors
+    /// It cannot be watched; for a person.
+    fn adopt(
+        &mut self,
+        session: &mut Self::Session,
+        starter: Launch,
+        records: bool,
+    ) -> Result<(), String>;
 
     /// Closes it: nothing more can be asked of it.
     ///

@@ -12,8 +12,9 @@ use sdm_idset::IdSet;
 use sdm_launch::{Part, Streams};
 
 use super::Opener;
+use super::control::Controlled;
 use super::job::{self, Job, Refused};
-use crate::cli::{BatchArgs, Carrier, Commands, ProgramPart, RunArgs};
+use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
 use crate::report::Files;
 use crate::session::SessionConfig;
 use crate::shell::Batch;
@@ -45,6 +46,13 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         }
     }
     let stdin = stdin_tasks.to_string();
+    let session = SessionConfig {
+        streams: streams(args, has_commands),
+        records: args.script.json,
+        ..session(args, &parts)?
+    };
+    let control = args.control.held();
+    let control = control.map(|control| Controlled::new(args, &parts, &session, control));
     let mut programs = Vec::new();
     let mut first = 0;
     for part in &parts {
@@ -57,11 +65,8 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         files: files(&args.batch),
         args: &args.script,
         commands,
-        session: SessionConfig {
-            streams: streams(args, has_commands),
-            records: args.script.json,
-            ..session(args, &parts)?
-        },
+        session,
+        control: control.transpose()?,
         programs,
         stdin_tasks,
         check_room: !args.gdb_use.force,
@@ -73,9 +78,9 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
 fn streams(args: &RunArgs, has_commands: bool) -> Streams {
     let reads_commands = !args.batch.batch && (args.script.commands.interactive || !has_commands);
     match args.output {
-        Carrier::Sdm => Streams::Private,
-        Carrier::Launcher if reads_commands || io::stdin().is_terminal() => Streams::Fed,
-        Carrier::Launcher => Streams::Inherited,
+        Carrier::Sdm if args.control == ControlBy::Plain => Streams::Private,
+        _ if reads_commands || io::stdin().is_terminal() => Streams::Fed,
+        _ => Streams::Inherited,
     }
 }
 
@@ -109,6 +114,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         let part = |part: &ProgramPart| Part {
             count: part.count,
             options: part.options.clone(),
+            words: Vec::new(),
         };
         session.parts = parts.iter().map(part).collect();
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sdm_idset::IdSet;
+use sdm_launch::Control;
 
 use super::programs::{self, ProgramPart};
 use super::{BatchArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
@@ -34,8 +35,15 @@ pub struct RunArgs {
     pub batch: BatchArgs,
 
     /// Let the processes run instead of holding them at `main`.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "control")]
     pub no_stop: bool,
+
+    /// How the processes come under gdb: plain (the launcher starts servers, each has gdb start its process), or
+    /// the launcher starts the processes and holds them, and one gdb on each host attaches to all there: by
+    /// mpir (Open MPI 4's mpirun, srun) or by pmix (Open MPI 5's mpirun). srun and pmix hold them before their
+    /// first instruction, Open MPI 4 in MPI_Init.
+    #[arg(long, value_name = "HOW", default_value = "plain", value_enum)]
+    pub control: ControlBy,
 
     /// The gdb to use; found on PATH unless given.
     #[arg(long, value_name = "PATH")]
@@ -77,6 +85,29 @@ impl RunArgs {
     /// A further program without a number of processes or a name, or more processes than there can be.
     pub fn programs(&self) -> Result<Vec<ProgramPart>, String> {
         programs::split(self.count, &self.program)
+    }
+}
+
+/// How processes come under gdb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ControlBy {
+    /// gdb starts them.
+    Plain,
+    /// Their launcher holds them by MPIR.
+    Mpir,
+    /// Their launcher holds them by PMIx.
+    Pmix,
+}
+
+impl ControlBy {
+    /// How the launcher holds them, where it does.
+    #[must_use]
+    pub fn held(self) -> Option<Control> {
+        match self {
+            Self::Plain => None,
+            Self::Mpir => Some(Control::Mpir),
+            Self::Pmix => Some(Control::Pmix),
+        }
     }
 }
 

@@ -51,6 +51,22 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// The job of a starter, all of it.
+    #[must_use]
+    pub fn of_starter(pid: i32, reach: ReachArgs, gdb: Option<PathBuf>) -> Self {
+        Self {
+            target: Some(Target::Pids(vec![pid])),
+            pids: None,
+            matching: None,
+            reach,
+            ranks: None,
+            json: false,
+            gdb,
+            force: false,
+            timeout: 60,
+        }
+    }
+
     /// Which job is meant.
     #[must_use]
     pub fn job(&self) -> &Target {

@@ -33,10 +33,12 @@ const RULES_MAX: usize = 256;
 
 /// A session: the launcher, the master, and the root of the tree.
 pub struct Session {
-    driver: Driver<TcpTransport>,
+    pub(super) driver: Driver<TcpTransport>,
     launch: Launch,
+    /// What started the tasks, where it was started here and the tasks are attached to.
+    pub(super) starter: Option<Launch>,
     /// Set where the launcher carries what programs print: whether all of it goes to standard error.
-    passing: Option<bool>,
+    pub(super) passing: Option<bool>,
     /// None where somebody else started it.
     master: Option<Child>,
     id: SessionId,
@@ -46,11 +48,11 @@ pub struct Session {
     lost: IdSet,
     /// The merge rules of commands that have one.
     rules: BTreeMap<CommandId, u16>,
-    waiting: VecDeque<SessionEvent>,
+    pub(super) waiting: VecDeque<SessionEvent>,
     held_back: bool,
     /// Nobody can be reached any more: why, and until when the launcher's end is waited for.
     deserted: Option<(String, Instant)>,
-    ending: bool,
+    pub(super) ending: bool,
     ended: bool,
 }
 
@@ -66,6 +68,7 @@ impl Session {
         Self {
             driver,
             launch,
+            starter: None,
             passing: None,
             master,
             id,
@@ -89,7 +92,7 @@ impl Session {
 
     /// What programs print behind the front-end's back. Once the session ends nobody asks for events any
     /// more, and there is no prompt to be kept whole.
-    fn pass(&mut self, stderr: bool, bytes: Vec<u8>) {
+    pub(super) fn pass(&mut self, stderr: bool, bytes: Vec<u8>) {
         let stderr = stderr || self.passing == Some(true);
         if !self.ending {
             self.waiting
@@ -132,6 +135,15 @@ impl Session {
             return Ok(());
         }
         self.ending = true;
+        if let Some(starter) = self
+            .starter
+            .as_mut()
+            .filter(|_| policy == EndPolicy::KillStarted)
+        {
+            // Before its tasks are let go: they go hardly any further. It cannot end before that, as those that
+            // it kills stay with their gdb.
+            starter.terminate();
+        }
         self.driver
             .with_member(|member, now| member.finish(now, policy));
         let deadline = Instant::now() + END_WAIT;
@@ -151,6 +163,7 @@ impl Session {
         }
         self.driver.flush();
         self.end_launcher();
+        self.end_starter();
         if let Some(master) = &mut self.master
             && !matches!(master.try_wait(), Ok(Some(_)))
         {
@@ -176,7 +189,7 @@ impl Session {
         }
     }
 
-    fn handle(&mut self, event: DriverEvent) {
+    pub(super) fn handle(&mut self, event: DriverEvent) {
         match event {
             DriverEvent::Output(output) => self.handle_output(output),
             DriverEvent::Ready(fd) => self.handle_launch(fd),
@@ -221,6 +234,9 @@ impl Session {
     }
 
     fn handle_launch(&mut self, fd: std::os::fd::RawFd) {
+        if self.handle_starter(fd) {
+            return;
+        }
         loop {
             let more = self.launch.handle_ready(fd);
             while let Some(event) = self.launch.poll_event() {
@@ -326,7 +342,8 @@ impl Debug for Session {
 
     fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
         self.passing?;
-        let fed = self.launch.feed(bytes, eof);
+        let fed = self.starter.as_mut().unwrap_or(&mut self.launch);
+        let fed = fed.feed(bytes, eof);
         Some(fed.map_err(|error| format!("the launcher: {error}")))
     }
 

@@ -9,6 +9,7 @@ mod hearing;
 mod live;
 mod master;
 mod start;
+mod starter;
 
 pub use api::{Class, ClassAnswer, Debug, Member, SendOptions, SessionEvent};
 pub use config::{Network, SessionConfig, StartProgress};

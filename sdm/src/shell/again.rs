@@ -88,6 +88,10 @@ impl<D: Debug> Shell<D> {
 
     /// `run [ARGS]`, `start [ARGS]`.
     fn rerun(&mut self, again: Again) -> Verdict {
+        if self.options.controlled {
+            let text = "a job that its own launcher holds is started once";
+            return self.complain(text, "`sdm run` without --control starts anew");
+        }
         if self.options.attached {
             let text = "these processes were not started here, so they cannot be started anew";
             return self.complain(text, "`sdm run` starts a job under the debugger");
@@ -229,6 +233,7 @@ impl<D: Debug> Shell<D> {
         self.sets.classes.clear();
         self.sets.happened.clear();
         self.lists_on = false;
+        self.launcher_over = false;
         self.quiet_runs = false;
         self.activity = self.now();
         self.breaks.forget_hits();

@@ -90,6 +90,7 @@ impl<D: Debug> Shell<D> {
                 self.view.pass(stderr, &bytes);
             }
             SessionEvent::LauncherEnded { status, last_words } => {
+                self.launcher_over = true;
                 self.notices.launcher_ended(now, status, last_words);
             }
             SessionEvent::Woken => {}

@@ -3,6 +3,8 @@
 //! What was started and then detached still prints through the session, and its launcher waits for
 //! the session's servers: so `sdm` stays, as the launcher itself would, until these have ended.
 
+use std::time::Duration;
+
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
@@ -13,12 +15,15 @@ use crate::render::set_text;
 use crate::session::Debug;
 use crate::view::{Happening, Item};
 
+/// How long a launcher may take to end when all that it started has.
+const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
+
 impl<D: Debug> Shell<D> {
     /// Detaches what lives, where the session is to end so, and stays with what was started and
     /// detached until it has ended; Ctrl-C kills it.
     pub fn leave(&mut self, mut ending: Ending) -> Ending {
         let wanted = matches!(self.over, None | Some(Over::Quit(_)));
-        if self.options.attached || !wanted {
+        if !self.options.is_ours() || !wanted {
             return ending;
         }
         let over = self.over.take();
@@ -37,6 +42,13 @@ impl<D: Debug> Shell<D> {
             }
             self.show_held();
         }
+        if self.options.controlled && self.tasks.live().is_empty() {
+            // It ends by itself, behind what it has to forward and to say.
+            let until = Some(self.now() + LAUNCHER_WAIT);
+            self.wait_for(&Goal::LauncherOver, "quit", until);
+            self.show_held();
+            self.show_gone();
+        }
         self.over = self.over.take().or(over);
         if let Some(Over::Terminated(signal)) = self.over {
             ending.code = 128 + signal;
@@ -47,6 +59,9 @@ impl<D: Debug> Shell<D> {
 
     /// Started programs that were detached and have not ended.
     pub(super) fn left_running(&self) -> IdSet {
+        if self.launcher_over {
+            return IdSet::new();
+        }
         let left = self.tasks.in_state(|state| *state == TaskState::Detached);
         left.difference(self.tasks.lost())
     }

@@ -90,10 +90,19 @@ pub struct Options {
     pub stdin_tasks: IdSet,
     /// The tasks were attached to, not started.
     pub attached: bool,
+    /// Those that were attached to were started by a launcher of this session's own, which ends with it.
+    pub controlled: bool,
     /// A person is asked before what was started is ended.
     pub confirm: bool,
     /// Nothing is started where a host seems to lack the memory for so many gdbs.
     pub check_room: bool,
+}
+
+impl Options {
+    /// The tasks end with the session.
+    fn is_ours(&self) -> bool {
+        !self.attached || self.controlled
+    }
 }
 
 impl Default for Options {
@@ -104,6 +113,7 @@ impl Default for Options {
             query_timeout: QUERY_TIMEOUT,
             stdin_tasks: IdSet::new(),
             attached: false,
+            controlled: false,
             confirm: true,
             check_room: false,
         }
@@ -162,6 +172,8 @@ pub struct Shell<D> {
     fresh: bool,
     /// The job is over, and the next one not started.
     jobless: bool,
+    /// The launcher has ended, and all that it started.
+    launcher_over: bool,
     over: Option<Over>,
 }
 
@@ -256,6 +268,7 @@ impl<D: Debug> Shell<D> {
             widening: None,
             fresh: false,
             jobless: false,
+            launcher_over: false,
             over: None,
         }
     }

@@ -353,7 +353,7 @@ impl<D: Debug> Shell<D> {
 
     fn quit(&mut self) -> Verdict {
         let live = self.tasks.live();
-        if self.asks() && !self.options.attached && !live.is_empty() {
+        if self.asks() && self.options.is_ours() && !live.is_empty() {
             self.asking = Some(Question::Quit);
         } else {
             self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
-use sdm_debug::{Command, TaskState};
+use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
 use super::notices::Patience;
@@ -38,6 +38,8 @@ pub(super) enum Goal {
     Still(IdSet),
     /// All of these, which were detached, have ended.
     Gone(IdSet),
+    /// The launcher has ended.
+    LauncherOver,
 }
 
 /// How waiting came out.
@@ -63,7 +65,11 @@ impl<D: Debug> Shell<D> {
             _ => until,
         };
         self.notices.patience = match goal {
-            Goal::Answered(_) | Goal::Run(_) | Goal::Still(_) | Goal::Gone(_) => Patience::RUN,
+            Goal::Answered(_)
+            | Goal::Run(_)
+            | Goal::Still(_)
+            | Goal::Gone(_)
+            | Goal::LauncherOver => Patience::RUN,
             Goal::Held(_) | Goal::Started(_) => Patience::START,
         };
         let waited = self.wait_until(goal, said, (began, until));
@@ -163,6 +169,7 @@ impl<D: Debug> Shell<D> {
             }
             Goal::Still(tasks) => tasks.is_disjoint(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
+            Goal::LauncherOver => self.launcher_over,
         }
     }
 
@@ -173,8 +180,14 @@ impl<D: Debug> Shell<D> {
             Goal::Run(ids) | Goal::Held(ids) | Goal::Started(ids) => self.asked_and_left(ids).1,
             Goal::Still(tasks) => tasks.intersection(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
+            Goal::LauncherOver => IdSet::new(),
         };
         if tasks.is_empty() {
+            return;
+        }
+        if self.options.controlled && matches!(goal, Goal::Gone(_)) {
+            // Their launcher ends them, when the session ends it.
+            self.over.get_or_insert(Over::Quit(EndPolicy::KillStarted));
             return;
         }
         let id = match goal {
@@ -212,6 +225,7 @@ impl<D: Debug> Shell<D> {
                 let left = to.intersection(&self.tasks.running());
                 running_line(said, to, &left, seconds)
             }
+            Goal::LauncherOver => format!("{said}: waiting for the launcher ({seconds} s)"),
             Goal::Gone(to) => {
                 let left = to.intersection(&self.left_running());
                 let left = set_text(&left, 24);

@@ -46,6 +46,16 @@ impl<D: Debug> Shell<D> {
         !attached.is_empty() && self.over.is_none()
     }
 
+    /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
+    /// will do, where nobody could be attached to.
+    pub fn attach_held(&mut self, spec: AttachSpec, partial: bool) -> bool {
+        let all = self.debug.tasks().clone();
+        let attached = self.attach_quietly(spec, &all).1;
+        self.show_attached(&attached);
+        let enough = attached == all || (partial && !attached.is_empty());
+        enough && self.over.is_none()
+    }
+
     /// `attach SET`: goes to what is in focus already, and the focus takes in what comes.
     pub(super) fn attach_more(&mut self, said: &Said<'_>, set: &SetExpr) -> Verdict {
         let Some(spec) = self.attachable.clone() else {

@@ -13,13 +13,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::StopAt;
+use sdm_debug::command::{AttachSpec, StopAt};
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{Command, GdbOptions};
 
 use super::{Beginning, Step, Story};
 use crate::child::{Launch, gdb_arguments};
-use crate::driver::{Action, Before, CoreFile, Driver, DriverConfig};
+use crate::driver::{Action, Attached, Before, CoreFile, Driver, DriverConfig};
 use crate::host::Host;
 use crate::mi::{LineReader, Record};
 
@@ -144,7 +144,8 @@ impl Player {
             }
             Beginning::Attach => {
                 self.log.push(format!("$ attach {pid}"));
-                self.driver.attach(self.now, id, pid, false);
+                let process = Attached::new(pid, &AttachSpec::default());
+                self.driver.attach(self.now, id, process);
             }
             Beginning::Core => {
                 let core = core();

@@ -1,0 +1,290 @@
+//! Jobs that their own launcher starts and holds for a debugger.
+//!
+//! The other way round than [`Launcher::launch`](crate::Launcher::launch) of servers: here the launcher starts
+//! the program itself, and stops with all of its processes at their beginning. Who is to debug them attaches to
+//! them then, and lets go of what holds them. There are two interfaces for that:
+//!
+//! - **MPIR** (Open MPI 4's `mpirun`, Slurm's `srun`): a debugger sets `MPIR_being_debugged` in the starter
+//!   before it begins, and the starter stops at `MPIR_Breakpoint` once all processes are there. A gdb does
+//!   that here. Where it goes, at the latest with the end of its input, the starter goes on, and lets the
+//!   processes go on, too.
+//! - **PMIx** (Open MPI 5's `mpirun`): the starter is told to stop all processes on their exec. They are there
+//!   when all of them stand still.
+
+mod gdb;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher, job};
+use gdb::{Gate, Gdb};
+
+/// How often it is looked whether all processes stand still, and whether the wait is given up.
+const TURN: Duration = Duration::from_millis(100);
+/// How long a starter may take to end by itself once it is asked to, and once it is killed.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// What Open MPI 5 is told.
+const STOP_ON_EXEC: [&str; 2] = ["--runtime-options", "stop-on-exec"];
+/// Open MPI 4 says at length that MPIR is old.
+const NO_WARNING: (&str, &str) = ("OMPI_MPIR_DO_NOT_WARN", "1");
+
+/// How a launcher holds what it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// By `MPIR_being_debugged` and `MPIR_Breakpoint`.
+    Mpir,
+    /// By PMIx's stop on exec.
+    Pmix,
+}
+
+impl Control {
+    /// Its name, for a person.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mpir => "mpir",
+            Self::Pmix => "pmix",
+        }
+    }
+}
+
+/// A job that is on its way, or held.
+///
+/// Dropping it lets go of what holds it, and sends its starter SIGTERM.
+pub struct Held {
+    launch: Launch,
+    hold: Option<Gdb>,
+    who: String,
+    control: Control,
+    started: Instant,
+    wait: Duration,
+}
+
+impl Held {
+    /// Has `launcher` start a job whose processes will be held; `gdb` is for MPIR, `wait` for how long it may
+    /// take until they are.
+    ///
+    /// # Errors
+    /// The launcher cannot hold what it starts in this way, or could not be started.
+    pub fn start(
+        launcher: &dyn Launcher,
+        control: Control,
+        mut spec: LaunchSpec,
+        gdb: &Path,
+        wait: Duration,
+    ) -> Result<Self, LaunchError> {
+        check(launcher, control, &spec)?;
+        let who = launcher.name().to_owned();
+        let started = Instant::now();
+        let hold = match control {
+            Control::Pmix => {
+                let own = STOP_ON_EXEC.map(Into::into);
+                spec.launcher_options.splice(0..0, own);
+                None
+            }
+            Control::Mpir => {
+                let (name, value) = NO_WARNING;
+                spec.variables.push((name.into(), value.into()));
+                let gate = Gate::new().map_err(|source| watch(&who, "pipe", source))?;
+                spec.gate = Some(gate.path());
+                Some(gate)
+            }
+        };
+        let mut launch = launcher.launch(&spec)?;
+        launch.pass_on();
+        let hold = match hold {
+            None => None,
+            Some(gate) => {
+                let attached = Gdb::start(gdb, launch.first_pid(), gate);
+                Some(attached.map_err(|source| LaunchError::Spawn {
+                    who: "gdb".to_owned(),
+                    program: gdb.to_owned(),
+                    source,
+                })?)
+            }
+        };
+        Ok(Self {
+            launch,
+            hold,
+            who,
+            control,
+            started,
+            wait,
+        })
+    }
+
+    /// The starter's pid: the job's for [`job::find`].
+    #[must_use]
+    pub fn starter(&self) -> i32 {
+        self.launch.first_pid()
+    }
+
+    /// Waits until all processes are held. What the starter prints meanwhile goes to `pass`, with whether it
+    /// was printed as an error.
+    ///
+    /// # Errors
+    /// It has ended before, or takes too long, or gdb cannot hold it; a sentence for a person.
+    pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), String> {
+        let deadline = self.started + self.wait;
+        loop {
+            if let Some(status) = self.pump(pass)? {
+                return Err(self.too_early(&status));
+            }
+            let is_held = match &mut self.hold {
+                Some(gdb) => match gdb.advance() {
+                    Ok(is_held) => is_held,
+                    Err(why) => return Err(self.not_held(&why, pass)),
+                },
+                None => job::stand_still_below(self.starter()).map_err(|it| it.to_string())?,
+            };
+            if is_held {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let wait = self.wait.as_secs();
+                let name = self.control.name();
+                return Err(format!(
+                    "{}: its processes were not held by {name} within {wait} s",
+                    self.who
+                ));
+            }
+        }
+    }
+
+    fn too_early(&self, status: &str) -> String {
+        format!("{} {status} before its processes were there", self.who)
+    }
+
+    /// Why gdb has not come to where the starter holds its processes: where that has ended meanwhile, what it
+    /// has said before is what a person wants to know.
+    fn not_held(&mut self, why: &str, pass: &mut dyn FnMut(bool, &[u8])) -> String {
+        let why = format!("hold {}: {why}", self.who);
+        let Some(gdb) = self.hold.take_if(|gdb| gdb.has_begun()) else {
+            return why;
+        };
+        // It ends in any case.
+        let _ = gdb.release();
+        let deadline = Instant::now() + END_WAIT;
+        while Instant::now() < deadline {
+            match self.pump(pass) {
+                Ok(None) => {}
+                Ok(Some(status)) => return self.too_early(&status),
+                Err(_) => break,
+            }
+        }
+        why
+    }
+
+    /// Waits for something to be read, a turn at most; how the starter ended, if it has.
+    fn pump(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<Option<String>, String> {
+        let gdb = self.hold.iter().flat_map(Gdb::fds);
+        let fds = self.launch.borrowed_fds().into_iter().chain(gdb);
+        await_any(fds, TURN).map_err(|error| format!("wait for {}: {error}", self.who))?;
+        Ok(self.take_events(pass))
+    }
+
+    fn take_events(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Option<String> {
+        let mut ended = None;
+        for fd in self.launch.fds() {
+            while self.launch.handle_ready(fd) {}
+        }
+        while let Some(event) = self.launch.poll_event() {
+            match event {
+                LaunchEvent::Bytes { stderr, bytes } => pass(stderr, &bytes),
+                LaunchEvent::Ended { status, .. } => ended = Some(status),
+                LaunchEvent::Note(text) => pass(true, format!("[launcher] {text}\n").as_bytes()),
+                _ => {}
+            }
+        }
+        ended
+    }
+
+    /// The starter, and what holds it.
+    #[must_use]
+    pub fn into_parts(self) -> (Launch, Hold) {
+        (self.launch, Hold(self.hold))
+    }
+
+    /// Ends the job, held or not, and waits until its starter has ended.
+    pub fn end(mut self) {
+        // It ends in any case.
+        let _ = Hold(self.hold.take()).release();
+        for end in [Launch::terminate, Launch::kill] {
+            end(&mut self.launch);
+            let deadline = Instant::now() + END_WAIT;
+            while !self.launch.is_over() && Instant::now() < deadline {
+                if self.pump(&mut |_, _| {}).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What holds a starter. Dropping it lets the starter go, too.
+pub struct Hold(Option<Gdb>);
+
+impl Hold {
+    /// The processes are attached to: the starter goes on, and the processes are no longer held by it.
+    ///
+    /// # Errors
+    /// What holds it does not go.
+    pub fn release(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), Gdb::release)
+    }
+}
+
+/// Waits until one of these can be read, or the time is over.
+fn await_any<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, wait: Duration) -> io::Result<()> {
+    let mut polled: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
+    match poll(&mut polled, wait) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses what the launcher cannot do.
+fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result<(), LaunchError> {
+    let refuse = |why: String| LaunchError::Control {
+        launcher: launcher.describe(),
+        control: control.name(),
+        why,
+    };
+    match launcher.control() {
+        Some(own) if own == control => {}
+        Some(own) => {
+            let why = format!("it holds its processes by --control {}", own.name());
+            return Err(refuse(why));
+        }
+        None => {
+            let why = "it cannot hold its processes for a debugger: leave --control out, or use mpirun or srun";
+            return Err(refuse(why.to_owned()));
+        }
+    }
+    let options = spec.all_options();
+    let is_ours = |it: &&std::ffi::OsString| {
+        crate::openmpi::is_option(it, &["runtime-options", "rtos", "runtime-option"])
+    };
+    match options.iter().find(is_ours) {
+        Some(option) if control == Control::Pmix => Err(LaunchError::Option {
+            launcher: launcher.name().to_owned(),
+            option: option.to_string_lossy().into_owned(),
+            why: "--control pmix gives it itself",
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn watch(who: &str, op: &'static str, source: io::Error) -> LaunchError {
+    LaunchError::Watch {
+        who: who.to_owned(),
+        op,
+        source,
+    }
+}

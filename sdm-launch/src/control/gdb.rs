@@ -1,0 +1,206 @@
+//! The gdb that holds a starter by MPIR.
+//!
+//! It attaches to the starter before that begins, so that the starter is and stays our child, with our pipes for
+//! its streams: until then it is a shell that waits for a line. gdb's input is kept open as long as the
+//! starter is to be held; at its end, whoever closes it, gdb takes its breakpoint out and lets it go.
+
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::stream::Stream;
+
+/// How long gdb may take to let go, and to end.
+const RELEASE_WAIT: Duration = Duration::from_secs(20);
+/// What is kept of gdb's complaints, in lines.
+const COMPLAINTS_MAX: usize = 20;
+
+/// What gdb says behind a value that was asked for, and behind each step.
+const VALUE: &str = "sdm-value ";
+const STEP_END: &str = "sdm-step";
+
+/// What is done one after the other; the value behind each says that it was.
+const STEPS: [(&str, &str); 3] = [
+    // It was told to attach when it was started.
+    ("handle all nostop noprint pass", "$pc != 0"),
+    // The libraries are there when `main` is about to be called; orterun has no symbol `main`.
+    (
+        "tcatch exec\ncontinue\ntbreak __libc_start_main\ncontinue\nset var *(int *)&MPIR_being_debugged = 1\n\
+         tbreak MPIR_Breakpoint",
+        "*(int *)&MPIR_being_debugged",
+    ),
+    // 1 is MPIR_DEBUG_SPAWNED.
+    ("continue", "*(int *)&MPIR_debug_state == 1"),
+];
+
+/// Where a starter waits for its gdb.
+pub(super) struct Gate {
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl Gate {
+    pub(super) fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { reader, writer })
+    }
+
+    /// By which the starter opens it, as long as this lives.
+    pub(super) fn path(&self) -> PathBuf {
+        let own = std::process::id();
+        format!("/proc/{own}/fd/{}", self.reader.as_raw_fd()).into()
+    }
+}
+
+/// A gdb on a starter.
+pub(super) struct Gdb {
+    child: Child,
+    input: Option<ChildStdin>,
+    out: Stream,
+    err: Stream,
+    /// Closed when the starter has been let in.
+    gate: Option<Gate>,
+    /// Which step it is at.
+    step: usize,
+    /// What it was asked for at this step is true.
+    is_true: bool,
+    complaints: Vec<String>,
+}
+
+impl Gdb {
+    /// Starts one that attaches to the process `pid`.
+    pub(super) fn start(program: &Path, pid: i32, gate: Gate) -> io::Result<Self> {
+        let (out, out_writer) = Stream::open(false)?;
+        let (err, err_writer) = Stream::open(true)?;
+        let mut command = Command::new(program);
+        command.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
+        command.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
+        command.args(["-iex", "set confirm off", "-iex", "set prompt"]);
+        command.args(["-iex", "set breakpoint pending on"]);
+        // Whole stacks and types are not wanted: it is there sooner.
+        command.args(["-iex", "set debug-file-directory"]);
+        command.args(["-p", &pid.to_string()]).env("LC_ALL", "C");
+        // No signal ends it, but the end of its input; a terminal's Ctrl-C is not for it.
+        command.process_group(0);
+        command.stdin(Stdio::piped());
+        let mut child = command.stdout(out_writer).stderr(err_writer).spawn()?;
+        let input = child.stdin.take();
+        let mut gdb = Self {
+            child,
+            input,
+            out,
+            err,
+            gate: Some(gate),
+            step: 0,
+            is_true: false,
+            complaints: Vec::new(),
+        };
+        gdb.begin_step()?;
+        Ok(gdb)
+    }
+
+    /// The descriptors to watch.
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.out.fd(), self.err.fd()].into_iter().flatten()
+    }
+
+    fn begin_step(&mut self) -> io::Result<()> {
+        let Some((commands, value)) = STEPS.get(self.step) else {
+            return Ok(());
+        };
+        self.is_true = false;
+        let input = self.input.as_mut().expect("open until the release");
+        writeln!(
+            input,
+            "{commands}\nprintf \"{VALUE}%d\\n\", {value}\necho {STEP_END}\\n"
+        )
+    }
+
+    /// Takes in what it says; whether the starter is held.
+    ///
+    /// # Errors
+    /// What it could not do, in its own words.
+    pub(super) fn advance(&mut self) -> Result<bool, String> {
+        let mut lines = Vec::new();
+        while self.err.read(&mut |line| lines.push(line)) > 0 {}
+        self.complaints.extend(
+            lines
+                .drain(..)
+                .filter_map(|it| it.text().map(str::to_owned)),
+        );
+        let extra = self.complaints.len().saturating_sub(COMPLAINTS_MAX);
+        self.complaints.drain(..extra);
+        while self.out.read(&mut |line| lines.push(line)) > 0 {}
+        for line in lines.iter().filter_map(|line| line.text()) {
+            // gdb's prompts, where it says any, stand in front.
+            let line = line.trim_start_matches(['>', ' ']);
+            if let Some(value) = line.strip_prefix(VALUE) {
+                self.is_true = value == "1";
+            }
+            if line == STEP_END && self.step < STEPS.len() {
+                self.end_step()?;
+            }
+        }
+        if self.out.fd().is_none() {
+            return Err(self.complaint("gdb has ended"));
+        }
+        Ok(self.step == STEPS.len())
+    }
+
+    fn end_step(&mut self) -> Result<(), String> {
+        if !self.is_true {
+            return Err(self.complaint("it does not come to MPIR_Breakpoint"));
+        }
+        self.step += 1;
+        self.complaints.clear();
+        let let_in = match self.gate.take() {
+            // It stands still under gdb until that lets it go on.
+            Some(mut gate) => gate.writer.write_all(b"\n"),
+            None => Ok(()),
+        };
+        let begun = let_in.and_then(|()| self.begin_step());
+        begun.map_err(|error| self.complaint(&format!("tell gdb: {error}")))
+    }
+
+    /// Whether the starter has been let in.
+    pub(super) fn has_begun(&self) -> bool {
+        self.step > 0
+    }
+
+    /// Why, and what gdb said last about it.
+    fn complaint(&self, why: &str) -> String {
+        let said = self.complaints.iter().rev().map(|line| line.trim());
+        match said.clone().find(|line| !line.is_empty()) {
+            Some(line) => format!("{why}: gdb: {line}"),
+            None => why.to_owned(),
+        }
+    }
+
+    /// Has it let the starter go, and end.
+    ///
+    /// # Errors
+    /// It takes too long: it was killed.
+    pub(super) fn release(mut self) -> io::Result<()> {
+        self.gate = None;
+        self.input = None;
+        let ended = crate::pidfd_open(self.child.id())?;
+        let deadline = Instant::now() + RELEASE_WAIT;
+        loop {
+            while self.out.read(&mut |_| {}) > 0 || self.err.read(&mut |_| {}) > 0 {}
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let _ = self.child.kill();
+                self.child.wait()?;
+                let text = "gdb did not let go of the starter in time, and was killed";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            super::await_any(self.fds().chain([ended.as_fd()]), left)?;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `sdm run --control`: the job's own launcher starts it and holds it, and it is attached to.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sdm_debug::BackendSettings;
+use sdm_debug::command::AttachSpec;
+use sdm_launch::{Control, Held, Hold, LaunchSpec, Launcher, Part};
+
+use super::attach::{Attachment, look_up};
+use super::job::Refused;
+use super::{Opener, Wake};
+use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
+use crate::session::{Debug, SessionConfig};
+use crate::shell::Shell;
+
+/// How a job is started and held.
+pub(super) struct Controlled {
+    launcher: Box<dyn Launcher>,
+    control: Control,
+    spec: LaunchSpec,
+    gdb: Option<PathBuf>,
+    reach: ReachArgs,
+    backend: BackendSettings,
+    wait: Duration,
+    partial: bool,
+}
+
+/// Processes that wait to be attached to.
+pub(super) struct Waiting {
+    spec: AttachSpec,
+    hold: Hold,
+    partial: bool,
+}
+
+/// A session that is beside them.
+type Opened<O> = Result<(<O as Opener>::Session, Wake), Refused>;
+
+impl Controlled {
+    /// What is to be started by `session`'s launcher.
+    pub(super) fn new(
+        args: &RunArgs,
+        parts: &[ProgramPart],
+        session: &SessionConfig,
+        control: Control,
+    ) -> Result<Self, Refused> {
+        if !args.gdb_use.wrapper_words().is_empty() {
+            let text = "--wrapper: with --control gdb starts no program";
+            return Err((2, text.to_owned()));
+        }
+        let launcher = sdm_launch::find(&session.launcher);
+        let launcher = launcher.map_err(|error| (124, error.to_string()))?;
+        let mut spec = LaunchSpec::new(session.servers, &parts[0].words[0]);
+        spec.server_args = parts[0].words[1..].to_vec();
+        if parts.len() > 1 {
+            let part = |part: &ProgramPart| Part {
+                count: part.count,
+                options: part.options.clone(),
+                words: part.words.clone(),
+            };
+            spec.parts = parts.iter().map(part).collect();
+        }
+        spec.launcher_options.clone_from(&session.launcher_options);
+        spec.hosts.clone_from(&session.hosts);
+        spec.directory.clone_from(&args.directory);
+        spec.streams = session.streams;
+        for (name, value) in &args.environment {
+            match value {
+                Some(value) => spec.environment.push((name.into(), value.into())),
+                None => spec.unset.push(name.into()),
+            }
+        }
+        // The options are those of who starts the job, not of who comes beside it.
+        let reach = ReachArgs {
+            launcher_options: Vec::new(),
+            ..args.launch.reach.clone()
+        };
+        Ok(Self {
+            launcher,
+            control,
+            spec,
+            gdb: args.gdb.clone(),
+            reach,
+            backend: args.gdb_use.backend(),
+            wait: Duration::from_secs(args.tree.start_wait.into()),
+            partial: args.tree.partial,
+        })
+    }
+
+    /// Starts it, waits until it is held, and opens a session beside it; where that fails the job is ended.
+    pub(super) fn open<O: Opener>(
+        self,
+        opener: &mut O,
+        records: bool,
+    ) -> (Option<Waiting>, Opened<O>) {
+        let gdb = self.gdb.clone().unwrap_or_else(|| "gdb".into());
+        let started = Held::start(&*self.launcher, self.control, self.spec, &gdb, self.wait);
+        let mut held = match started {
+            Ok(held) => held,
+            Err(error) => return (None, Err((124, error.to_string()))),
+        };
+        let mut pass = |stderr: bool, bytes: &[u8]| {
+            // It is no loss where nobody reads it.
+            let _ = match stderr || records {
+                true => io::stderr().write_all(bytes),
+                false => io::stdout().write_all(bytes),
+            };
+        };
+        let found = held.wait(&mut pass).and_then(|()| {
+            let target = TargetArgs::of_starter(held.starter(), self.reach, self.gdb);
+            let mut found = look_up(&target, false)?;
+            found.spec.held = true;
+            found.session.backend = self.backend;
+            match found.left_out.is_empty() || self.partial {
+                true => Ok(found),
+                false => Err(found.left_out.join("; ")),
+            }
+        });
+        let opened = found.and_then(|found| {
+            let opened = super::open(opener, &found.session)?;
+            Ok((found, opened))
+        });
+        match opened {
+            Ok((found, opened)) => adopt(opener, held, found, opened, (records, self.partial)),
+            Err(why) => {
+                held.end();
+                (None, Err((124, why)))
+            }
+        }
+    }
+}
+
+fn adopt<O: Opener>(
+    opener: &mut O,
+    held: Held,
+    mut found: Attachment,
+    (mut session, wake): (O::Session, Wake),
+    (records, partial): (bool, bool),
+) -> (Option<Waiting>, Opened<O>) {
+    let (starter, hold) = held.into_parts();
+    if let Err(why) = opener.adopt(&mut session, starter, records) {
+        return (None, Err((124, why)));
+    }
+    found.keep_to(session.tasks());
+    let waiting = Waiting {
+        spec: found.spec,
+        hold,
+        partial,
+    };
+    (Some(waiting), Ok((session, wake)))
+}
+
+impl Waiting {
+    /// Attaches to all of them, and has their starter go on; false where that failed.
+    pub(super) fn attach<D: Debug>(self, shell: &mut Shell<D>) -> bool {
+        let attached = shell.attach_held(self.spec, self.partial);
+        if let Err(error) = self.hold.release() {
+            shell.say(&format!("the launcher: {error}"));
+            return false;
+        }
+        attached
+    }
+}

@@ -1,0 +1,65 @@
+//! A session that is attached to the tasks of a starter of its own (`--control`).
+
+use std::io;
+use std::os::fd::RawFd;
+
+use sdm_launch::{Launch, LaunchEvent};
+
+use super::api::SessionEvent;
+use super::live::Session;
+use super::start::end_launch;
+
+impl Session {
+    /// Takes over who started the tasks: what it prints is passed on, what is sent to the tasks goes to it,
+    /// and it ends with the session. `records`: standard output is not for what it prints.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub fn adopt(&mut self, starter: Launch, records: bool) -> io::Result<()> {
+        for fd in starter.fds() {
+            self.driver.transport().watch(fd, true, false)?;
+        }
+        self.starter = Some(starter);
+        self.passing = Some(records);
+        Ok(())
+    }
+
+    /// Takes in what a descriptor of the starter holds; false where it is none of its.
+    pub(super) fn handle_starter(&mut self, fd: RawFd) -> bool {
+        let Some(mut starter) = self.starter.take_if(|it| it.holds(fd)) else {
+            return false;
+        };
+        loop {
+            let more = starter.handle_ready(fd);
+            while let Some(event) = starter.poll_event() {
+                match event {
+                    LaunchEvent::Bytes { stderr, bytes } => self.pass(stderr, bytes),
+                    LaunchEvent::Ended {
+                        status, last_words, ..
+                    } if !self.ending => self
+                        .waiting
+                        .push_back(SessionEvent::LauncherEnded { status, last_words }),
+                    LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) if !self.ending => {
+                        self.waiting.push_back(SessionEvent::Launcher { line });
+                    }
+                    _ => {}
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        if !starter.holds(fd) {
+            self.driver.transport().forget(fd);
+        }
+        self.starter = Some(starter);
+        true
+    }
+
+    /// Ends the starter, and the job with it.
+    pub(super) fn end_starter(&mut self) {
+        if let Some(mut starter) = self.starter.take() {
+            end_launch(&mut self.driver, &mut starter);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Sessions with `--control`, whose job its own launcher starts and holds.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+
+use crate::place::{Compiler, Place};
+use crate::processes;
+use crate::sdm::{Done, Sdm};
+
+/// A job of four ranks from its beginning to its end, with whatever is said to bring them to `main`.
+///
+/// # Panics
+/// Where something else comes of it.
+pub fn four_ranks_add_up(sdm: Sdm<'_>, sum: &Path, to_main: &[&str]) -> Done {
+    let done = sdm
+        .lines(to_main)
+        .lines(&["break add_up", "continue", "print contribution", "next"])
+        .lines(&["stacks", "delete", "continue", "wait"])
+        .program(sum, &[])
+        .finish()
+        .code(0);
+    let stops = ["1", "2"].map(|number| {
+        let stop = format!("ranks 0-3 (4): stopped at breakpoint {number}, add_up () at");
+        done.united().contains(&stop)
+    });
+    assert!(stops.contains(&true), "{done}");
+    let each = "rank 0: 1\nrank 1: 2\nrank 2: 3\nrank 3: 4\n";
+    done.expect("print contribution", each);
+    done.expect_part("next", "ranks 0-3 (4): add_up () at mpi_sum.c:");
+    done.expect_part("stacks", "ranks 0-3 (4): main ()");
+    for rank in 0..4 {
+        let said = format!("rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&said), "no {said:?} in {done}");
+    }
+    let end = "the launcher ended: exited with code 0\n";
+    assert!(done.out.contains(end), "{done}");
+    done
+}
+
+/// Its exit code and output, detaching, and `kill -9` of `sdm` at any moment; `sdm` starts a number of ranks.
+///
+/// # Panics
+/// Where something is left, or comes out wrong.
+pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn Fn(u32) -> Sdm<'a>) {
+    let program = place.compile("mpi_held", compiler);
+    let (there, never) = (place.path().join("there"), "/nonexistent");
+    fs::write(&there, "").expect("a file");
+    let there = there.to_str().expect("text");
+    // One rank: a launcher may kill the others when the first ends with another code than 0.
+    let done = sdm(1).args(["--batch", "--no-report"]);
+    let done = done.program(&program, &[there]).finish().code(7);
+    assert!(done.out.contains("rank 0: sum 0\n"), "{done}");
+    // It runs to its end without gdb, as its launcher lets go of it.
+    let done = sdm(2).lines(&["detach"]).program(&program, &[there]);
+    let done = done.finish().code(0);
+    done.expect_part("detach", "sdm stays until they have ended");
+    assert!(done.out.contains(": sum 1\n"), "{done}");
+    // `quit` ends it.
+    let done = sdm(2).lines(&["ranks"]).program(&program, &[never]);
+    done.finish()
+        .code(0)
+        .expect_part("ranks", "ranks 0-1 (2)  stopped");
+    for option in ["--gdb", "--server-path"] {
+        let pid = place.path().join("pid");
+        let killer = killer(place, &pid);
+        let killed = sdm(2).args([option.as_ref(), killer.as_os_str()]);
+        let killed = killed.program(&program, &[never]).spawn();
+        fs::write(&pid, format!("{}\n", killed.pid())).expect("a file");
+        assert_eq!(killed.finish().code, None, "{option}");
+        fs::remove_file(&pid).expect("ours");
+    }
+    let mut attached = sdm(2).talk().program(&program, &[never]).spawn();
+    attached.ask("print 1", "ranks 0-1 (2): 1\n");
+    processes::signal(attached.pid(), Signal::SIGKILL);
+    assert_eq!(attached.finish().code, None);
+}
+
+/// What kills `sdm` when it is started by it, or for it.
+fn killer(place: &Place, pid: &Path) -> PathBuf {
+    let path = place.path().join("killer");
+    let (pid, own) = (pid.display(), place.mark());
+    let text = format!(
+        "#!/bin/sh\n: {own}\nwhile ! read -r pid < {pid}; do :; done 2>/dev/null\nkill -9 $pid\n"
+    );
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
