@@ -1,4 +1,5 @@
-//! Who may import whom: the arrows of ARCHITECTURE.md held against the Cargo.toml files.
+//! Who may import whom: the arrows of ARCHITECTURE.md held against the Cargo.toml files. And the README's figures held against
+//! the report they come from.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -93,4 +94,38 @@ fn every_member_is_in_the_table() {
 fn the_table_can_fail() {
     assert!(imports("sdm-server").contains("sdm-backend-gdbmi"));
     assert!(!imports("sdm-core").contains("sdm-debug"));
+}
+
+/// Every number with a unit of what was measured in a text, and times: `12.1 s`, `3 MB`, `1.5 times`.
+fn figures(text: &str) -> Vec<String> {
+    const UNITS: &[&str] = &[
+        "ns", "us", "µs", "ms", "s", "kB", "MB", "GB", "MB/s", "%", "times",
+    ];
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let pairs = words.windows(2).filter_map(|pair| {
+        let unit = pair[1].trim_end_matches(['.', ',', ';', ':', ')']);
+        let number = pair[0].trim_start_matches(['(', '~']);
+        let is_figure = number.parse::<f64>().is_ok() && UNITS.contains(&unit);
+        is_figure.then(|| format!("{number} {unit}"))
+    });
+    pairs.collect()
+}
+
+#[test]
+fn figures_of_the_readme_are_in_the_performance_report() {
+    let found = figures("in 12.1 s, (3 MB each), for 10 servers; 1.5 times the floor; 4 -- 5 s.");
+    assert_eq!(found, ["12.1 s", "3 MB", "1.5 times", "5 s"]);
+    let read = |name| {
+        let text = std::fs::read_to_string(root().join(name)).expect("it is part of the sources");
+        // What a session prints is no claim.
+        let parts = text.split("```").step_by(2);
+        parts.collect::<Vec<_>>().join(" ")
+    };
+    let report = figures(&read("docs/performance.md"));
+    for figure in figures(&read("README.md")) {
+        assert!(
+            report.contains(&figure),
+            "README.md says {figure}; docs/performance.md does not"
+        );
+    }
 }
