@@ -55,7 +55,9 @@ fn topologies(csv: &Columns, to: &Path) -> Result<()> {
     });
     let lines = |ours: &str, floor: &str| -> Result<Vec<Line>> {
         let of = |shape: &str, column: &str| {
-            csv.points("servers", column, |row| row("topology") == shape)
+            csv.points("servers", column, |row| {
+                row("topology") == shape && row(column) != "-"
+            })
         };
         let mut lines = vec![line("blocking floor, binomial", of("binomial", floor)?)];
         for shape in &shapes {

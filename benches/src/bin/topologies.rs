@@ -28,6 +28,8 @@ struct Arguments {
 
 /// More connections than this in one process are not tried.
 const FLAT_MAX: u32 = 1024;
+/// Beside more servers than this no floor is started: twice as many processes would take minutes.
+const FLOOR_MAX: u32 = 1024;
 /// Rounds of one before the other has its turn.
 const TURN: usize = 4;
 const PAYLOAD_BYTES: usize = 200;
@@ -79,7 +81,9 @@ fn one_tree(
     let (mut tree, echo) = Tree::scripted_as(servers, topology, PAYLOAD_BYTES)?;
     let start = began.elapsed();
     let (down, up) = tree.wire_bytes(&echo)?;
-    let mut floor = Floor::start(&binaries()?.join("floor"), servers, down, up)?;
+    let program = binaries()?.join("floor");
+    let floor = (servers <= FLOOR_MAX).then(|| Floor::start(&program, servers, down, up));
+    let mut floor = floor.transpose()?;
     let mut took = [Vec::new(), Vec::new()];
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     // The first turn is for warming up.
@@ -91,6 +95,7 @@ fn one_tree(
             took[0].push(began.elapsed());
         }
         for _ in 0..TURN {
+            let Some(floor) = &mut floor else { break };
             let began = Instant::now();
             floor.send()?;
             floor.receive()?;
@@ -108,11 +113,13 @@ fn one_tree(
         arguments.rounds.max(2 * arguments.flight),
     );
     let rate = |took: Duration| count as f64 / took.as_secs_f64();
-    let rates = [
-        rate(tree.flights(&echo, count, arguments.flight)?),
-        rate(floor.flights(count, arguments.flight)?),
-    ];
+    let own_rate = rate(tree.flights(&echo, count, arguments.flight)?);
+    let floor_rate = match &mut floor {
+        Some(floor) => Some(rate(floor.flights(count, arguments.flight)?)),
+        None => None,
+    };
     drop(floor);
+    let beside = |text: &dyn Fn(f64) -> String| floor_rate.map_or_else(|| "-".to_owned(), text);
     let began = Instant::now();
     tree.close()?;
     Ok(vec![
@@ -121,11 +128,11 @@ fn one_tree(
         millis(start),
         rounds.to_string(),
         micros(ours.median),
-        micros(least.median),
-        format!("{:.2}", ours.ratio(&least)),
-        format!("{:.1}", rates[0]),
-        format!("{:.1}", rates[1]),
-        format!("{:.2}", rates[0] / rates[1]),
+        beside(&|_| micros(least.median)),
+        beside(&|_| format!("{:.2}", ours.ratio(&least))),
+        format!("{own_rate:.1}"),
+        beside(&|rate| format!("{rate:.1}")),
+        beside(&|rate| format!("{:.2}", own_rate / rate)),
         millis(began.elapsed()),
     ])
 }
