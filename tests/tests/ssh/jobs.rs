@@ -101,11 +101,23 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     let done = look_at(place, "attach", &job)
         .args(["--ranks", "1-2"])
         .lines(&["print 1", "[2] print rank", "info nodes"])
+        .lines(&["[1] break turn", "[1] continue", "[1] next"])
+        .lines(&["stacks", "detach"])
         .finish()
         .code(0);
     done.expect("print 1", "ranks 1-2 (2): 1\n");
     done.expect("[2] print rank", "rank 2: 2\n");
     assert!(!done.answer("info nodes").contains("10.77.0.3"), "{done}");
+    let stopped = "rank 1: stopped at breakpoint 1, turn () at mpi_held.c:";
+    done.expect_part("[1] continue", stopped);
+    done.expect_part("[1] next", "rank 1: turn () at mpi_held.c:");
+    done.expect_part("stacks", "rank 2: main () at mpi_held.c:");
+    assert_eq!(looks(), before);
+    let attached = look_at(place, "attach", &job).talk().spawn();
+    attached.out.wait(0, "rank 1: attached");
+    processes::signal(attached.pid(), Signal::SIGKILL);
+    assert_eq!(attached.finish().code, None);
+    assert_eq!(looks(), before);
     // A host that cannot be asked any more is said, and costs its own ranks only.
     hosts_script(&["cut", "3"]);
     let done = look_at(place, "stacks", &job).finish().code(2);
@@ -127,7 +139,7 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
             "print 1",
             "[0,2-3] print rank",
         ])
-        .lines(&["[1] continue", "detach"])
+        .lines(&["[1] continue", "[1] next", "stacks", "detach"])
         .finish()
         .code(0);
     done.expect_part("attach 2-3", "2-3: no server of this session is there");
@@ -136,6 +148,8 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
     let each = "rank 0: 0\nrank 2: 2\nrank 3: 3\n";
     done.expect("[0,2-3] print rank", each);
     done.expect_part("[1] continue", "rank 1: stopped at breakpoint 1, turn ()");
+    done.expect_part("[1] next", "rank 1: turn () at mpi_held.c:");
+    done.expect_part("stacks", "ranks 0,2-3 (3): main () at mpi_held.c:");
 }
 
 /// A server that does something first where the host is h2.
