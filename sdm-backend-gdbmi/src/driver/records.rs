@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
 use super::breakpoints::{Owner, watch_number};
-use super::core::{Gdb, StopRecord};
+use super::core::{Gdb, State, StopRecord};
 use super::end::{End, program_ended};
 use super::processes::remark;
 use super::run::OpenRun;
@@ -254,7 +254,12 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
             let Some(breakpoint) = results.tuple("bkpt") else {
                 return;
             };
-            let event = gdb.edit().breakpoints.modified(breakpoint);
+            let mut state = gdb.edit();
+            let State {
+                breakpoints, scope, ..
+            } = &mut *state;
+            let event = breakpoints.modified(breakpoint, scope.as_ref());
+            drop(state);
             if let Some(event) = event {
                 gdb.tell(event);
             }

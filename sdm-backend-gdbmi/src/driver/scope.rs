@@ -82,6 +82,12 @@ impl Scope {
         }
     }
 
+    /// True where a place of a breakpoint is in this task: gdb finds it in every inferior.
+    pub(super) fn has_place(&self, place: &Results) -> bool {
+        let mut groups = place.items("thread-groups").peekable();
+        groups.peek().is_none() || groups.any(|group| group.as_text() == Some(&self.group))
+    }
+
     /// The thread's number in the task.
     pub(super) fn number_of(&self, id: u32) -> Option<u32> {
         self.threads.get(&id).map(|thread| thread.number)

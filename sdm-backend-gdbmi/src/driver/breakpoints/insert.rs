@@ -48,7 +48,7 @@ async fn insert_one(
     restrict(gdb, &mut spec);
     let results = gdb.mi(insert_line(&spec, location)).await?;
     let breakpoint = results.tuple("bkpt").unwrap_or(&results);
-    let place = place_of(spec.number, breakpoint);
+    let place = place_of(spec.number, breakpoint, gdb.get().scope.as_ref());
     Ok((place, breakpoint.number("number").into_iter().collect()))
 }
 

@@ -6,6 +6,7 @@ use sdm_debug::{Failure, Reply};
 
 use super::{Point, catch, is_pending, place_of};
 use crate::driver::core::Gdb;
+use crate::driver::scope::Scope;
 use crate::mi::Results;
 
 /// The front-end's breakpoints as gdb sees them now.
@@ -21,13 +22,13 @@ pub(in crate::driver) async fn list(gdb: &Gdb) -> Result<Reply, Failure> {
         .breakpoints
         .user
         .iter()
-        .map(|point| view(point, &rows))
+        .map(|point| view(point, &rows, state.scope.as_ref()))
         .collect();
     views.sort_by_key(|view| view.place.number);
     Ok(Reply::Breakpoints(views))
 }
 
-fn view(point: &Point, rows: &[&Results]) -> BreakpointView {
+fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointView {
     let number = point.kept.spec.number();
     let is_ours = |row: &&&Results| {
         let known: Option<u32> = row.number("number");
@@ -59,7 +60,9 @@ fn view(point: &Point, rows: &[&Results]) -> BreakpointView {
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
         if let PointSpec::Break(_) = point.kept.spec {
             view.place.pending |= is_pending(row);
-            view.place.places.extend(place_of(number, row).places);
+            view.place
+                .places
+                .extend(place_of(number, row, scope).places);
         }
     }
     view

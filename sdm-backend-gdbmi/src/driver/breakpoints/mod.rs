@@ -15,6 +15,7 @@ use sdm_debug::{Event, Failure, FailureCode};
 use super::core::Gdb;
 use super::frames::base_name;
 use super::internal::{Internal, Mpi};
+use super::scope::Scope;
 use super::values::console_line;
 use crate::mi::Results;
 
@@ -159,7 +160,11 @@ impl Breakpoints {
     }
 
     /// gdb says that a breakpoint has changed; gives what is to be told.
-    pub(super) fn modified(&mut self, breakpoint: &Results) -> Option<Event> {
+    pub(super) fn modified(
+        &mut self,
+        breakpoint: &Results,
+        scope: Option<&Scope>,
+    ) -> Option<Event> {
         let number: u32 = breakpoint.number("number")?;
         let hits: u64 = breakpoint.number("times").unwrap_or(0);
         if self.times.insert(number, hits).unwrap_or(0) < hits {
@@ -185,7 +190,8 @@ impl Breakpoints {
             .find(|point| point.numbers.contains(&number))?;
         let was_pending = std::mem::replace(&mut point.pending, !placed);
         let spec_number = point.kept.spec.number();
-        (was_pending && placed).then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint)))
+        (was_pending && placed)
+            .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
     }
 
     /// gdb says that a breakpoint is gone.
@@ -249,17 +255,19 @@ fn is_pending(breakpoint: &Results) -> bool {
     breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
 }
 
-/// Where a breakpoint stands. Addresses are left out: they differ between tasks.
-fn place_of(number: u32, breakpoint: &Results) -> BreakpointPlace {
+/// Where a breakpoint stands in the task, which may have a scope in a gdb that holds others too.
+/// Addresses are left out: they differ between tasks.
+fn place_of(number: u32, breakpoint: &Results, scope: Option<&Scope>) -> BreakpointPlace {
     let pending = is_pending(breakpoint);
-    let mut places: Vec<(String, String, u32)> =
-        breakpoint.tuples("locations").map(place).collect();
-    if places.is_empty() && !pending {
+    let own = |location: &&Results| scope.is_none_or(|scope| scope.has_place(location));
+    let locations = breakpoint.tuples("locations").filter(own);
+    let mut places: Vec<(String, String, u32)> = locations.map(place).collect();
+    if breakpoint.value("locations").is_none() && !pending {
         places.push(place(breakpoint));
     }
     BreakpointPlace {
         number,
-        pending,
+        pending: places.is_empty(),
         places,
     }
 }
@@ -286,7 +294,11 @@ mod tests {
     }
 
     fn check(line: &str, expect: &str) {
-        let place = place_of(7, &breakpoint(line));
+        check_within(None, line, expect);
+    }
+
+    fn check_within(scope: Option<&Scope>, line: &str, expect: &str) {
+        let place = place_of(7, &breakpoint(line), scope);
         let places: Vec<String> = place
             .places
             .iter()
@@ -312,6 +324,13 @@ mod tests {
         check(
             r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f<int>",file="a.cc",line="3"},{number="1.2",func="f<long>",file="a.cc",line="3"}]}"#,
             "false f<int>@a.cc:3 f<long>@a.cc:3",
+        );
+        let mut scope = Scope::default();
+        scope.set_group("i2");
+        check_within(
+            Some(&scope),
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f",file="a.c",line="3",thread-groups=["i1"]},{number="1.2",func="f",file="a.c",line="3",thread-groups=["i2"]}]}"#,
+            "false f@a.c:3",
         );
     }
 }
