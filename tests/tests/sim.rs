@@ -87,3 +87,23 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(check(seed, what), check(seed, what));
     assert_ne!(check(seed, what).hash, check(SEEDS[4].0, SEEDS[4].1).hash);
 }
+
+/// The errors that `scripts/sim-mutants` plants can be planted: what they change is still there.
+#[test]
+fn every_mutant_can_be_made() {
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut patches = 0;
+    for entry in std::fs::read_dir(top.join("sdm-sim/mutants")).expect("the mutants") {
+        let patch = entry.expect("a file").path();
+        let output = std::process::Command::new("git")
+            .args(["apply", "--check"])
+            .arg(&patch)
+            .current_dir(&top)
+            .output()
+            .expect("git runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", patch.display());
+        patches += 1;
+    }
+    assert!(patches >= 8, "{patches} mutants");
+}
