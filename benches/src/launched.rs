@@ -63,7 +63,7 @@ impl Job<'_> {
             let line = line.context("read what a debugger prints")?;
             left -= match by {
                 By::Sdm => stopped(&line),
-                By::PlainGdbs => u32::from(line.contains(" hit Breakpoint 1, ")),
+                By::PlainGdbs => plainly_stopped(&line),
             };
             if left == 0 {
                 return Ok(());
@@ -130,6 +130,11 @@ fn stopped(line: &str) -> u32 {
     }
 }
 
+/// How many plain gdbs say so in a line: what several ranks print may come as one.
+fn plainly_stopped(line: &str) -> u32 {
+    u32::try_from(line.matches(" hit Breakpoint 1, ").count()).expect("a line has few")
+}
+
 /// Ends a launcher or a session; what it has started ends with it.
 fn end(child: &mut Child) -> Result<()> {
     let pid = Pid::from_raw(child.id().cast_signed());
@@ -154,5 +159,8 @@ mod tests {
             1
         );
         assert_eq!(stopped("ranks 0-15 (16): at main () at a.c:1"), 0);
+        let two =
+            "Thread 1 \"a\" hit Breakpoint 1, Thread 1 \"a\" hit Breakpoint 1, main () at a.c:1";
+        assert_eq!(plainly_stopped(two), 2);
     }
 }

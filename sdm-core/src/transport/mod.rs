@@ -186,7 +186,13 @@ fn listen_upwards<T>(
             result => return result.map_err(|error| annotate(error, at)),
         }
     }
-    let what = format!("listen at {at}: everything up to {last} is in use");
+    let what = if is_any {
+        format!(
+            "listen at {at}: no port is free; a connection that has ended holds its own for a minute"
+        )
+    } else {
+        format!("listen at {at}: everything up to {last} is in use")
+    };
     Err(io::Error::new(io::ErrorKind::AddrInUse, what))
 }
 

@@ -7,7 +7,6 @@ use sdm_debug::BackendSettings;
 use sdm_debug::command::StartSpec;
 use sdm_debug::fake::Scenario;
 use sdm_idset::IdSet;
-use sdm_launch::HostShare;
 
 use super::job::{self, Job, Refused};
 use super::roundtrips::{self, Probe};
@@ -69,19 +68,9 @@ fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
         },
         ..args.tree.session(args.count)
     };
-    let Some(hosts) = args.hosts else {
-        return session;
-    };
-    // As a cluster names its nodes: all are equally long.
-    let width = hosts.to_string().len();
-    let name = |host| HostShare {
-        host: format!("n{host:0width$}"),
-        slots: None,
-    };
-    SessionConfig {
-        launcher: "loopback".to_owned(),
-        hosts: (1..=hosts).map(name).collect(),
-        ..session
+    match args.hosts {
+        Some(hosts) => session.over_loopback(hosts),
+        None => session,
     }
 }
 

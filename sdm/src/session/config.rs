@@ -61,6 +61,22 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
+    /// The same over so many loopback addresses of this machine, each a host with ports of its own.
+    #[must_use]
+    pub fn over_loopback(self, hosts: u32) -> Self {
+        // As a cluster names its nodes: all are equally long.
+        let width = hosts.to_string().len();
+        let name = |host| HostShare {
+            host: format!("n{host:0width$}"),
+            slots: None,
+        };
+        Self {
+            launcher: "loopback".to_owned(),
+            hosts: (1..=hosts).map(name).collect(),
+            ..self
+        }
+    }
+
     /// `servers` servers on this machine, one task each, with gdb.
     #[must_use]
     pub fn local(servers: u32) -> Self {
