@@ -16,13 +16,10 @@ pub fn server_pids() -> Vec<u32> {
     servers().into_iter().map(|(_, pid)| pid).collect()
 }
 
-/// The number of a server: in its name where it was forked, otherwise in what it was started with.
+/// The number of a server, which is in its name.
 fn server_number(pid: u32) -> Option<u32> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    match name.trim_end().strip_prefix("sdm-srv-") {
-        Some(number) => number.parse().ok(),
-        None => variable(pid, "SDM_SERVER_ID")?.parse().ok(),
-    }
+    name.trim_end().strip_prefix("sdm-srv-")?.parse().ok()
 }
 
 /// Memory of a process, in kB.
@@ -80,14 +77,6 @@ pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
     pids.iter().filter(is_named).copied().collect()
 }
 
-/// A variable of a process's environment, as it was when it started.
-fn variable(pid: u32, name: &str) -> Option<String> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let text = String::from_utf8_lossy(&environment).into_owned();
-    let mut pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-    pairs.find_map(|(key, value)| (key == name).then(|| value.to_owned()))
-}
-
 /// All processes below this one.
 #[must_use]
 pub fn descendants() -> Vec<u32> {
@@ -142,23 +131,5 @@ mod tests {
         let memory = memory(&own);
         assert!(memory.rss > 0 && memory.pss > 0 && memory.pss <= memory.rss);
         assert!(cpu(&own) > Duration::ZERO);
-    }
-
-    #[test]
-    fn servers_are_found_by_what_they_were_started_with() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .env("SDM_SERVER_ID", "7")
-            .spawn()
-            .expect("sleep is everywhere");
-        // Between fork and exec it still has our environment.
-        let mut found = Vec::new();
-        while found.is_empty() && matches!(child.try_wait(), Ok(None)) {
-            found = servers();
-        }
-        let pid = child.id();
-        child.kill().and_then(|()| child.wait()).expect("it ends");
-        assert_eq!(found, [(7, pid)]);
-        assert!(servers().is_empty());
     }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::child::signals_of;
+use sdm_core::files;
+
+use crate::child::{is_loaded, signals_of};
 
 /// Looks at processes and files of this host. Nothing here changes anything.
 pub(crate) trait Host {
@@ -23,6 +25,8 @@ pub(crate) trait Host {
     fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Where the program itself begins (not its dynamic linker).
     fn entry_address(&self, pid: i32) -> Option<u64>;
+    /// True where gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
+    fn completes_writes(&self) -> bool;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
 }
@@ -33,19 +37,36 @@ const SOURCE_BYTES_MAX: u64 = 8 << 20;
 const SOURCES_MAX: usize = 8;
 /// The longest source line that is shown, in bytes.
 const LINE_BYTES_MAX: usize = 512;
-/// The largest `/proc/PID/maps` that is read, in bytes.
-const MAPS_BYTES_MAX: u64 = 16 << 20;
+
+/// The most scripts that gdb is started by.
+const WRAPPERS_MAX: usize = 8;
 
 /// The host that this process runs on.
 #[derive(Default)]
 pub(crate) struct LocalHost {
+    /// The process that was started as gdb.
+    gdb: i32,
     /// The source files read last, the latest at the end.
     sources: RefCell<Vec<(String, Vec<u8>)>>,
 }
 
+impl LocalHost {
+    /// The host of a gdb, which was started as this process.
+    pub(crate) fn of(gdb: i32) -> Self {
+        Self {
+            gdb,
+            ..Self::default()
+        }
+    }
+}
+
 impl Host for LocalHost {
+    fn completes_writes(&self) -> bool {
+        is_loaded(last_started(self.gdb))
+    }
+
     fn process_state(&self, pid: i32) -> Option<(char, String)> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
         let letter = stat.rsplit_once(") ")?.1.chars().next()?;
         let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
         let wchan = if wchan == "0" { String::new() } else { wchan };
@@ -62,7 +83,7 @@ impl Host for LocalHost {
         };
         let mut seen = false;
         for thread in threads.flatten() {
-            let Ok(status) = fs::read_to_string(thread.path().join("status")) else {
+            let Ok(status) = files::read_lossy(thread.path().join("status")) else {
                 continue;
             };
             seen = true;
@@ -74,15 +95,13 @@ impl Host for LocalHost {
     }
 
     fn signal_pending(&self, pid: i32, signal: i32) -> bool {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = files::read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
         signals_of(&status, "ShdPnd:").contains(&signal)
             || signals_of(&status, "SigPnd:").contains(&signal)
     }
 
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)> {
-        let mut maps = String::new();
-        let file = fs::File::open(format!("/proc/{pid}/maps")).ok()?;
-        file.take(MAPS_BYTES_MAX).read_to_string(&mut maps).ok()?;
+        let maps = files::read_lossy(format!("/proc/{pid}/maps")).ok()?;
         place_in(&maps, address)
     }
 
@@ -126,12 +145,27 @@ impl Host for LocalHost {
     }
 }
 
+/// The process that a process has become by starting another and waiting for it, as a script does that gdb is started by.
+fn last_started(mut pid: i32) -> i32 {
+    for _ in 0..WRAPPERS_MAX {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.unwrap_or_default();
+        let Some(child) = children.split(' ').find_map(|child| child.parse().ok()) else {
+            break;
+        };
+        pid = child;
+    }
+    pid
+}
+
 fn read_source(path: &str) -> Option<Vec<u8>> {
-    let found = fs::metadata(path).ok()?;
-    if !found.is_file() || found.len() > SOURCE_BYTES_MAX {
+    let file = files::open(path.as_ref()).ok()?;
+    if file.metadata().ok()?.len() > SOURCE_BYTES_MAX {
         return None;
     }
-    fs::read(path).ok()
+    let mut bytes = Vec::new();
+    file.take(SOURCE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn place_in(maps: &str, address: u64) -> Option<(String, u64)> {

@@ -21,9 +21,12 @@
 mod backend;
 mod child;
 mod driver;
+mod held;
 mod host;
+mod leash;
 pub mod mi;
 mod process;
+mod pulse;
 mod restore;
 mod room;
 mod shared;
@@ -34,6 +37,6 @@ mod task;
 mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
-pub use child::{Binding, COMMAND_LINE_BYTES_MAX, SignalState, gdb_arguments};
+pub use child::{Binding, COMMAND_LINE_BYTES_MAX, Completion, SignalState, gdb_arguments};
 pub use driver::VALUE_BYTES_MAX;
 pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};

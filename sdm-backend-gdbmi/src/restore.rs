@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use sdm_core::files;
+
 /// What gdb writes over an instruction.
 #[cfg(target_arch = "aarch64")]
 const TRAP: &[u8] = &[0x00, 0x00, 0x20, 0xd4];
@@ -35,60 +37,117 @@ struct Code {
     path: PathBuf,
 }
 
-/// Puts back what stands in the files wherever the process has a breakpoint; gives how many.
+/// Puts back what stands in the files wherever the process has a breakpoint, but for those at `foreign` addresses;
+/// gives how many.
 ///
 /// # Errors
-/// The process is gone, or is not ours to write to. What can be restored is.
-pub(crate) fn remove_breakpoints(pid: i32) -> io::Result<usize> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+/// The process is gone, or is not ours to write to, or a file of its code is gone and code of it was written to. What
+/// can be restored is.
+pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize> {
     let memory = OpenOptions::new()
         .read(true)
         .write(true)
         .open(format!("/proc/{pid}/mem"))?;
-    let pages = File::open(format!("/proc/{pid}/pagemap"))?;
     let mut count = 0;
-    for code in maps.lines().filter_map(read_code) {
-        // A file that is gone or was replaced is seen through the process's own mapping.
-        let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", code.start, code.end);
-        let Ok(file) = File::open(mapped).or_else(|_| File::open(&code.path)) else {
-            continue;
-        };
-        count += restore(&code, &memory, &pages, &file).unwrap_or(0);
-    }
+    each_breakpoint(pid, &memory, |address, before| {
+        if !foreign.contains(&address) {
+            memory.write_all_at(before, address)?;
+            count += 1;
+        }
+        Ok(())
+    })?;
     Ok(count)
 }
 
-fn restore(code: &Code, memory: &File, pages: &File, file: &File) -> io::Result<usize> {
+/// Where the process has breakpoints now.
+///
+/// # Errors
+/// As [`remove_breakpoints`].
+pub(crate) fn breakpoints(pid: i32) -> io::Result<Vec<u64>> {
+    let memory = File::open(format!("/proc/{pid}/mem"))?;
+    let mut found = Vec::new();
+    each_breakpoint(pid, &memory, |address, _| {
+        found.push(address);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Gives each address where the process has a trap instruction and the file of its code has not, and what that has.
+fn each_breakpoint(
+    pid: i32,
+    memory: &File,
+    mut act: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let maps = files::read_lossy(format!("/proc/{pid}/maps"))?;
+    let pages = File::open(format!("/proc/{pid}/pagemap"))?;
+    let mut gone = Ok(());
+    for code in maps.lines().filter_map(read_code) {
+        let places = written_to(&code, &pages).unwrap_or_default();
+        if places.is_empty() {
+            continue;
+        }
+        match open(pid, &code) {
+            Ok(file) => {
+                for place in places {
+                    let (address, offset) = (code.start + place, code.offset + place);
+                    // Another page may be readable where this one is not.
+                    let _ = in_page(address, offset, memory, &file, &mut act);
+                }
+            }
+            Err(error) => {
+                let text = format!("{}: {error}", code.path.display());
+                gone = Err(io::Error::new(error.kind(), text));
+            }
+        }
+    }
+    gone
+}
+
+/// The file that code is of. One that is gone or was replaced is seen through the process's own mapping, where that is
+/// allowed (it is root's), or as what it executes.
+fn open(pid: i32, code: &Code) -> io::Result<File> {
+    let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", code.start, code.end);
+    let executed = format!("/proc/{pid}/exe");
+    let is_executed = fs::read_link(&executed).is_ok_and(|path| path == code.path);
+    File::open(mapped).or_else(|_| match is_executed {
+        true => File::open(executed),
+        false => files::open(&code.path),
+    })
+}
+
+/// Which pages of the code are no longer the file's: where they begin in it.
+fn written_to(code: &Code, pages: &File) -> io::Result<Vec<u64>> {
     let page_bytes = page_size();
     let first = code.start / page_bytes;
     let page_count = ((code.end - code.start) / page_bytes).min(PAGES_MAX);
     let mut entries = vec![0; usize::try_from(page_count * 8).unwrap_or(0)];
     pages.read_exact_at(&mut entries, first * 8)?;
-    let mut count = 0;
-    for (entry, at) in entries.chunks_exact(8).zip(0..) {
+    let written = |entry: &[u8]| {
         let entry = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
-        let written = entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
-        if written {
-            let place = at * page_bytes;
-            count += restore_page(code.start + place, code.offset + place, memory, file)?;
-        }
-    }
-    Ok(count)
+        entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0
+    };
+    let entries = entries.chunks_exact(8).zip(0..);
+    let entries = entries.filter(|(entry, _)| written(entry));
+    Ok(entries.map(|(_, at)| at * page_bytes).collect())
 }
 
-fn restore_page(address: u64, offset: u64, memory: &File, file: &File) -> io::Result<usize> {
+fn in_page(
+    address: u64,
+    offset: u64,
+    memory: &File,
+    file: &File,
+    act: &mut impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     let mut now = vec![0; usize::try_from(page_size()).unwrap_or(4096)];
     let mut before = now.clone();
     memory.read_exact_at(&mut now, address)?;
     // The last page of a file can be cut.
     let length = file.read_at(&mut before, offset)?;
-    let mut count = 0;
     for at in traps(&now[..length], &before[..length]) {
-        let place = address + at as u64;
-        memory.write_all_at(&before[at..at + TRAP.len()], place)?;
-        count += 1;
+        act(address + at as u64, &before[at..at + TRAP.len()])?;
     }
-    Ok(count)
+    Ok(())
 }
 
 /// Where `now` has a trap instruction and `before` another one.
@@ -131,6 +190,8 @@ fn page_size() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     #[test]
@@ -163,6 +224,48 @@ mod tests {
         assert!(traps(&before, &now).is_empty(), "what is no trap is left");
     }
 
+    /// Nobody but root may open it by its mapping.
+    #[test]
+    fn a_program_whose_file_is_gone_is_restored_too() {
+        let name = format!("sdm-restore-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // Whoever another test starts meanwhile would have it open for writing.
+        let mut copy = std::process::Command::new("cp");
+        let copied = copy.arg("/bin/cat").arg(&path).status().unwrap();
+        assert!(copied.success());
+        let mut child = std::process::Command::new(&path)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        fs::remove_file(&path).unwrap();
+        let pid = child.id().cast_signed();
+        // It is there as a whole when it does something.
+        let (stdin, stdout) = (child.stdin.as_mut(), child.stdout.as_mut());
+        stdin.unwrap().write_all(b"x").unwrap();
+        stdout.unwrap().read_exact(&mut [0]).unwrap();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let mut code = maps.lines().filter_map(read_code);
+        let of_program = |code: &Code| code.path.starts_with(std::env::temp_dir());
+        let code = code.find(of_program).unwrap();
+        let memory = format!("/proc/{pid}/mem");
+        let memory = OpenOptions::new().read(true).write(true).open(memory);
+        let memory = memory.unwrap();
+        let mut before = [0; TRAP.len()];
+        memory.read_exact_at(&mut before, code.start).unwrap();
+        assert_ne!(before, TRAP);
+        memory.write_all_at(TRAP, code.start).unwrap();
+        assert_eq!(breakpoints(pid).unwrap().len(), 1);
+        let foreign = breakpoints(pid).unwrap();
+        assert_eq!(remove_breakpoints(pid, &foreign).unwrap(), 0);
+        assert_eq!(remove_breakpoints(pid, &[]).unwrap(), 1);
+        let mut after = [0; TRAP.len()];
+        memory.read_exact_at(&mut after, code.start).unwrap();
+        assert_eq!(after, before);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
     #[test]
     fn a_process_without_breakpoints_is_left_as_it_is() {
         let mut child = std::process::Command::new("cat")
@@ -170,9 +273,9 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id().cast_signed();
-        assert_eq!(remove_breakpoints(pid).unwrap(), 0);
+        assert_eq!(remove_breakpoints(pid, &[]).unwrap(), 0);
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(remove_breakpoints(pid).is_err());
+        assert!(remove_breakpoints(pid, &[]).is_err());
     }
 }

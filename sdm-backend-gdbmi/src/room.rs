@@ -16,10 +16,11 @@
 
 mod libraries;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ReadCache};
+use sdm_core::files;
 use sdm_debug::reply::{MemoryLimit, Room};
 
 /// What a gdb needs for itself and the libraries that programs usually have.
@@ -61,7 +62,7 @@ fn all_symbol_bytes(program: &Path) -> u64 {
 
 /// The size of a file's debug information and of its sections with symbols.
 fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
-    let Ok(file) = File::open(file) else {
+    let Ok(file) = files::open(file) else {
         return 0;
     };
     let cache = ReadCache::new(file);

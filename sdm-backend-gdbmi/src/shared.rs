@@ -16,13 +16,16 @@ use sdm_idset::TaskId;
 
 use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
+use crate::held::Held;
 use crate::mi::{AsyncKind, Record, Results};
-use crate::task::{GdbIo, Pipe, restore_code};
+use crate::pulse::{self, Pulse};
+use crate::task::{BrokenOff, GdbIo, Pipe, split, withdrawn};
 
 /// A gdb and the tasks that it holds.
 pub(crate) struct Shared {
     gdb: GdbIo,
     members: Vec<Member>,
+    pulse: Pulse,
     /// Whose command a number is, and its number there.
     tokens: BTreeMap<u64, (usize, u64)>,
     next_token: u64,
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
 struct Member {
     task: TaskId,
     driver: Driver,
+    /// Its process, until gdb has left it.
+    held: Option<Held>,
     /// gdb's name of its inferior, once it has one.
     group: String,
     /// It needs its gdb no longer.
@@ -48,6 +53,7 @@ impl Shared {
         Self {
             gdb: GdbIo::new(gdb),
             members: Vec::new(),
+            pulse: Pulse::default(),
             tokens: BTreeMap::new(),
             next_token: 1,
             threads: BTreeMap::new(),
@@ -58,10 +64,11 @@ impl Shared {
     }
 
     /// Adds a task; its driver has been told what to do.
-    pub(crate) fn add(&mut self, task: TaskId, driver: Driver) {
+    pub(crate) fn add(&mut self, task: TaskId, driver: Driver, held: Option<Held>) {
         self.members.push(Member {
             task,
             driver,
+            held,
             group: String::new(),
             done: false,
         });
@@ -104,6 +111,10 @@ impl Shared {
             Some(Pipe::Records) => self.read_gdb(now),
             Some(Pipe::Words) => self.gdb.read_words(&mut self.closing),
             Some(Pipe::Commands) => self.gdb.write(),
+            Some(Pipe::End) => {
+                self.read_gdb(now);
+                self.reap(now);
+            }
             None => {}
         }
         self.settle(now);
@@ -111,7 +122,8 @@ impl Shared {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let drivers = self.members.iter().filter_map(|m| m.driver.poll_timeout());
-        drivers.chain(self.gdb.poll_timeout()).min()
+        let own = self.gdb.poll_timeout().into_iter();
+        drivers.chain(own).chain(self.pulse.poll_timeout()).min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -119,6 +131,15 @@ impl Shared {
             if member.driver.poll_timeout().is_some_and(|at| at <= now) {
                 member.driver.handle_timeout(now);
             }
+        }
+        if self.pulse.take_due(now) {
+            for member in &mut self.members {
+                pulse::look(now, &mut member.driver);
+            }
+        }
+        if self.gdb.is_press_due(now) {
+            let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
+            held.for_each(Held::freeze);
         }
         self.gdb.press(now, || {});
         if self.gdb.is_reap_due(now) {
@@ -128,6 +149,7 @@ impl Shared {
     }
 
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.go_on();
         for member in &mut self.members {
             member.driver.shut_down(now, kill_started);
         }
@@ -145,6 +167,18 @@ impl Shared {
                 self.act(now, at, action);
             }
         }
+        for member in &mut self.members {
+            let state = member.driver.task_state();
+            if !state.is_live() && state != TaskState::GdbDead {
+                member.held = None;
+            }
+        }
+        let drivers = self.members.iter().map(|member| &member.driver);
+        self.pulse.keep(now, drivers);
+        let starting = |member: &Member| member.driver.task_state() == TaskState::Starting;
+        if !self.members.iter().any(starting) {
+            self.gdb.all_attached();
+        }
         self.gdb.write();
     }
 
@@ -157,8 +191,7 @@ impl Shared {
                     .push(BackendOutput::Answer { id, task, result });
             }
             Action::Event(event) => self.outputs.push(BackendOutput::Event { task, event }),
-            // What another task has gdb do is not to be broken off.
-            Action::InterruptGdb if self.executing() == Some(at) => self.gdb.interrupt(),
+            Action::BreakOff(number) => self.break_off(now, at, number),
             Action::SignalProgram { pid, signal } => {
                 // gdb holds it, so the pid is still its own; it may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
@@ -166,17 +199,18 @@ impl Shared {
             Action::CloseGdb => {
                 self.members[at].done = true;
                 if self.members.iter().all(|member| member.done) {
+                    let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
+                    held.for_each(Held::untie);
                     self.gdb.close(now, &mut self.closing);
                 }
             }
-            Action::InterruptGdb | Action::ProgramOpened | Action::ProgramEnded => {}
+            Action::ClearCode => self.members[at].held.iter().for_each(Held::clear),
+            Action::ProgramOpened | Action::ProgramEnded => {}
         }
     }
 
     fn send(&mut self, at: usize, line: &str) {
-        let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-        let (number, rest) = line.split_at(digits);
-        let Ok(number) = number.parse() else { return };
+        let (number, rest) = split(line);
         let token = self.next_token;
         self.next_token += 1;
         self.tokens.insert(token, (at, number));
@@ -187,6 +221,20 @@ impl Shared {
             line.trim_end()
         );
         self.gdb.push(&line);
+    }
+
+    /// Nobody wants the answer to one of a task's commands any more.
+    fn break_off(&mut self, now: Instant, at: usize, number: u64) {
+        let known = self.tokens.iter().find(|(_, of)| **of == (at, number));
+        let Some(token) = known.map(|(token, _)| *token) else {
+            return;
+        };
+        if self.gdb.break_off(token) == BrokenOff::Withdrawn {
+            self.tokens.remove(&token);
+            self.members[at]
+                .driver
+                .handle_record(now, withdrawn(number));
+        }
     }
 
     /// Whose command gdb is at: it takes them in order.
@@ -242,7 +290,8 @@ impl Shared {
                     self.of_group(&class, &results)
                 }
             },
-            Record::Stream { .. } => self.executing(),
+            // What gdb says unasked is one's as well as another's.
+            Record::Stream { .. } => self.executing().or(Some(0)),
             _ => None,
         };
         if let Record::Result { results, .. } = &record
@@ -277,17 +326,33 @@ impl Shared {
 
     /// gdb has closed its output or was killed: looks whether it is gone.
     fn reap(&mut self, now: Instant) {
+        if self.gdb.dies_unasked() {
+            // Before anything else: they run, and gdb's breakpoints are in them. First all are stopped.
+            let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
+            held.for_each(Held::freeze);
+            self.restore();
+        }
         let Some(text) = self.gdb.reap(now, &mut self.closing) else {
             return;
         };
+        if self.gdb.was_killed() {
+            self.restore();
+        }
         for member in &mut self.members {
-            let pid = member.driver.pid();
-            let held = member.driver.task_state() != TaskState::Detached;
-            if let Some(text) = pid.filter(|_| held).and_then(restore_code) {
+            if let Some(mut held) = member.held.take() {
+                held.wake();
+            }
+            member.driver.handle_gdb_end(now, &text);
+        }
+    }
+
+    /// Puts back what gdb has changed in the code of those that it holds.
+    fn restore(&mut self) {
+        for member in &self.members {
+            if let Some(text) = member.held.as_ref().and_then(Held::restore) {
                 let (task, event) = (member.task, Event::Notice { text });
                 self.outputs.push(BackendOutput::Event { task, event });
             }
-            member.driver.handle_gdb_end(now, &text);
         }
     }
 }

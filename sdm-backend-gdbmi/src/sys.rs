@@ -5,14 +5,16 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
+/// `fcntl`: which signal tells of a file that is ready. The C library's crate has it for few machines.
+const F_SETSIG: i32 = 10;
 /// Signals whose dispositions the C library keeps for itself.
 const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
 /// The largest signal number of Linux.
@@ -40,6 +42,55 @@ pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
     }
 }
 
+/// The command's process inherits this file, under the number that it has here. The file is to live until it has begun.
+pub(crate) fn hand_on(command: &mut Command, file: &OwnedFd) {
+    let fd = file.as_raw_fd();
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe {
+        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
+
+/// The same file under a number that is at least `first`; it is not inherited.
+pub(crate) fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
+    let fd = file.as_fd().as_raw_fd();
+    // SAFETY: takes a descriptor and a number and returns a descriptor or -1.
+    let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, first) };
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned it, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How many bytes of extended registers this processor has, as the kernel uses it: what `PTRACE_SETREGSET` takes. 0 where it
+/// has none of that kind.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn register_bytes() -> u32 {
+    use std::arch::x86_64::__cpuid_count;
+    /// What describes those registers.
+    const STATE_LEAF: u32 = 0xd;
+    /// The bit that says that the kernel uses them.
+    const IN_USE: u32 = 1 << 27;
+    // Newer toolchains call this safe.
+    #[allow(unused_unsafe)]
+    // SAFETY: every x86-64 has the instruction.
+    let leaf = |number| unsafe { __cpuid_count(number, 0) };
+    if leaf(0).eax < STATE_LEAF || leaf(1).ecx & IN_USE == 0 {
+        return 0;
+    }
+    leaf(STATE_LEAF).ebx
+}
+
+/// Other architectures' registers are known to every gdb.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn register_bytes() -> u32 {
+    0
+}
+
 fn become_gdb() -> io::Result<()> {
     // SAFETY: plain system calls; the structures are valid and live on the stack.
     unsafe {
@@ -59,6 +110,29 @@ fn become_gdb() -> io::Result<()> {
     Ok(())
 }
 
+/// The kernel sends the process SIGSTOP as soon as nobody holds the other end of this pipe any more, into which nobody
+/// writes.
+pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
+    set(pipe, libc::F_SETOWN, pid)?;
+    set(pipe, F_SETSIG, libc::SIGSTOP)?;
+    set(pipe, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK)
+}
+
+/// It sends nothing any more, whoever else has a copy of this descriptor.
+pub(crate) fn untie(pipe: &OwnedFd) {
+    // It is open, and takes any flags.
+    let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
+}
+
+/// Sets a property of a descriptor.
+fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open, the properties that are set here are numbers, and no memory is touched.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), what, value) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// A descriptor that becomes readable when the process ends.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     let flags: libc::c_long = 0;
@@ -70,6 +144,20 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned it, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How a child has ended, and no longer keeps its place; nothing while it has not.
+///
+/// # Errors
+/// There is no such child.
+pub(crate) fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
+    let mut status = 0;
+    // SAFETY: waitpid writes one int, which lives across the call.
+    match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => Ok(Some(ExitStatus::from_raw(status))),
+    }
 }
 
 /// Makes this process the parent of descendants that lose theirs, from now on.
@@ -84,7 +172,7 @@ pub(crate) fn adopt_orphans() {
 /// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
 /// afterwards.
 fn rename(name: &std::ffi::CStr) {
-    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else {
+    let Ok(stat) = sdm_core::files::read_lossy("/proc/self/stat") else {
         return;
     };
     // Behind the name in brackets, from the state on: where the arguments begin is the 46th field, and the 49th
@@ -114,7 +202,7 @@ fn rename(name: &std::ffi::CStr) {
 }
 
 /// Makes a copy of this process in a session of its own, which holds the reading end of a pipe and nothing
-/// else, carries out `run` and ends. Gives the writing end.
+/// else, carries out `run` and ends. Gives the writing end. Whoever stops the copy, it goes on when this thread ends.
 pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
     let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     // SAFETY: the C library makes its allocator usable in a copy of one thread; `run` uses it, files and
@@ -127,6 +215,7 @@ pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io:
             // run again: it ends by `_exit`.
             unsafe {
                 libc::setsid();
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
                 libc::syscall(libc::SYS_close_range, 0, kept.saturating_sub(1), 0);
                 libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
             }

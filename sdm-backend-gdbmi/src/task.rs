@@ -1,5 +1,6 @@
 //! One task: its driver, its gdb, and the descriptors between them and the program.
 
+mod gate;
 mod gdb;
 mod left;
 mod streams;
@@ -10,13 +11,16 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_core::CommandId;
-use sdm_debug::{BackendOutput, Command, Event, Failure, Reply, TaskState};
+use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, Reply, TaskState};
 use sdm_idset::TaskId;
 
 use crate::child::{Binding, GdbChild};
 use crate::driver::{Action, Driver};
-use crate::process::{Identity, identity};
+use crate::held::Held;
+use crate::process::{Identity, identity, signal_name};
+use crate::pulse::{self, Pulse};
 use crate::stdio::{InputStream, OutputStream};
+pub(crate) use gate::{BrokenOff, split, withdrawn};
 pub(crate) use gdb::{GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 pub(crate) use streams::Streams;
@@ -27,6 +31,8 @@ pub(crate) struct Task {
     pub(crate) driver: Driver,
     gdb: GdbIo,
     streams: Streams,
+    /// Whose input was taken over, and who hears of it when there is room for more.
+    fed: Vec<CommandId>,
     paused: bool,
     /// There may be more output to read at once.
     read_more: bool,
@@ -35,6 +41,9 @@ pub(crate) struct Task {
     /// The program that we started, to kill it where all else fails.
     started: Option<Identity>,
     attached: bool,
+    /// What gdb attaches to, until it has left it.
+    held: Option<Held>,
+    pulse: Pulse,
     /// What the program is bound to, until its gdb is freed from it.
     binding: Option<Box<Binding>>,
     /// The same, once it was detached, until it ends.
@@ -58,11 +67,14 @@ impl Task {
             driver,
             gdb: GdbIo::new(gdb),
             streams,
+            fed: Vec::new(),
             paused: false,
             read_more: false,
             linger_until: None,
             started: None,
             attached,
+            held: None,
+            pulse: Pulse::default(),
             binding: None,
             left: None,
             left_end: None,
@@ -77,13 +89,16 @@ impl Task {
         self
     }
 
+    /// The same, attached to this.
+    pub(crate) fn holding(mut self, held: Option<Held>) -> Self {
+        self.held = held;
+        self
+    }
+
     /// Begins a command of a task that is there.
     pub(crate) fn execute(&mut self, now: Instant, id: CommandId, command: Command) {
         match command {
-            Command::Stdin { offset, bytes, eof } => {
-                let result = self.take_stdin(offset, &bytes, eof);
-                self.answer(id, result);
-            }
+            Command::Stdin { offset, bytes, eof } => self.feed(id, offset, &bytes, eof),
             Command::Kill if self.left.is_some() => {
                 self.signal_left(Signal::SIGKILL);
                 self.answer(id, Ok(Reply::Done));
@@ -95,6 +110,12 @@ impl Task {
 
     /// Gives a command up.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
+        if self.fed.contains(&id) {
+            // What was taken over cannot be taken back.
+            self.fed.retain(|fed| *fed != id);
+            let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
+            return self.answer(id, Err(cancelled));
+        }
         self.driver.handle_cancel(now, id);
         self.settle(now);
     }
@@ -126,6 +147,10 @@ impl Task {
                 Pipe::Records => self.read_gdb(now),
                 Pipe::Words => self.gdb.read_words(&mut self.closing),
                 Pipe::Commands => self.gdb.write(),
+                Pipe::End => {
+                    self.read_gdb(now);
+                    self.reap(now);
+                }
             }
         } else if self.left.as_ref().and_then(LeftRunning::fd) == Some(fd) {
             self.look_at_left(now);
@@ -152,6 +177,7 @@ impl Task {
         [
             self.driver.poll_timeout(),
             self.gdb.poll_timeout(),
+            self.pulse.poll_timeout(),
             self.left.as_ref().and_then(LeftRunning::poll_timeout),
             flush,
             linger,
@@ -166,10 +192,18 @@ impl Task {
         if self.driver.poll_timeout().is_some_and(|at| at <= now) {
             self.driver.handle_timeout(now);
         }
+        if self.pulse.take_due(now) {
+            pulse::look(now, &mut self.driver);
+        }
         if !self.paused {
             self.handle_output_timeout(now);
         }
         let program = self.started.clone().filter(|_| !self.is_detached());
+        if self.gdb.is_press_due(now)
+            && let Some(held) = &mut self.held
+        {
+            held.freeze();
+        }
         self.gdb.press(now, || {
             if let Some(program) = program {
                 program.kill();
@@ -196,6 +230,7 @@ impl Task {
 
     /// Begins the end.
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.go_on();
         self.driver.shut_down(now, kill_started);
         self.settle(now);
     }
@@ -210,10 +245,7 @@ impl Task {
     pub(crate) fn left_end(&self) -> Option<i32> {
         match &self.left_end {
             Some(LeftEnd::Exited(code)) => Some(*code),
-            Some(LeftEnd::Signalled(name)) => {
-                let number = name.parse::<Signal>().map_or(0, |signal| signal as i32);
-                Some(128 + number)
-            }
+            Some(LeftEnd::Signalled(number)) => Some(128 + number),
             None => None,
         }
     }
@@ -265,6 +297,14 @@ impl Task {
         while let Some(action) = self.driver.poll_action() {
             self.act(now, action);
         }
+        let state = self.driver.task_state();
+        if state != TaskState::Starting {
+            self.gdb.all_attached();
+        }
+        if !state.is_live() && state != TaskState::GdbDead {
+            self.held = None;
+        }
+        self.pulse.keep(now, std::iter::once(&self.driver));
         self.gdb.write();
     }
 
@@ -276,15 +316,21 @@ impl Task {
             }
             Action::Answer { id, result } => self.answer(id, result),
             Action::Event(event) => self.tell(event),
-            Action::InterruptGdb => self.gdb.interrupt(),
+            Action::BreakOff(token) => {
+                if self.gdb.break_off(token) == BrokenOff::Withdrawn {
+                    self.driver.handle_record(now, withdrawn(token));
+                }
+            }
             Action::SignalProgram { pid, signal } => {
                 // gdb holds it, so the pid is still its own; it may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
+            Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
             Action::ProgramEnded => self.end_streams(now),
             Action::CloseGdb => {
                 self.leave_running(now);
+                self.held.iter_mut().for_each(Held::untie);
                 self.gdb.close(now, &mut self.closing);
             }
         }
@@ -300,6 +346,19 @@ impl Task {
         }
     }
 
+    /// gdb is gone: what it held goes on as it was before.
+    fn let_go(&mut self) {
+        let Some(mut held) = self.held.take() else {
+            return;
+        };
+        held.wake();
+        if self.gdb.was_killed()
+            && let Some(text) = held.restore()
+        {
+            self.tell(Event::Notice { text });
+        }
+    }
+
     fn look_at_left(&mut self, now: Instant) {
         let gdb_gone = self.gdb.is_gone();
         let end = self.left.as_mut().and_then(|left| left.look(now, gdb_gone));
@@ -308,10 +367,13 @@ impl Task {
             .extend(self.left.take().and_then(LeftRunning::into_fd));
         let (state, event) = match end.clone() {
             LeftEnd::Exited(code) => (TaskState::Exited(code), Event::Exited { code }),
-            LeftEnd::Signalled(signal) => (
-                TaskState::Signalled(signal.clone()),
-                Event::Signalled { signal },
-            ),
+            LeftEnd::Signalled(number) => {
+                let signal = signal_name(number);
+                (
+                    TaskState::Signalled(signal.clone()),
+                    Event::Signalled { signal },
+                )
+            }
         };
         self.left_end = Some(end);
         self.driver.set_ended(state);
@@ -336,38 +398,23 @@ impl Task {
 
     /// gdb has closed its output or was killed: looks whether it is gone.
     fn reap(&mut self, now: Instant) {
+        if self.gdb.dies_unasked()
+            && let Some(held) = &mut self.held
+        {
+            // Before anything else: it runs, and gdb's breakpoints are in it.
+            held.freeze();
+            if let Some(text) = held.restore() {
+                self.tell(Event::Notice { text });
+            }
+        }
         let Some(text) = self.gdb.reap(now, &mut self.closing) else {
             return;
         };
-        let held = self
-            .driver
-            .pid()
-            .filter(|_| self.attached && !self.is_detached());
-        if let Some(text) = held.and_then(restore_code) {
-            self.tell(Event::Notice { text });
-        }
+        self.let_go();
         self.driver.handle_gdb_end(now, &text);
         // A program under a gdb that was killed dies with it; one that does not is not left.
         if let Some(program) = self.started.as_ref().filter(|_| !self.is_detached()) {
             program.kill();
         }
-    }
-}
-
-/// gdb has not left the process by itself: what it had inserted would kill it. Gives what is to be
-/// told of it.
-pub(crate) fn restore_code(pid: i32) -> Option<String> {
-    match crate::restore::remove_breakpoints(pid) {
-        Ok(0) => None,
-        Ok(1) => Some(format!(
-            "process {pid}: took out a breakpoint that gdb had left in it"
-        )),
-        Ok(count) => Some(format!(
-            "process {pid}: took out {count} breakpoints that gdb had left in it"
-        )),
-        Err(_) if identity(pid).is_none() => None,
-        Err(error) => Some(format!(
-            "process {pid}: breakpoints of gdb can be left in it: {error}"
-        )),
     }
 }

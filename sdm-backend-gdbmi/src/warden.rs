@@ -2,9 +2,10 @@
 //!
 //! A gdb ends at the end of its input; but while it waits for a function that it calls in the program
 //! (`print sleep(1000)`) it reads none. So a copy of this process, which holds nothing but one pipe, is told
-//! of every gdb. When this process dies, however that happens, it sees to it that they end: it waits, interrupts
-//! what they wait for, stops the program that takes no interrupt, and at last kills gdb and takes out what
-//! that has left in the program.
+//! of every gdb and of what it attaches to. When this process dies, however that happens, it sees to it that they
+//! end: it waits, stops the programs that they wait for, and at last kills gdb. What gdb has left in programs is
+//! taken out, and they go on as they did before. It never sends gdb SIGINT, which gdb passes on to a program that it is
+//! just letting go.
 
 use std::fs;
 use std::io;
@@ -14,22 +15,41 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, read, write};
+use sdm_core::files;
 
+use crate::held::is_stopped;
+use crate::process::{self, Identity, identity};
 use crate::{restore, sys};
 
 /// How long each step towards the end may take. The first is for those that read the end of their input.
 const STEP_WAIT: Duration = Duration::from_secs(2);
-/// How often what it waits for is interrupted, one second after the other: a gdb of several tasks may have
+/// How often what it waits for is stopped, one second after the other: a gdb of several tasks may have
 /// been told to call functions in each.
-const INTERRUPTS_MAX: u32 = 30;
-/// The pause between two interrupts.
-const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
+const STOPS_MAX: u32 = 30;
+/// The pause between two of these.
+const STOP_PAUSE: Duration = Duration::from_secs(1);
+/// A stop of gdb's that had not come yet comes at most so long after its end.
+const LATE_STOP: Duration = Duration::from_millis(100);
+/// How often it is looked for in between.
+const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
 /// What the process is called in lists of processes, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";
 
 /// The end of the pipe over which it is told; it knows of our death by its closing.
 #[derive(Debug)]
 pub(crate) struct Warden(OwnedFd);
+
+/// What it is told: gdb, a process, and what is with them. As short as it is, it goes as a whole.
+type Word = [i32; 3];
+
+/// There is this gdb.
+const GDB: i32 = 0;
+/// It is to attach to this process, which runs.
+const RUNS: i32 = 1;
+/// The same, of a process that stands still.
+const STANDS: i32 = 2;
+/// Nobody has anything to do with this process any more.
+const LET_GO: i32 = 3;
 
 impl Warden {
     /// Makes the copy.
@@ -41,9 +61,23 @@ impl Warden {
     }
 
     /// Tells it of a gdb, which this process has not waited for.
-    pub(crate) fn keep(&self, pid: i32) -> io::Result<()> {
-        // As short as it is, it goes as a whole.
-        write(&self.0, &pid.to_ne_bytes())?;
+    pub(crate) fn keep(&self, gdb: i32) -> io::Result<()> {
+        self.tell([gdb, 0, GDB])
+    }
+
+    /// Tells it of a process that a gdb is to attach to.
+    pub(crate) fn hold(&self, gdb: i32, pid: i32, stopped: bool) -> io::Result<()> {
+        self.tell([gdb, pid, if stopped { STANDS } else { RUNS }])
+    }
+
+    /// Tells it that a process was left.
+    pub(crate) fn let_go(&self, pid: i32) -> io::Result<()> {
+        self.tell([0, pid, LET_GO])
+    }
+
+    fn tell(&self, word: Word) -> io::Result<()> {
+        let bytes: Vec<u8> = word.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        write(&self.0, &bytes)?;
         Ok(())
     }
 }
@@ -53,6 +87,16 @@ struct Kept {
     pid: i32,
     /// Readable when it has ended.
     end: OwnedFd,
+    attached: Vec<Attached>,
+}
+
+/// A process that it attaches to.
+struct Attached {
+    who: Identity,
+    /// It stood still before.
+    stopped: bool,
+    /// Traps that were in it before.
+    foreign: Vec<u64>,
 }
 
 impl Kept {
@@ -64,17 +108,77 @@ impl Kept {
 /// What the copy does until all is done.
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<Kept> = Vec::new();
-    let mut word = [0; 4];
-    while let Ok(4) = read(pipe, &mut word) {
-        kept.retain(Kept::is_alive);
-        let pid = i32::from_ne_bytes(word);
-        if let Ok(end) = sys::pidfd_open(pid) {
-            kept.push(Kept { pid, end });
-        }
+    while let Some(word) = read_word(pipe) {
+        note(&mut kept, word);
     }
     let deadline = Instant::now() + STEP_WAIT;
-    kept.retain(|gdb| !ends_within(gdb, deadline.saturating_duration_since(Instant::now())));
-    kept.iter().for_each(end_blocked);
+    kept.iter().for_each(go_on);
+    let mut stopped = Vec::new();
+    for gdb in &kept {
+        if !ends_within(gdb, deadline.saturating_duration_since(Instant::now())) {
+            stopped.extend(end_blocked(gdb));
+        }
+    }
+    let attached: Vec<&Attached> = kept.iter().flat_map(|gdb| &gdb.attached).collect();
+    for it in &attached {
+        // It may have ended.
+        let _ = restore::remove_breakpoints(it.who.pid(), &it.foreign);
+    }
+    for program in stopped {
+        let _ = kill(Pid::from_raw(program), Signal::SIGCONT);
+    }
+    let until = Instant::now() + LATE_STOP;
+    while Instant::now() < until {
+        let stopped = |it: &&&Attached| !it.stopped && is_stopped(it.who.pid());
+        for it in attached.iter().filter(stopped) {
+            it.who.signal(Signal::SIGCONT);
+        }
+        std::thread::sleep(LATE_STOP_LOOK);
+    }
+}
+
+fn read_word(pipe: &OwnedFd) -> Option<Word> {
+    let mut bytes = [0; size_of::<Word>()];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match read(pipe, &mut bytes[filled..]) {
+            Err(nix::errno::Errno::EINTR) => {}
+            Ok(count) if count > 0 => filled += count,
+            _ => return None,
+        }
+    }
+    let mut numbers = bytes
+        .chunks_exact(4)
+        .map(|it| it.try_into().map(i32::from_ne_bytes));
+    let mut next = || numbers.next()?.ok();
+    Some([next()?, next()?, next()?])
+}
+
+fn note(kept: &mut Vec<Kept>, [gdb, pid, what]: Word) {
+    match what {
+        GDB => {
+            kept.retain(|gdb| gdb.is_alive() || !gdb.attached.is_empty());
+            if let Ok(end) = sys::pidfd_open(gdb) {
+                let (pid, attached) = (gdb, Vec::new());
+                kept.push(Kept { pid, end, attached });
+            }
+        }
+        LET_GO => {
+            for gdb in kept {
+                gdb.attached.retain(|it| it.who.pid() != pid);
+            }
+        }
+        _ => {
+            let known = kept.iter_mut().rev().find(|it| it.pid == gdb);
+            if let (Some(known), Some(who)) = (known, identity(pid)) {
+                known.attached.push(Attached {
+                    who,
+                    stopped: what == STANDS,
+                    foreign: restore::breakpoints(pid).unwrap_or_default(),
+                });
+            }
+        }
+    }
 }
 
 fn ends_within(gdb: &Kept, wait: Duration) -> bool {
@@ -90,41 +194,44 @@ fn ends_within(gdb: &Kept, wait: Duration) -> bool {
     }
 }
 
-/// Ends a gdb that does not read its input.
-fn end_blocked(gdb: &Kept) {
-    let programs = traced_by(gdb.pid);
+/// Ends a gdb that does not read its input. Gives the programs that are to go on.
+fn end_blocked(gdb: &Kept) -> Vec<i32> {
+    let mut programs = traced_by(gdb.pid);
     // As long as it has not ended, the pid is its own; nobody reaps it before that.
-    for _ in 0..INTERRUPTS_MAX {
+    for _ in 0..STOPS_MAX {
+        go_on(gdb);
         let before = asleep(gdb.pid);
-        if ends_within(gdb, INTERRUPT_PAUSE) {
-            return;
+        if ends_within(gdb, STOP_PAUSE) {
+            break;
         }
-        // One that does something may be letting programs go: that must not be interrupted.
+        // One that does something may be letting programs go: that takes its time.
         if before.is_some() && asleep(gdb.pid) == before {
-            let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGINT);
+            for program in &programs {
+                let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
+            }
         }
     }
-    for program in &programs {
-        let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
-    }
-    let by_itself = ends_within(gdb, STEP_WAIT);
-    if !by_itself {
+    if !ends_within(gdb, STEP_WAIT) {
         let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
         ends_within(gdb, STEP_WAIT);
     }
     // What it had started has gone with it.
-    for program in programs {
-        if !by_itself {
-            // It may have ended.
-            let _ = restore::remove_breakpoints(program);
-        }
-        let _ = kill(Pid::from_raw(program), Signal::SIGCONT);
-    }
+    let stood = |pid: &i32| {
+        let mut attached = gdb.attached.iter();
+        attached.any(|it| it.who.pid() == *pid && it.stopped)
+    };
+    programs.retain(|pid| !stood(pid));
+    programs
+}
+
+/// Has a gdb go on that somebody has stopped: it does not read the end of its input before.
+fn go_on(gdb: &Kept) {
+    process::go_on(gdb.pid);
 }
 
 /// How much processor time a process has used, where it sleeps.
 fn asleep(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
     let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -138,7 +245,7 @@ fn traced_by(gdb: i32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &i32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status"));
+        let status = files::read_lossy(format!("/proc/{pid}/status"));
         status.is_ok_and(|status| status.contains(&line))
     })
     .collect()

@@ -18,7 +18,8 @@ pub struct Config {
     pub event_window: Duration,
     /// A peer quiet for this long is asked for a sign of life.
     pub ping_after: Duration,
-    /// How many unanswered pings make a peer silent.
+    /// How many unanswered pings make a peer silent, the last one half as long after the first as that is after
+    /// what was heard last.
     pub pings_unanswered_max: u32,
     /// How long a lost server may take to come back.
     pub rejoin_wait: Duration,

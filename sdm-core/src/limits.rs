@@ -27,6 +27,8 @@ pub const CHILDREN_MAX: usize = 65_536;
 pub const STRANGERS_MAX: usize = 64;
 /// How long a connection may take for its handshake.
 pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
+/// How often a master tries to reach its front-end before it says that it cannot.
+pub const FRONT_END_TRIES: u32 = 10;
 /// How many ports above the base one a server tries.
 pub const PORT_TRIES_MAX: u16 = 256;
 /// A chunk of bulk data, in bytes: a control message waits behind one at most.
@@ -47,7 +49,8 @@ pub const BULK_NODE_BYTES: u32 = 4 << 20;
 pub const BULK_WINDOW_BYTES_MIN: u32 = 8 << 10;
 /// A peer quiet for this long is asked for a sign of life.
 pub const PING_AFTER: Duration = Duration::from_secs(2);
-/// How many unanswered pings make a peer silent.
+/// How many unanswered pings make a peer silent: they follow each other so that it is three seconds after the last that was
+/// heard of it.
 pub const PINGS_UNANSWERED_MAX: u32 = 3;
 /// How often in a row the kernel may send the same bytes of a silent connection again without any
 /// acknowledgement before the other host counts as cut off: 13 s where it answers within 200 ms. A

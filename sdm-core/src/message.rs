@@ -130,7 +130,8 @@ pub struct PlanEntry {
     pub tasks: IdSet,
     /// The host it runs on, as it calls itself.
     pub host: String,
-    /// Where it listens, best first: numeric `tcp://address:port`.
+    /// Where it listens, best first: numeric `tcp://address:port`, or `tcp://address:port-last` where nobody has
+    /// announced which of those ports it has.
     pub addresses: Vec<String>,
 }
 

@@ -1,13 +1,11 @@
 //! Where keepers listen: one socket each, in a folder of the user's own.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use nix::unistd::geteuid;
 
 use crate::wire::{self, Frame};
 
@@ -34,13 +32,8 @@ pub enum PlaceError {
     #[error("session '{0}': there is none of this name; `sdm sessions` lists them")]
     Absent(String),
     /// The folder is not safe to use.
-    #[error("folder {path}: {what}")]
-    Folder {
-        /// Which.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
+    #[error("a folder for sessions: {0}")]
+    Folder(String),
     /// The system said no.
     #[error("session '{name}': {what}: {error}")]
     Io {
@@ -143,10 +136,8 @@ pub struct About {
 /// A folder that cannot be used.
 pub fn sessions() -> Result<Vec<About>, PlaceError> {
     let folder = folder()?;
-    let entries = fs::read_dir(&folder).map_err(|error| PlaceError::Folder {
-        path: folder.display().to_string(),
-        what: error.to_string(),
-    })?;
+    let unread = |error: io::Error| PlaceError::Folder(format!("{} {error}", folder.display()));
+    let entries = fs::read_dir(&folder).map_err(unread)?;
     let names = entries
         .flatten()
         .filter_map(|entry| Name::new(entry.file_name().to_str()?).ok());
@@ -179,35 +170,7 @@ fn ask(name: &Name) -> Option<About> {
 
 /// The folder, made where it is missing; never one that another user could have made.
 fn folder() -> Result<PathBuf, PlaceError> {
-    let user = geteuid();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|set| !set.is_empty());
-    let path = match runtime {
-        Some(runtime) => PathBuf::from(runtime).join("sdm"),
-        None => std::env::temp_dir().join(format!("sdm-{user}")),
-    };
-    let error = |what: String| PlaceError::Folder {
-        path: path.display().to_string(),
-        what,
-    };
-    match DirBuilder::new().mode(0o700).create(&path) {
-        Err(made) if made.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error(made.to_string()));
-        }
-        _ => {}
-    }
-    let found = fs::symlink_metadata(&path).map_err(|failed| error(failed.to_string()))?;
-    if !found.is_dir() {
-        return Err(error("is no folder".to_owned()));
-    }
-    if found.uid() != user.as_raw() {
-        return Err(error("belongs to somebody else".to_owned()));
-    }
-    if found.mode() & 0o077 != 0 {
-        return Err(error(
-            "is open to others: make it yours alone (chmod 700)".to_owned(),
-        ));
-    }
-    Ok(path)
+    sdm_core::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
 }
 
 #[cfg(test)]

@@ -20,6 +20,9 @@ pub(crate) struct Said {
     pub(crate) status: ExitStatus,
 }
 
+/// The most that a program may say, in bytes.
+const BYTES_MAX: usize = 512 << 20;
+
 /// What bounds a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -73,6 +76,7 @@ fn read(
 ) -> io::Result<Said> {
     let ended = sys::pidfd_open(child.id())?;
     let (mut lines, mut complaints) = (Vec::new(), Vec::new());
+    let mut said_bytes = 0;
     let mut status = None;
     loop {
         let mut sort = |line: Line| {
@@ -81,9 +85,12 @@ fn read(
             } else {
                 &mut lines
             };
-            to.extend(line.text().map(str::to_owned));
+            let text = line.text();
+            said_bytes += text.map_or(0, str::len);
+            to.extend(text.map(str::to_owned));
         };
-        while out.read(&mut sort) > 0 || err.read(&mut sort) > 0 {}
+        // Once each, however much there is: who never ends to write is bounded, too.
+        let more = (out.read(&mut sort) > 0) | (err.read(&mut sort) > 0);
         if let Some(status) = status {
             // What it left running may hold its pipes: nobody waits for that.
             out.close(&mut sort);
@@ -94,27 +101,31 @@ fn read(
                 status,
             });
         }
-        if lines.len() + complaints.len() > bounds.lines_max {
+        if said_bytes > BYTES_MAX || lines.len() + complaints.len() > bounds.lines_max {
             return Err(io::Error::other("says too much"));
         }
+        if more && Instant::now() < end {
+            continue;
+        }
         let fds = [out.fd(), err.fd(), Some(ended.as_fd())];
-        wait(
-            &fds.into_iter().flatten().collect::<Vec<_>>(),
-            end,
-            bounds.wait,
-        )?;
+        let fds = fds.into_iter().flatten().collect::<Vec<_>>();
+        wait(&fds, end, bounds.wait)?;
         status = child.try_wait()?;
     }
 }
 
 fn wait(fds: &[BorrowedFd<'_>], end: Instant, whole: Duration) -> io::Result<()> {
     let left = end.saturating_duration_since(Instant::now());
+    let is_over = left.is_zero();
     let left = PollTimeout::try_from(left).map_err(io::Error::other)?;
     let mut fds: Vec<PollFd> = fds
         .iter()
         .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
         .collect();
-    match poll(&mut fds, left) {
+    let ready = poll(&mut fds, left);
+    // What is there at the end has come too late, too.
+    let ready = ready.map(|count| if is_over { 0 } else { count });
+    match ready {
         Ok(0) => {
             let text = format!("no answer within {} s", whole.as_secs());
             Err(io::Error::new(io::ErrorKind::TimedOut, text))

@@ -1,11 +1,11 @@
 //! Which launcher suits a program, where a person names none.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, ReadCache};
+use sdm_core::files;
 
 /// The largest program that is looked into, in bytes.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
@@ -86,7 +86,7 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
 /// The build-id that a program's linker has put into it, in hexadecimal digits.
 #[must_use]
 pub fn build_id(program: &Path) -> Option<String> {
-    let cache = ReadCache::new(File::open(program).ok()?);
+    let cache = ReadCache::new(files::open(program).ok()?);
     let object = object::File::parse(&cache).ok()?;
     let id = object.build_id().ok()??;
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -96,7 +96,7 @@ pub fn build_id(program: &Path) -> Option<String> {
 fn mpi_of(program: &Path) -> Mpi {
     let mut bytes = Vec::new();
     let read =
-        File::open(program).and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
+        files::open(program).and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
     // What cannot be read or is no program uses no MPI that we could tell.
     let Some(object) = read.ok().and_then(|_| object::File::parse(&*bytes).ok()) else {
         return Mpi::None;

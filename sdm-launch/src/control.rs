@@ -100,6 +100,7 @@ impl Held {
         let hold = match hold {
             None => None,
             Some(gate) => {
+                check_access(launcher, control, launch.first_pid())?;
                 let attached = Gdb::start(gdb, launch.first_pid(), gate);
                 Some(attached.map_err(|source| LaunchError::Spawn {
                     who: "gdb".to_owned(),
@@ -278,6 +279,18 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
             why: "--control pmix gives it itself",
         }),
         _ => Ok(()),
+    }
+}
+
+/// Refuses where this machine lets gdb trace nobody but its own children, which the starter is not.
+fn check_access(launcher: &dyn Launcher, control: Control, pid: i32) -> Result<(), LaunchError> {
+    match job::obstacles(&[pid]).pop() {
+        Some((_, obstacle)) => Err(LaunchError::Control {
+            launcher: launcher.describe(),
+            control: control.name(),
+            why: format!("it {obstacle}"),
+        }),
+        None => Ok(()),
     }
 }
 

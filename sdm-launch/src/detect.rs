@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use sdm_core::files;
+
 use crate::bounded::{self, Bounds};
 use crate::external::PREFIX;
 use crate::openmpi::allow_root;
@@ -66,8 +68,7 @@ impl Kind {
 /// # Errors
 /// Where the name is unknown, or nothing of the kind is on `PATH`; the error says what was found.
 pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    find_in(name, &path)
+    find_in(name, &files::search_path())
 }
 
 fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
@@ -106,7 +107,7 @@ fn first_of(
     for folder in std::env::split_paths(path) {
         for candidate in candidates {
             let program = folder.join(candidate);
-            if !is_executable(&program) {
+            if !files::is_program(&program) {
                 continue;
             }
             match identify(&program) {
@@ -160,11 +161,7 @@ fn launcher(
 fn search(name: &str, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|directory| directory.join(name))
-        .find(|program| is_executable(program))
-}
-
-fn is_executable(program: &Path) -> bool {
-    program.is_file() && nix::unistd::access(program, nix::unistd::AccessFlags::X_OK).is_ok()
+        .find(|program| files::is_program(program))
 }
 
 fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {

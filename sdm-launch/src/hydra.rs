@@ -37,6 +37,10 @@ impl Launcher for Hydra {
         format!("{} ({})", self.program.display(), self.version)
     }
 
+    fn carries_environment(&self) -> bool {
+        true
+    }
+
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         names_hosts(&spec.all_options())
     }

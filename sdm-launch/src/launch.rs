@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{PipeWriter, Write};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
@@ -12,8 +12,10 @@ use std::process::{Command, ExitStatus};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use sdm_core::announce::{Announcement, Refusal};
+use sdm_core::log;
 
 use crate::LaunchError;
+use crate::lender::Lender;
 use crate::member::{LastWords, Member, Started};
 use crate::ssh;
 use crate::stream::{Line, Said, Stream};
@@ -41,6 +43,8 @@ pub enum LaunchEvent {
         /// The line without its end.
         line: String,
     },
+    /// A line of a server's log.
+    Log(String),
     /// What programs print, after [`Launch::pass_on`]: bytes as they come.
     Bytes {
         /// Whether it was written to stderr.
@@ -81,7 +85,7 @@ pub struct Launch {
     /// Bounded by what one call of [`Launch::handle_ready`] can read.
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
-    texts: Vec<OwnedFd>,
+    texts: Vec<Lender>,
 }
 
 #[derive(Clone, Copy)]
@@ -137,10 +141,10 @@ impl Launch {
         let file = memfd_create(c"sdm-programs", MFdFlags::MFD_CLOEXEC)?;
         let mut file = File::from(file);
         file.write_all(text.as_bytes())?;
-        let own = std::process::id();
-        let path = format!("/proc/{own}/fd/{}", file.as_raw_fd());
-        self.texts.push(file.into());
-        Ok(path.into())
+        let lender = Lender::start(file.into())?;
+        let path = lender.path();
+        self.texts.push(lender);
+        Ok(path)
     }
 
     /// Somebody else starts this one, who will be found there.
@@ -329,6 +333,11 @@ impl Launch {
         self.members.iter_mut().for_each(Member::terminate);
     }
 
+    /// Has everything that was started go on, where it is stopped (SIGCONT).
+    pub fn go_on(&self) {
+        self.members.iter().for_each(Member::go_on);
+    }
+
     /// Ends everything that was started (SIGKILL). A killed `mpirun` cannot end its servers any more:
     /// they notice by themselves that their parent is gone, so try [`Self::terminate`] first.
     pub fn kill(&mut self) {
@@ -371,6 +380,10 @@ fn sort_lines(
                 continue;
             }
         };
+        if let Some(line) = log::find(&text).filter(|_| stderr) {
+            events.push_back(LaunchEvent::Log(line.to_owned()));
+            continue;
+        }
         if let Some(refusal) = Refusal::find(&text).filter(|_| !stderr) {
             let words = match refusal.why.starts_with(ssh::WHO) {
                 true => last_words.lines(),

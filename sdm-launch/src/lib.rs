@@ -39,6 +39,7 @@ mod hosts;
 mod hydra;
 pub mod job;
 mod launch;
+mod lender;
 mod lines;
 mod local;
 mod loopback;

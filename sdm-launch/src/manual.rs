@@ -16,7 +16,7 @@ pub const MANUAL_PORT: u16 = 23_000;
 /// Says which commands start the master and the servers, and starts nothing.
 ///
 /// Nobody passes announcements on: the addresses follow from the hosts (this one where none is
-/// named) and from the ports, which count up from [`LaunchSpec::ports`].
+/// named), and the port of each is the first free one from those that count up from [`LaunchSpec::ports`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manual;
 
@@ -82,7 +82,10 @@ impl Launcher for Manual {
                     refuse(format!("{} ports are needed: --port {ports}", spec.count))
                 })?;
                 let program = word(&spec.server.display().to_string());
-                let mut line = format!("{program} {handover} --id {server} --port {port}");
+                let mut line = format!(
+                    "{program} {handover} --id {server} --port {}",
+                    ports.begun_at(port)
+                );
                 for argument in &spec.server_args {
                     let _ = write!(line, " {}", word(&argument.to_string_lossy()));
                 }

@@ -267,6 +267,16 @@ impl Member {
             // It is not reaped yet, so the pid is still its own; ESRCH means that it has ended.
             let _ = kill(self.pid, Signal::SIGTERM);
         }
+        // Whoever is stopped gets it when it goes on.
+        self.go_on();
+    }
+
+    /// Has it go on, where it is stopped.
+    pub(crate) fn go_on(&self) {
+        if !self.is_over() {
+            // As above.
+            let _ = kill(self.pid, Signal::SIGCONT);
+        }
     }
 
     /// Ends it and everything in its process group.

@@ -101,6 +101,10 @@ impl Launcher for OpenMpi {
         format!("{} ({})", self.program.display(), self.version)
     }
 
+    fn carries_environment(&self) -> bool {
+        true
+    }
+
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         names_hosts(&spec.all_options())
     }

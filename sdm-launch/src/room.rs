@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
+use sdm_core::files;
+
 use crate::LaunchError;
 
 /// Descriptors that a process of ours has besides those that are counted.
@@ -161,7 +163,7 @@ fn own_threads() -> u64 {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let statuses = entries.filter_map(|entry| {
         entry.file_name().to_str()?.parse::<u32>().ok()?;
-        fs::read_to_string(entry.path().join("status")).ok()
+        files::read_lossy(entry.path().join("status")).ok()
     });
     let field = |status: &str, name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;

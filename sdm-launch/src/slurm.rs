@@ -62,6 +62,10 @@ impl Launcher for Srun {
         format!("{} ({})", self.program.display(), self.version)
     }
 
+    fn carries_environment(&self) -> bool {
+        true
+    }
+
     fn may_span_hosts(&self, _: &LaunchSpec) -> bool {
         true
     }

@@ -27,7 +27,7 @@ pub struct LaunchSpec {
     /// Its arguments, the same for all.
     pub server_args: Vec<OsString>,
     /// What the servers find in their environment beside what this process has. Names may be seen on
-    /// command lines, values never are: the session key goes this way.
+    /// command lines, values never are: the session's key goes this way where there is no better one.
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
@@ -290,6 +290,12 @@ pub trait Launcher {
     /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         let _ = spec;
+        false
+    }
+
+    /// Whether the environment goes to the servers over channels of its own, which others may listen to, and stays
+    /// with its daemons.
+    fn carries_environment(&self) -> bool {
         false
     }
 

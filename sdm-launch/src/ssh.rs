@@ -3,7 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use sdm_core::files;
 
 use crate::hosts::spread;
 use crate::job::is_this_host;
@@ -114,7 +117,9 @@ fn command(spec: &LaunchSpec, host: &str) -> Command {
         command = spec.command("/bin/sh");
         command.args(["-c", REMOTE]);
     } else {
-        command = Command::new("ssh");
+        // Where there is none, this name says so.
+        command = Command::new(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
+        command.arg0("ssh");
         command.args(ssh_words(spec)).args(["--", host, REMOTE]);
     }
     command

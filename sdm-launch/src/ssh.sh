@@ -98,7 +98,7 @@ while [ "$id" -lt "$end" ]; do
     id=$((id + 1))
     index=$((index + 1))
 done
-{ cat <&3; kill $pids; } >/dev/null 2>&1 &
+{ cat <&3; kill $pids; kill -CONT $pids; } >/dev/null 2>&1 &
 watcher=$!
 exec 3<&-
 status=0

@@ -1,20 +1,26 @@
 //! The master: the root of the tree of servers. It connects to the front-end, reaches its
 //! children, and passes commands down and merged answers up until the session ends.
 
-use std::os::fd::AsFd;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signalfd::SignalFd;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
+use sdm_core::log::LogWriter;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
+use sdm_core::printable::Complaints;
+use sdm_core::starter::Starter;
 use sdm_core::transport::{
-    ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp::TcpTransport,
+    ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp, tcp::TcpTransport,
 };
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
@@ -28,7 +34,7 @@ const START_WAIT: Duration = Duration::from_secs(600);
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where the front-end listens, for example tcp://127.0.0.1:40311
+    /// Where the front-end listens, for example tcp://127.0.0.1:40311 or tcp://login1:40311
     front_end: ConnectionString,
     /// Where the session's name and key are: a file that only you may read, `-` for standard
     /// input; the environment where absent
@@ -42,21 +48,31 @@ struct Arguments {
     shape: Option<Shape>,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    let served = serve();
+    if let Err(error) = &served {
+        // Nobody reads it: that is no other failure.
+        let _ = writeln!(Complaints, "Error: {error:?}");
+    }
+    served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+}
+
+fn serve() -> Result<()> {
     let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
     let arguments = Arguments::parse();
+    // Before the key is in memory: no core file of this process, and no other process of the user looks in.
+    nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
     let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
-        // Never on stdout: it carries the announcement.
         let filter: Targets = filter.parse().context("sdm-master: SDM_LOG")?;
-        let log = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+        let log = fmt::layer().with_writer(LogWriter::direct).with_ansi(false);
         tracing_subscriber::registry().with(log).with(filter).init();
     }
     let config = handed_over.context("sdm-master")?;
-    // The key is in memory: no core file of this process, and no other process of the user looks in.
-    nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
-        .context("sdm-master: ask to be told of the front-end's death")?;
+    let _session = tracing::info_span!("master", session = %config.session).entered();
+    let starter = Starter::now();
+    let told = starter.follow(&[]);
+    let told = told.context("sdm-master: be told of the front-end's death")?;
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
@@ -70,12 +86,20 @@ fn main() -> Result<()> {
         transport.open_desk(config.clone());
     }
     let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
-    driver.connect_front_end(&arguments.front_end);
+    let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
+    let reached = driver.reach_front_end(&places);
+    let reached = reached.context("sdm-master: wait for events")?;
+    reached.map_err(|why| anyhow!("sdm-master: {why}"))?;
     if let Some(shape) = arguments.shape {
         let shaped = driver.transport().inner().set_shape(shape);
         shaped.context("sdm-master: set a timer")?;
     }
-    run(&mut driver)
+    let pid = std::process::id();
+    tracing::info!(pid, front_end = %arguments.front_end, "started");
+    let sockets = driver.transport().inner().sockets();
+    let watched = sockets.watch(told.as_raw_fd(), true, false);
+    watched.context("sdm-master: watch signals")?;
+    run(&mut driver, starter, &told)
 }
 
 /// A flat tree has a connection for each server here. Nothing is started from this process that
@@ -89,7 +113,7 @@ fn allow_many_children() {
     }
 }
 
-fn run(driver: &mut Driver<Reversed<Shaped>>) -> Result<()> {
+fn run(driver: &mut Driver<Reversed<Shaped>>, starter: Starter, told: &SignalFd) -> Result<()> {
     loop {
         let event = driver.next(None).context("sdm-master: wait for events")?;
         match event {
@@ -101,6 +125,13 @@ fn run(driver: &mut Driver<Reversed<Shaped>>) -> Result<()> {
                 return Ok(());
             }
             Some(DriverEvent::Output(Output::Refused { why })) => tracing::warn!("{why}"),
+            Some(DriverEvent::Ready(_)) => {
+                while let Ok(Some(_)) = told.read_signal() {}
+                // The servers are told by themselves, and whoever was not is told by their parent's end.
+                if starter.is_gone() {
+                    return Ok(());
+                }
+            }
             _ => {}
         }
     }

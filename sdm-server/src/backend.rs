@@ -1,11 +1,16 @@
 //! Which backend drives the tasks, and what it says in the tree's words.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use bytes::Bytes;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use sdm_backend_gdbmi::{Binding, GdbBackend, GdbConfig, InheritedStreams, SignalState};
+use sdm_backend_gdbmi::{
+    Binding, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
+};
 use sdm_core::Failure;
+use sdm_core::handover::XSTATE_VARIABLE;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::fake::{FakeBackend, Scenario};
 use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, GdbOptions, wire};
@@ -16,6 +21,7 @@ pub(crate) struct Inherited {
     signals: SignalState,
     binding: Option<Binding>,
     streams: Option<InheritedStreams>,
+    completion: Completion,
 }
 
 impl Inherited {
@@ -30,7 +36,20 @@ impl Inherited {
             signals: SignalState::capture(),
             binding: Binding::widen(),
             streams,
+            completion: Completion::default(),
         })
+    }
+
+    /// The same, with what the environment says of when gdb gets what completes its writes of registers.
+    ///
+    /// # Errors
+    /// It says something else.
+    pub(crate) fn with_completion(mut self, value: Option<OsString>) -> anyhow::Result<Self> {
+        if let Some(value) = value {
+            let parsed = value.to_string_lossy().parse::<Completion>();
+            self.completion = parsed.map_err(|error| anyhow!("{XSTATE_VARIABLE}: {error}"))?;
+        }
+        Ok(self)
     }
 }
 
@@ -61,6 +80,7 @@ fn gdb_backend(options: GdbOptions, inherited: &Inherited) -> Box<dyn Backend> {
         signals: inherited.signals.clone(),
         binding: inherited.binding,
         streams: inherited.streams.clone(),
+        completion: inherited.completion,
         internal_breakpoints: !options.no_holds,
         options,
         ..GdbConfig::default()

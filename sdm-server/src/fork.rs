@@ -2,17 +2,19 @@
 //! then forks. A server that begins so costs a fraction of one that the kernel has to load.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, wait};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 use sdm_core::announce::Refusal;
-use sdm_core::ids::{Epoch, ServerId};
+use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig};
-use sdm_core::secure::{Hello, Role};
+use sdm_core::secure::{Hello, Role, SessionKey};
+use sdm_core::starter::Starter;
 
 /// Which of several servers this process is.
 pub(crate) enum Part {
@@ -23,14 +25,15 @@ pub(crate) enum Part {
 }
 
 /// Forks `count` servers, the first of them called `first`, and waits until all have ended. This process must
-/// have one thread.
+/// have one thread. The key in `config` is theirs: this process wipes its own.
 ///
 /// # Errors
 /// A process that could not be had; those that were forked before end with this one.
-pub(crate) fn fork_all(first: u32, count: u32, config: &LinkConfig) -> Result<Part> {
+pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Result<Part> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .context("sdm-server: ask to be told of the launcher's death")?;
-    warm_up(config);
+    warm_up(config.session);
+    let starter = Starter::now();
     let own = getpid();
     let mut servers = Vec::with_capacity(count as usize);
     for index in 0..count {
@@ -39,20 +42,23 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &LinkConfig) -> Result<Pa
         let forked = unsafe { fork() };
         match forked.with_context(|| format!("fork server {}", first + index))? {
             ForkResult::Child => {
-                be_a_server(own, first + index)?;
+                be_a_server(own)?;
                 return Ok(Part::Server(index));
             }
             ForkResult::Parent { child } => servers.push(child),
         }
     }
-    wait_for(first, &servers)
+    config.key = nobodys_key();
+    wait_for(first, &servers, starter)
 }
 
-/// What a launcher gives each process that it starts: a session of its own, and a signal when its parent ends; and
-/// a name, as all have the same command line.
-fn be_a_server(forker: Pid, server: u32) -> Result<()> {
-    let name = CString::new(format!("sdm-srv-{server}")).context("a name")?;
-    nix::sys::prctl::set_name(&name).context("sdm-server: take a name")?;
+/// A key that opens nothing.
+fn nobodys_key() -> SessionKey {
+    SessionKey::from_bytes([0; 32])
+}
+
+/// What a launcher gives each process that it starts: a session of its own, and a signal when its parent ends.
+fn be_a_server(forker: Pid) -> Result<()> {
     setsid().context("sdm-server: a session of its own")?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .context("sdm-server: ask to be told of the launcher's death")?;
@@ -62,11 +68,26 @@ fn be_a_server(forker: Pid, server: u32) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of all; who was killed cannot say so itself.
-fn wait_for(first: u32, servers: &[Pid]) -> Result<Part> {
+/// Waits for the end of all; who was killed cannot say so itself. Where the starter ends first, so does this.
+fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
+    // A server may have ended before its end is told.
+    let told = starter.follow(&[Signal::SIGCHLD]);
+    let told = told.context("sdm-server: be told of the launcher's death")?;
     let mut worst = 0;
-    for _ in servers {
-        match wait().context("sdm-server: wait for the servers")? {
+    let mut left = servers.len();
+    while left > 0 {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG))
+            .context("sdm-server: wait for the servers")?
+        {
+            WaitStatus::StillAlive => {
+                let mut fds = [PollFd::new(told.as_fd(), PollFlags::POLLIN)];
+                poll(&mut fds, PollTimeout::NONE).context("sdm-server: wait for the servers")?;
+                while let Ok(Some(_)) = told.read_signal() {}
+                if starter.is_gone() {
+                    return Ok(Part::Forker(1));
+                }
+                continue;
+            }
             WaitStatus::Exited(_, 0) => {}
             WaitStatus::Exited(_, code) => worst = u8::try_from(code).unwrap_or(u8::MAX),
             WaitStatus::Signaled(pid, signal, _) => {
@@ -77,14 +98,17 @@ fn wait_for(first: u32, servers: &[Pid]) -> Result<Part> {
                 let refusal = Refusal::new(server, &why);
                 crate::run::say(&refusal.to_string())?;
             }
-            _ => {}
+            _ => continue,
         }
+        left -= 1;
     }
     Ok(Part::Forker(worst))
 }
 
-/// Shakes hands with itself: what code finds out about the processor at its first use, all find.
-fn warm_up(config: &LinkConfig) {
+/// Shakes hands with itself: what code finds out about the processor at its first use, all find. Not with the
+/// session's key, of which the ciphers would leave copies in this process.
+fn warm_up(session: SessionId) {
+    let config = &LinkConfig::new(nobodys_key(), session);
     let now = Instant::now();
     let hello = |role| Hello {
         role,

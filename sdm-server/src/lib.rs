@@ -5,4 +5,3 @@ mod copy;
 mod fork;
 mod network;
 pub mod run;
-mod starter;

@@ -1,7 +1,7 @@
 //! The server's start and its event loop.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::io::Write;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
@@ -10,29 +10,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::{Driver, DriverEvent};
-use sdm_core::handover::{HandoverError, LOCAL_INDEX_VARIABLE};
+use sdm_core::handover::{
+    HandoverError, LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE, XSTATE_VARIABLE,
+};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message;
 use sdm_core::node::Node;
+use sdm_core::starter::Starter;
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
     ConnectionString, Interface, PortRange, Shape, own_addresses, shaped::Shaped, tcp::TcpTransport,
 };
 use sdm_core::{CommandId, Failure};
-use sdm_debug::{Backend, EndPolicy, FailureCode, InterestChange, wire};
+use sdm_debug::{Backend, Command, EndPolicy, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Inherited, Upward};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
 use crate::network;
-use crate::starter::Starter;
 use sdm_core::identity::Identity;
 
 /// A server process of an SDM session. It is started by a launcher that `sdm` starts; the
@@ -93,7 +95,12 @@ pub struct Arguments {
 /// The environment as the launcher gave it, before what is ours is taken out.
 #[must_use]
 pub fn snapshot() -> HashMap<OsString, OsString> {
-    let wanted = ["SDM_SERVER_ID", "SDM_SERVER_COUNT", "SDM_LOCAL_INDEX"];
+    let wanted = [
+        SERVER_VARIABLE,
+        SERVER_COUNT_VARIABLE,
+        LOCAL_INDEX_VARIABLE,
+        XSTATE_VARIABLE,
+    ];
     let pairs = wanted
         .iter()
         .filter_map(|name| Some((*name, std::env::var_os(name)?)));
@@ -114,10 +121,10 @@ pub fn serve(
         return Ok(0);
     }
     let copy = Copy::of_this(arguments.staged);
-    let config = handed_over.context("sdm-server")?;
-    if let Some(count) = arguments.fork {
+    let mut handed_over = handed_over;
+    if let (Some(count), Ok(config)) = (arguments.fork, &mut handed_over) {
         let first = arguments.id.unwrap_or(0);
-        match fork_all(first, count, &config)? {
+        match fork_all(first, count, config)? {
             Part::Forker(code) => return Ok(code),
             Part::Server(index) => {
                 arguments.id = Some(first + index);
@@ -134,9 +141,14 @@ pub fn serve(
     };
     let identity =
         Identity::from_env(lookup, arguments.id).map_err(|error| anyhow!("sdm-server: {error}"))?;
-    let inherited = Inherited::take(arguments.own_streams).context("standard streams");
-    let came_up =
-        inherited.and_then(|inherited| come_up(&arguments, identity, config, inherited, copy));
+    let session = handed_over.as_ref().ok().map(|config| config.session);
+    let session = session.map_or_else(String::new, |session| session.to_string());
+    let _server = tracing::info_span!("server", id = identity.server, %session).entered();
+    let came_up = handed_over.map_err(anyhow::Error::from).and_then(|config| {
+        let inherited = Inherited::take(arguments.own_streams).context("standard streams")?;
+        let inherited = inherited.with_completion(lookup(XSTATE_VARIABLE))?;
+        come_up(&arguments, identity, config, inherited, copy)
+    });
     match came_up {
         Ok(server) => server.run(),
         Err(error) => {
@@ -157,11 +169,14 @@ fn come_up(
     copy: Copy,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
-    // The key is in memory: no core file of this process, and no other process of the user looks in.
-    nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;
-    nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
-        .with_context(|| format!("{me}: ask to be told of the launcher's death"))?;
-    let signals = catch_signals().with_context(|| format!("{me}: catch signals"))?;
+    // Many have the same command line, and nobody but root can read the environment of what keeps out of core files.
+    let name = CString::new(format!("sdm-srv-{}", identity.server)).context("a name")?;
+    nix::sys::prctl::set_name(&name).with_context(|| format!("{me}: take a name"))?;
+    let starter = Starter::now();
+    // They are read from a descriptor: whoever is stopped ends as well as others.
+    let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+    let signals = starter.follow(&ends);
+    let signals = signals.with_context(|| format!("{me}: be told of the launcher's death"))?;
     let sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
     let mut transport = Shaped::new(sockets);
     if let Some(shape) = arguments.shape {
@@ -184,6 +199,7 @@ fn come_up(
         Some(name) => name.clone(),
         None => own_host_name()?,
     };
+    tracing::info!(pid = std::process::id(), %host, port, "started");
     announce(identity.server, host, port, addresses).with_context(|| format!("{me}: announce"))?;
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
     let node = Node::new(me, sdm_debug::rules::rule, deadline);
@@ -198,20 +214,10 @@ fn come_up(
         signals,
         inherited,
         stopped: None,
-        starter: Starter::now(),
+        starter,
         copy,
         alone: false,
     })
-}
-
-/// Blocks the signals that end a server; they are read from a descriptor instead.
-fn catch_signals() -> nix::Result<SignalFd> {
-    let mut mask = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        mask.add(signal);
-    }
-    mask.thread_block()?;
-    SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
 }
 
 /// Says where this server is, in one line on stdout.
@@ -275,6 +281,7 @@ impl Server {
             let now = Instant::now();
             match event {
                 Some(DriverEvent::Output(Output::Ended)) => {
+                    tracing::info!("the session is over here");
                     self.driver.flush();
                     self.driver.transport().stop_calling();
                     self.alone = true;
@@ -307,12 +314,19 @@ impl Server {
                 self.copy.remove();
                 let tasks = self.driver.member().node().local().clone();
                 match backend::make(&config.backend, &tasks, &self.inherited) {
-                    Ok(backend) => self.backend = Some(backend),
-                    Err(failure) => self.stopped = Some(failure),
+                    Ok(backend) => {
+                        tracing::info!(%tasks, "set up");
+                        self.backend = Some(backend);
+                    }
+                    Err(failure) => {
+                        tracing::warn!(%tasks, "not set up: {failure}");
+                        self.stopped = Some(failure);
+                    }
                 }
             }
             Output::Execute { id, tasks, payload } => self.execute(now, id, &tasks, &payload),
             Output::CancelLocal(id) => {
+                tracing::info!(command = %id, "given up");
                 if let Some(backend) = &mut self.backend {
                     backend.cancel(now, id);
                 }
@@ -322,31 +336,42 @@ impl Server {
                     backend.set_output_paused(now, paused);
                 }
             }
-            Output::End(policy) => match &mut self.backend {
-                Some(backend) => backend.shut_down(
-                    now,
-                    match policy {
-                        message::EndPolicy::KillStarted => EndPolicy::KillStarted,
-                        message::EndPolicy::Detach => EndPolicy::Detach,
-                    },
-                ),
-                None => self
-                    .driver
-                    .with_member(|member, now| member.handle_local_down(now)),
-            },
+            Output::End(policy) => {
+                tracing::info!(?policy, "ends");
+                self.shut_down(now, policy);
+            }
             Output::Refused { why } => tracing::warn!("{why}"),
             _ => {}
         }
     }
 
+    fn shut_down(&mut self, now: Instant, policy: message::EndPolicy) {
+        match &mut self.backend {
+            Some(backend) => backend.shut_down(
+                now,
+                match policy {
+                    message::EndPolicy::KillStarted => EndPolicy::KillStarted,
+                    message::EndPolicy::Detach => EndPolicy::Detach,
+                },
+            ),
+            None => self
+                .driver
+                .with_member(|member, now| member.handle_local_down(now)),
+        }
+    }
+
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, payload: &[u8]) {
-        let failure = match (&mut self.backend, wire::decode(payload)) {
-            (Some(backend), Ok(command)) => return backend.execute(now, id, tasks, command),
+        let failure = match (&mut self.backend, wire::decode::<Command>(payload)) {
+            (Some(backend), Ok(command)) => {
+                tracing::info!(command = id.0, %tasks, "begins {}", command.name());
+                return backend.execute(now, id, tasks, command);
+            }
             (None, _) => self.stopped.clone().unwrap_or_else(|| {
                 Failure::new(FailureCode::BadCommand, "the server has not been set up")
             }),
             (_, Err(error)) => Failure::new(FailureCode::BadCommand, error.to_string()),
         };
+        tracing::warn!(command = id.0, %tasks, "refused: {failure}");
         let payload = failure.encode();
         self.driver.with_member(|member, now| {
             member.handle_local(now, id, tasks, message::Status::Failed, payload);
@@ -361,8 +386,13 @@ impl Server {
             return;
         }
         let mut asked_to_end = false;
-        let orphaned = self.starter.is_gone();
         while let Ok(Some(signal)) = self.signals.read_signal() {
+            let orphaned = self.starter.is_gone();
+            let is_told = i32::try_from(signal.ssi_signo) == Ok(Signal::SIGCONT as i32);
+            if is_told && !orphaned {
+                continue;
+            }
+            tracing::info!(signal = signal.ssi_signo, orphaned, "asked to end");
             asked_to_end = true;
             // A launcher that lives ends its job; one that is gone leaves what runs without us.
             if let (false, Some(backend), Ok(number)) =
@@ -412,6 +442,7 @@ impl Server {
                 for upward in said {
                     match upward {
                         Upward::Answer(id, tasks, status, payload) => {
+                            tracing::info!(command = id.0, %tasks, "answered: {status:?}");
                             member.handle_local(now, id, &tasks, status, payload);
                         }
                         Upward::Event(tasks, lane, payload) => {

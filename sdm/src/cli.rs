@@ -5,6 +5,7 @@ mod core;
 mod emulate;
 mod gdb;
 mod launch;
+mod printers;
 mod programs;
 mod run;
 mod script;
@@ -21,6 +22,7 @@ pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
+pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
 pub use run::{Carrier, ControlBy, RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
@@ -49,11 +51,11 @@ pub enum Verb {
     Attach(AttachArgs),
     /// Say why a job is stuck, as far as a few looks at its stacks show, and leave it as it is.
     ///
-    /// Exit code: 0 nothing seems stuck, 1 something is, 2 something went wrong.
+    /// Exit code: 0 nothing seems stuck, 1 something is, 2 something went wrong, 130 given up by Ctrl-C.
     Diagnose(DiagnoseArgs),
     /// Print the merged stacks of running processes, and leave them as they are.
     ///
-    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
+    /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong, 130 given up by Ctrl-C.
     Stacks(StacksArgs),
     /// Print the merged stacks of core files; with -i, -c or -x debug them.
     ///

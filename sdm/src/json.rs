@@ -8,6 +8,7 @@ use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
+use crate::sink::Sink;
 use crate::view::{BreakRow, Gathered, Item, RankRow, View};
 
 mod data;
@@ -42,7 +43,7 @@ impl<W: Write> View for JsonView<W> {
             let ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
             fields.insert("t_ms".to_owned(), ms.into());
         }
-        let mut line = record.to_string();
+        let mut line = crate::sink::record(&record.to_string());
         line.push('\n');
         let written = self.to.write_all(line.as_bytes());
         self.gone |= written.and_then(|()| self.to.flush()).is_err();
@@ -52,7 +53,7 @@ impl<W: Write> View for JsonView<W> {
 
     fn pass(&mut self, _stderr: bool, bytes: &[u8]) {
         // It is no loss where nobody reads it. Standard output is for records.
-        let _ = std::io::stderr().write_all(bytes);
+        let _ = Sink::Complaints.pass(bytes);
     }
 
     fn is_gone(&self) -> bool {
@@ -242,5 +243,7 @@ fn break_row(row: &BreakRow) -> Value {
     })
 }
 
+#[cfg(test)]
+mod documented;
 #[cfg(test)]
 mod tests;

@@ -14,5 +14,7 @@ pub mod report;
 pub mod session;
 pub mod settings;
 pub mod shell;
+mod sink;
 mod sys;
+mod unread;
 pub mod view;

@@ -1,7 +1,9 @@
 //! The command `sdm`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
+use sdm_core::printable::Complaints;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -10,18 +12,20 @@ fn main() -> ExitCode {
     // The session's key will be in memory: no core file of this process, and no other process of the
     // user looks in. What it starts is as it always is.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        eprintln!("sdm: keep out of core files: {error}");
+        let _ = writeln!(Complaints, "sdm: keep out of core files: {error}");
         return ExitCode::FAILURE;
     }
     if let Ok(filter) = std::env::var(sdm_core::handover::LOG_VARIABLE) {
         let filter: Targets = match filter.parse() {
             Ok(filter) => filter,
             Err(error) => {
-                eprintln!("sdm: SDM_LOG: {filter:?}: {error}");
+                let _ = writeln!(Complaints, "sdm: SDM_LOG: {filter:?}: {error}");
                 return ExitCode::FAILURE;
             }
         };
-        let log = fmt::layer().with_writer(std::io::stderr);
+        let log = fmt::layer()
+            .with_writer(sdm_core::log::LogWriter::direct)
+            .with_ansi(false);
         tracing_subscriber::registry().with(log).with(filter).init();
     }
     sdm::app::main(std::env::args_os(), &mut sdm::app::Live).into()

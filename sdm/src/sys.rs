@@ -49,6 +49,27 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
     Ok(from)
 }
 
+/// This signal ends this process no longer; what it starts is ended by it as ever. Where it is ignored, it stays so.
+///
+/// # Errors
+/// A handler that cannot be set.
+pub(crate) fn outlive(signal: Signal) -> io::Result<()> {
+    let action = SigAction::new(
+        SigHandler::Handler(on_nothing),
+        SaFlags::SA_RESTART,
+        SigSet::empty(),
+    );
+    // SAFETY: the handler does nothing.
+    let before = unsafe { sigaction(signal, &action) }?;
+    if matches!(before.handler(), SigHandler::SigIgn) {
+        // SAFETY: this puts back what was there.
+        unsafe { sigaction(signal, &before) }?;
+    }
+    Ok(())
+}
+
+extern "C" fn on_nothing(_number: libc::c_int) {}
+
 extern "C" fn on_signal(number: libc::c_int) {
     let errno = Errno::last_raw();
     let byte = [u8::try_from(number).unwrap_or(0)];
@@ -59,6 +80,43 @@ extern "C" fn on_signal(number: libc::c_int) {
         libc::write(fd, byte.as_ptr().cast(), 1);
     }
     Errno::set_raw(errno);
+}
+
+/// Has system calls of one thread return before they are done.
+#[derive(Clone, Copy)]
+pub(crate) struct Interrupt(libc::pthread_t);
+
+impl Interrupt {
+    /// Those of the calling thread, which must live as long as this is used.
+    pub(crate) fn of_this_thread() -> io::Result<Self> {
+        // Without SA_RESTART. By default this signal does nothing at all.
+        let action = SigAction::new(
+            SigHandler::Handler(on_nothing),
+            SaFlags::empty(),
+            SigSet::empty(),
+        );
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(Signal::SIGURG, &action) }?;
+        // SAFETY: only asks who the calling thread is.
+        Ok(Self(unsafe { libc::pthread_self() }))
+    }
+
+    /// Interrupts the call that it is at.
+    pub(crate) fn send(self) {
+        // SAFETY: the thread lives, which whoever made this has promised.
+        unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
+    }
+}
+
+/// From now on these descriptors lead nowhere, also for a write to one that is interrupted.
+pub(crate) fn lead_nowhere(fds: &[RawFd]) {
+    // Where there is no such file nobody is helped, and nothing is worse than before.
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        for fd in fds {
+            // SAFETY: both are descriptors, and whoever writes to the second finds another file there.
+            unsafe { libc::dup2(null.as_raw_fd(), *fd) };
+        }
+    }
 }
 
 /// The command will run in a session of its own, out of reach of the terminal's signals.

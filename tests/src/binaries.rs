@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master`, `sdm-server` and `sdm-pmix` of this build; built if they are not.
+/// The folder with `sdm`, `sdm-master`, `sdm-server` and `sdm-pmix` of this build; built if they are not, but not where each
+/// test is a process of its own (`cargo nextest`): `scripts/test` has built them.
 ///
 /// # Panics
 /// Where they cannot be built.
@@ -20,6 +21,12 @@ fn build() -> PathBuf {
         .nth(2)
         .expect("tests live in a deps folder")
         .to_owned();
+    if std::env::var_os("NEXTEST").is_some() {
+        let all = ["sdm", "sdm-master", "sdm-server", "sdm-pmix"];
+        let missing = all.iter().find(|name| !folder.join(name).is_file());
+        assert_eq!(missing, None, "run `cargo build --workspace --bins` first");
+        return folder;
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args([

@@ -29,6 +29,7 @@ impl Disturbed {
         let name = format!("sdm-startup-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder of the test's own");
+        crate::ordinary::give(&folder);
         let real = binaries::folder();
         symlink(real.join("sdm-master"), folder.join("sdm-master")).expect("a link");
         let script = format!(

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::fixture::{self, Compiler};
 use crate::run::BOUND;
 
 /// A folder of one test, gone when it is over.
@@ -25,6 +26,7 @@ impl Folder {
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder for the test");
+        crate::ordinary::give(&path);
         Self(path)
     }
 
@@ -33,16 +35,9 @@ impl Folder {
     /// # Panics
     /// Where it does not compile.
     #[must_use]
-    pub fn compile(&self, compiler: &str, fixture: &str) -> PathBuf {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("fixtures")
-            .join(format!("{fixture}.c"));
+    pub fn compile(&self, compiler: Compiler, fixture: &str) -> PathBuf {
         let program = self.0.join(fixture);
-        let mut command = Command::new(compiler);
-        command.args(["-g", "-O0", "-o"]).arg(&program).arg(source);
-        let status = command.status();
-        let status = status.unwrap_or_else(|error| panic!("{compiler}: {error}"));
-        assert!(status.success(), "{compiler} {fixture}.c");
+        fixture::compile(compiler, fixture, &["-g"], &program);
         program
     }
 }
@@ -88,7 +83,9 @@ impl HeldJob {
         let _ = std::fs::remove_file(&go);
         launcher.arg(program).arg(&go).stdin(Stdio::null());
         launcher.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut starter = allow_root(&mut launcher).spawn().expect("the launcher");
+        let mut starter = crate::ordinary::lower(allow_root(&mut launcher))
+            .spawn()
+            .expect("the launcher");
         let (send, lines) = channel();
         let pipes: [Box<dyn std::io::Read + Send>; 2] = [
             Box::new(starter.stdout.take().expect("it is piped")),
@@ -233,14 +230,16 @@ fn code_of(pid: u32) -> Vec<u8> {
     code
 }
 
-/// The processes called `name` below `root`, by rising pid.
+/// The processes called `name` below `root`, by rising pid; servers name themselves by their numbers.
 #[must_use]
 pub fn below(root: u32, name: &str) -> Vec<u32> {
     let mut found: Vec<u32> = descendants(root)
         .into_iter()
         .filter(|pid| {
             let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-            comm.is_ok_and(|comm| comm.trim_end() == name)
+            comm.is_ok_and(|comm| {
+                comm.trim_end() == name || name == "sdm-server" && comm.starts_with("sdm-srv-")
+            })
         })
         .collect();
     found.sort_unstable();

@@ -1,19 +1,72 @@
 //! Processes that a session may have left behind.
 
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 /// How long what was killed from outside may take to be gone.
 pub const GONE_WITHIN: Duration = Duration::from_secs(10);
 
+/// The process that takes a test's orphans, by its pid: set by the `supervise` program, absent without.
+pub const SUPERVISOR_VARIABLE: &str = "SDM_TEST_SUPERVISOR";
+
 /// Every process whose command line or environment holds `mark`, but this one: pid and command
 /// line. Zombies are not counted: their parent's business.
+///
+/// An ordinary user cannot read the environment of a member, as members keep out of core files: those below this test count
+/// as the mark's. So what it finds is whole where the test runs under its supervisor, a process for each test.
 #[must_use]
 pub fn holding(mark: &str) -> Vec<(u32, String)> {
     let own = std::process::id();
+    let below = descendants_living(supervisor());
     all_pids()
         .filter(|pid| *pid != own)
-        .filter_map(|pid| held_by(pid, mark))
+        .filter_map(|pid| held_by(pid, mark, &below))
         .collect()
+}
+
+/// The process below which everything is this test's.
+fn supervisor() -> u32 {
+    let told = std::env::var(SUPERVISOR_VARIABLE).ok();
+    told.and_then(|pid| pid.parse().ok())
+        .unwrap_or_else(std::process::id)
+}
+
+/// All processes below `root` that are no zombies.
+#[must_use]
+pub fn descendants_living(root: u32) -> Vec<u32> {
+    let stats: Vec<(u32, u32, bool)> = all_pids()
+        .filter_map(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let (_, tail) = stat.rsplit_once(')')?;
+            let mut fields = tail.split_whitespace();
+            let is_alive = !matches!(fields.next()?, "Z" | "X");
+            Some((pid, fields.next()?.parse().ok()?, is_alive))
+        })
+        .collect();
+    let mut found = vec![root];
+    let mut index = 0;
+    while index < found.len() {
+        let of = found[index];
+        found.extend(
+            stats
+                .iter()
+                .filter(|(_, it, _)| *it == of)
+                .map(|(pid, ..)| *pid),
+        );
+        index += 1;
+    }
+    let living = |pid: &u32| stats.iter().any(|(it, _, is_alive)| it == pid && *is_alive);
+    found.split_off(1).into_iter().filter(living).collect()
+}
+
+/// A process in words: pid, state, parent, name and command line.
+#[must_use]
+pub fn named(pid: u32) -> String {
+    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+    let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+    let stat: Vec<&str> = stat.split_whitespace().take(4).collect();
+    format!("{} {line}", stat.join(" "))
 }
 
 /// Every process of this machine.
@@ -37,14 +90,17 @@ pub fn children() -> Vec<(u32, String)> {
         .collect()
 }
 
-fn held_by(pid: u32, mark: &str) -> Option<(u32, String)> {
-    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-    let environment = read("environ");
+fn held_by(pid: u32, mark: &str, below: &[u32]) -> Option<(u32, String)> {
+    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
+    let line = read("cmdline").unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
     let holds = line.contains(mark)
-        || environment
-            .windows(mark.len())
-            .any(|window| window == mark.as_bytes());
+        || match read("environ") {
+            Ok(environment) => environment
+                .windows(mark.len())
+                .any(|window| window == mark.as_bytes()),
+            Err(error) => error.kind() == ErrorKind::PermissionDenied && below.contains(&pid),
+        };
     holds.then_some((pid, line))
 }
 

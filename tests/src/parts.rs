@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::place::Place;
+
 /// The folder of Open MPI 5, which `scripts/openmpi5` installs. Absent where it cannot be had: that is
 /// said, and counted by `scripts/test`.
 ///
@@ -36,6 +38,23 @@ pub fn openmpi5() -> Option<PathBuf> {
             None
         }
     }
+}
+
+/// A gdb in the place that cannot write all registers, whatever processor this is; see `scripts/crippled-gdb`. Absent where
+/// no gdb here is old enough: that is said, and counted by `scripts/test`.
+///
+/// # Panics
+/// Where the script cannot be run.
+pub fn crippled_gdb(place: &Place, options: &[&str]) -> Option<PathBuf> {
+    let folder = place.path().join("crippled");
+    let mut command = Command::new(script("crippled-gdb"));
+    let output = command.args(options).arg(&folder).output();
+    let output = output.expect("the script runs");
+    if output.status.success() {
+        return Some(folder.join("gdb"));
+    }
+    println!("SKIP: {}", String::from_utf8_lossy(&output.stderr).trim());
+    None
 }
 
 fn script(name: &str) -> PathBuf {
@@ -83,7 +102,8 @@ impl Part {
             println!("SKIP: {name}: this is not root");
             return None;
         }
-        let path = std::env::temp_dir().join(format!("sdm-{name}.lock"));
+        // One for all tests of this machine, which have temporary folders of their own.
+        let path = Path::new("/run").join(format!("sdm-{name}.lock"));
         let file = File::create(path).expect("a lock file");
         let lock = Flock::lock(file, FlockArg::LockExclusive);
         let (_lock, script) = match lock {

@@ -1,12 +1,11 @@
 //! A folder for one test: its programs lie in it, and all processes of its sessions bear its name.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::leftovers;
+pub use crate::fixture::Compiler;
+use crate::{fixture, leftovers};
 
 /// The variable by which processes bear the name.
 pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
@@ -14,47 +13,6 @@ pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
 /// A folder of its own under the temporary one; goes when it is dropped.
 pub struct Place {
     directory: PathBuf,
-}
-
-/// Who compiles a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compiler {
-    /// No MPI.
-    C,
-    /// C++, no MPI.
-    Cxx,
-    /// Fortran, no MPI.
-    Fortran,
-    /// Open MPI.
-    OpenMpi,
-    /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
-    OpenMpi5,
-    /// MPICH.
-    Mpich,
-}
-
-impl Compiler {
-    fn command(self) -> PathBuf {
-        match self {
-            Self::C => "cc".into(),
-            Self::Cxx => "c++".into(),
-            Self::Fortran => "gfortran".into(),
-            Self::OpenMpi => "mpicc.openmpi".into(),
-            Self::OpenMpi5 => {
-                let folder = crate::parts::openmpi5();
-                folder.expect("the test has asked for it").join("bin/mpicc")
-            }
-            Self::Mpich => "mpicc.mpich".into(),
-        }
-    }
-
-    fn extension(self) -> &'static str {
-        match self {
-            Self::Cxx => "cc",
-            Self::Fortran => "f90",
-            Self::C | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
-        }
-    }
 }
 
 impl Place {
@@ -70,6 +28,7 @@ impl Place {
         let name = format!("sdm-e2e-{}-{count}-", std::process::id());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).expect("a folder for the test");
+        crate::ordinary::give(&directory);
         Self { directory }
     }
 
@@ -101,28 +60,8 @@ impl Place {
     /// Where that fails; a missing compiler is named.
     #[must_use]
     pub fn compile_with(&self, name: &str, compiler: Compiler, options: &[&str]) -> PathBuf {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let program = self.directory.join(name);
-        let mut command = Command::new(compiler.command());
-        command.args(["-O0", "-pthread", "-o"]).arg(&program);
-        command
-            .arg(fixtures.join(name).with_extension(compiler.extension()))
-            .args(options)
-            .args(["-lm"])
-            // Where Fortran writes its modules.
-            .current_dir(&self.directory);
-        match command.output() {
-            Ok(done) => assert!(
-                done.status.success(),
-                "{name}: {}",
-                String::from_utf8_lossy(&done.stderr)
-            ),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let name = compiler.command();
-                panic!("{} is missing: run scripts/install-deps", name.display())
-            }
-            Err(error) => panic!("{}: {error}", compiler.command().display()),
-        }
+        fixture::compile(compiler, name, options, &program);
         program
     }
 

@@ -34,7 +34,7 @@ pub fn fake(servers: u32, scenario: &str) -> SessionConfig {
         binaries: Some(binaries::folder()),
         ..SessionConfig::local(servers)
     };
-    config.config.ping_after = Duration::from_millis(200);
+    config.config.ping_after = Duration::from_millis(500);
     config.config.rejoin_wait = Duration::from_secs(2);
     config
 }
@@ -136,6 +136,18 @@ impl Run {
             .unwrap_or_else(|| panic!("no server {number} among {servers:?}"))
     }
 
+    /// The TCP port at which a server listens.
+    ///
+    /// # Panics
+    /// Where it listens at none.
+    #[must_use]
+    pub fn port(&self, number: u32) -> u16 {
+        let members = self.session.members();
+        let member = members.iter().find(|it| it.server == Some(number));
+        let port = member.and_then(|it| it.addresses.first()?.rsplit(':').next()?.parse().ok());
+        port.unwrap_or_else(|| panic!("no port of server {number}"))
+    }
+
     /// Sends a command.
     pub fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {
         let id = self.session.send(to, command, options);
@@ -232,6 +244,15 @@ impl Run {
         self.wait_until(&what, |run| {
             tasks.iter().all(|t| run.health.get(&t) == Some(&health))
         })
+    }
+
+    /// Ends the session while another one of this test goes on: whose end shows that nothing is left of both.
+    ///
+    /// # Panics
+    /// Where it does not end well.
+    pub fn close_beside_another(self) {
+        let closed = self.session.close(EndPolicy::KillStarted);
+        closed.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Ends the session; nothing of it may be left.

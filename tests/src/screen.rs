@@ -100,8 +100,10 @@ impl Screen {
     }
 }
 
-/// The lines of a terminal that moves within a line only, as prompts and status lines do.
+/// The lines of a terminal that moves within a line only, as prompts and status lines do; but for a prompt that is drawn
+/// anew without anything above it, which goes up a line and down again.
 fn shown(text: &str) -> String {
+    let text = text.replace("\x1b[A\r\n", "\r");
     let mut lines: Vec<String> = Vec::new();
     let (mut line, mut at): (Vec<char>, usize) = (Vec::new(), 0);
     let mut chars = text.chars();

@@ -91,6 +91,13 @@ impl<'a> Sdm<'a> {
         self
     }
 
+    /// A variable that its environment lacks.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     /// `-- PROGRAM ARGS`: the last.
     #[must_use]
     pub fn program(mut self, program: &Path, args: &[&str]) -> Self {
@@ -116,6 +123,17 @@ impl<'a> Sdm<'a> {
         self
     }
 
+    /// It writes to this file: there is nothing in [`Done::out`].
+    ///
+    /// # Panics
+    /// Where that cannot be opened.
+    #[must_use]
+    pub fn writes(mut self, path: &str) -> Self {
+        let file = std::fs::File::create(path).expect("a file");
+        self.command.stdout(file);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics
@@ -123,7 +141,10 @@ impl<'a> Sdm<'a> {
     #[must_use]
     pub fn spawn(mut self) -> Running<'a> {
         let mut child = self.command.spawn().expect("sdm starts");
-        let out = child.stdout.take().expect("it is a pipe");
+        let out: Box<dyn std::io::Read + Send> = match child.stdout.take() {
+            Some(out) => Box::new(out),
+            None => Box::new(std::io::empty()),
+        };
         let err = child.stderr.take().expect("it is a pipe");
         Running {
             place: self.place,
@@ -157,6 +178,7 @@ pub fn command(place: &Place, program: impl AsRef<OsStr>) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    crate::ordinary::lower(&mut command);
     command
 }
 

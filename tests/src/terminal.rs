@@ -1,6 +1,7 @@
 //! `sdm` on a terminal of its own, as a person has it.
 
 use std::io::Write;
+use std::path::Path;
 
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
@@ -27,6 +28,15 @@ impl<'a> Terminal<'a> {
     /// Where there is no terminal or `sdm` does not start.
     #[must_use]
     pub fn start(place: &'a Place, args: &[&str], columns: u16) -> Self {
+        Self::run(place, &binaries::folder().join("sdm"), args, columns)
+    }
+
+    /// Starts another program in the same way: a shell, whose `sdm` is found on `PATH`.
+    ///
+    /// # Panics
+    /// Where there is no terminal or it does not start.
+    #[must_use]
+    pub fn run(place: &'a Place, program: &Path, args: &[&str], columns: u16) -> Self {
         let size = PtySize {
             rows: 40,
             cols: columns,
@@ -34,14 +44,18 @@ impl<'a> Terminal<'a> {
             pixel_height: 0,
         };
         let pair = native_pty_system().openpty(size).expect("a terminal");
-        let mut command = CommandBuilder::new(binaries::folder().join("sdm"));
+        let mut command = CommandBuilder::new(program);
         command.args(args);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = [binaries::folder()].into_iter();
+        let folders = folders.chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(folders).expect("as they came"));
         command.cwd(place.path());
         command.env(MARK_VARIABLE, place.mark());
         command.env("TERM", "xterm");
         command.env("XDG_STATE_HOME", place.path().join("state"));
         command.env("XDG_RUNTIME_DIR", place.path());
-        let child = pair.slave.spawn_command(command).expect("sdm starts");
+        let child = pair.slave.spawn_command(command).expect("it starts");
         drop(pair.slave);
         let to = pair.master.take_writer().expect("the terminal's input");
         let output = pair.master.try_clone_reader().expect("its output");

@@ -1,14 +1,14 @@
 //! How a task begins: a program is started, processes are attached to, a core file is opened.
 
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::Room;
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
@@ -17,7 +17,9 @@ use crate::child::{
     program_environment,
 };
 use crate::driver::{Attached, Before, CoreFile, Driver, Kept};
+use crate::held::Held;
 use crate::host::LocalHost;
+use crate::leash::Leash;
 use crate::shared::Shared;
 use crate::slot::Slot;
 use crate::task::{Streams, Task};
@@ -55,7 +57,7 @@ impl GdbBackend {
         };
         let binding = self.config.binding;
         let child = self.spawn_gdb(&gdb, &directory, binding.as_ref())?;
-        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        let mut driver = self.driver(now, &child);
         driver.start(now, id, launch, spec.stop, before);
         let task_of = Task::new(task, driver, child, streams, false).bound(binding);
         self.add(now, task, task_of);
@@ -68,15 +70,34 @@ impl GdbBackend {
         directory: &Path,
         binding: Option<&Binding>,
     ) -> Result<GdbChild, Failure> {
-        let child = GdbChild::spawn(gdb, directory, &self.config.options, binding)?;
+        let options = self.config.options.clone();
+        self.spawn_with(gdb, directory, &options, binding, &[])
+    }
+
+    fn spawn_with(
+        &mut self,
+        gdb: &Path,
+        directory: &Path,
+        options: &GdbOptions,
+        binding: Option<&Binding>,
+        leashes: &[Option<Leash>],
+    ) -> Result<GdbChild, Failure> {
+        let completion = self.config.completion;
+        let preload = self.preload.get_or_insert_with(|| completion.preload());
+        let child = GdbChild::spawn(gdb, directory, options, binding, preload.as_ref(), leashes)?;
         self.keep(child)
+    }
+
+    fn driver(&self, now: Instant, gdb: &GdbChild) -> Driver {
+        let host = Box::new(LocalHost::of(gdb.pid()));
+        Driver::new(now, self.driver_config.clone(), host)
     }
 
     /// Has a gdb ended where this process is killed.
     fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
         let warden = match self.warden.take() {
             Some(warden) => Ok(warden),
-            None => Warden::start(),
+            None => Warden::start().map(Rc::new),
         };
         let kept = warden.and_then(|warden| {
             let warden = self.warden.insert(warden);
@@ -109,14 +130,15 @@ impl GdbBackend {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
-        let child = self.spawn_gdb(&gdb, &directory, None)?;
-        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        let options = self.config.options.clone();
+        let leash = [Leash::new()];
+        let child = self.spawn_with(&gdb, &directory, &options, None, &leash)?;
+        let [leash] = leash;
+        let held = self.hold(pid, spec, &child, leash);
+        let mut driver = self.driver(now, &child);
         driver.attach(now, id, Attached::new(pid, spec));
-        self.add(
-            now,
-            task,
-            Task::new(task, driver, child, Streams::none(), true),
-        );
+        let task_of = Task::new(task, driver, child, Streams::none(), true).holding(held);
+        self.add(now, task, task_of);
         Ok(())
     }
 
@@ -135,11 +157,11 @@ impl GdbBackend {
                 Err(failure) => self.answer(id, task, Err(failure)),
             }
         }
+        let leashes: Vec<_> = wanted.iter().map(|_| Leash::new()).collect();
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
             let mut options = self.config.options.clone();
             options.settings.push("set non-stop on".to_owned());
-            let child = GdbChild::spawn(&gdb, &find_directory(None)?, &options, None)?;
-            self.keep(child)
+            self.spawn_with(&gdb, &find_directory(None)?, &options, None, &leashes)
         });
         let child = match spawned {
             Ok(child) => child,
@@ -150,18 +172,35 @@ impl GdbBackend {
                 return;
             }
         };
+        let gdb = child.pid();
+        // Before gdb hears of any of them.
+        let held = wanted.iter().zip(leashes);
+        let held = held.map(|((_, pid), leash)| self.hold(*pid, spec, &child, leash));
+        let mut held = held.collect::<Vec<_>>().into_iter();
         let mut shared = Shared::new(child);
         for (at, (task, pid)) in wanted.into_iter().enumerate() {
-            let host = Box::<LocalHost>::default();
+            let host = Box::new(LocalHost::of(gdb));
             let mut driver = Driver::new(now, self.driver_config.clone(), host);
             driver.attach_among(now, id, Attached::new(pid, spec), at == 0);
-            shared.add(task, driver);
+            shared.add(task, driver, held.next().flatten());
             self.current.insert(task, self.next_slot);
         }
         shared.settle(now);
         self.slots
             .insert(self.next_slot, Slot::Shared(Box::new(shared)));
         self.next_slot += 1;
+    }
+
+    /// Notes what a process is like before a gdb attaches to it.
+    fn hold(
+        &self,
+        pid: i32,
+        spec: &AttachSpec,
+        gdb: &GdbChild,
+        leash: Option<Leash>,
+    ) -> Option<Held> {
+        let warden = self.warden.as_ref()?;
+        Held::new(pid, spec.held, (gdb.pid(), leash), warden)
     }
 
     /// The process that a task is to be.
@@ -195,7 +234,7 @@ impl GdbBackend {
         }
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let child = self.spawn_gdb(&gdb, &directory, None)?;
-        let mut driver = Driver::new(now, self.driver_config.clone(), Box::<LocalHost>::default());
+        let mut driver = self.driver(now, &child);
         driver.open_core(now, id, CoreFile { core, program });
         let task_of = Task::new(task, driver, child, Streams::none(), true);
         self.add(now, task, task_of);
@@ -246,14 +285,10 @@ fn with_streams(
         Failure::new(FailureCode::System, text)
     })?;
     let ends = streams.theirs.as_ref().expect("just opened");
-    let stdin = match &ends.stdin {
-        Some(fd) => own_path(fd.as_raw_fd()),
-        None => PathBuf::from("/dev/null"),
-    };
     let launch = launch(&Redirects::Ours {
         tty: &tty,
-        stdin: &stdin,
-        stderr: &own_path(ends.stderr.as_raw_fd()),
+        stdin: &ends.pipes.stdin(),
+        stderr: &ends.pipes.stderr(),
     })?;
     Ok((streams, launch))
 }
@@ -296,9 +331,4 @@ fn is_among(task: TaskId, tasks: &str, which: &str) -> Result<bool, Failure> {
         Failure::new(FailureCode::BadCommand, text)
     })?;
     Ok(tasks.contains(task))
-}
-
-/// By which another process opens a descriptor of ours.
-fn own_path(fd: RawFd) -> PathBuf {
-    PathBuf::from(format!("/proc/{}/fd/{fd}", std::process::id()))
 }

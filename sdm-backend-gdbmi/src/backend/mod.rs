@@ -18,7 +18,7 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 
 use self::begin::shares_gdb;
-use crate::child::{Binding, SignalState};
+use crate::child::{Binding, Completion, Preload, SignalState};
 use crate::driver::DriverConfig;
 use crate::slot::Slot;
 use crate::stdio::InheritedStreams;
@@ -43,6 +43,8 @@ pub struct GdbConfig {
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
     pub internal_breakpoints: bool,
+    /// When gdb gets what completes its writes of registers.
+    pub completion: Completion,
     /// How long gdb may take for one command.
     pub command_wait: Duration,
     /// How long gdb may take to read a program's symbols, to start it, or to attach.
@@ -61,6 +63,7 @@ impl Default for GdbConfig {
             streams: None,
             fold: FoldRules::default(),
             internal_breakpoints: true,
+            completion: Completion::default(),
             command_wait: Duration::from_secs(60),
             symbols_wait: Duration::from_secs(600),
             interrupt_wait: Duration::from_secs(2),
@@ -88,8 +91,10 @@ pub struct GdbBackend {
     /// The latest `now`.
     now: Option<Instant>,
     ending: Option<EndPolicy>,
+    /// What every gdb loads, where there is such a thing; found out before the first one.
+    preload: Option<Option<Preload>>,
     /// Sees to it that gdbs end where this process is killed; there from the first one on.
-    warden: Option<Warden>,
+    warden: Option<Rc<Warden>>,
 }
 
 impl GdbBackend {
@@ -101,6 +106,7 @@ impl GdbBackend {
             symbols_wait: config.symbols_wait,
             interrupt_wait: config.interrupt_wait,
             internal_breakpoints: config.internal_breakpoints,
+            registers_unknown: config.completion.is_needed(),
             fold: config.fold.clone(),
         };
         Self {
@@ -115,6 +121,7 @@ impl GdbBackend {
             paused: false,
             now: None,
             ending: None,
+            preload: None,
             warden: None,
         }
     }

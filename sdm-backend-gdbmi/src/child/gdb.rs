@@ -9,20 +9,25 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 
-use super::Binding;
+use super::{Binding, Preload, autoload};
+use crate::leash::Leash;
 use crate::stdio::set_nonblocking;
 
 /// Settings that every gdb starts with. Each was measured or has bitten:
 /// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
 /// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
-/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown. The directory of the
-/// system's pretty printers: a gdb that was installed elsewhere does not look there. `unwindonsignal`: a call that
-/// was interrupted must not be what a program goes on with, after a detach or our death too.
-const SETTINGS: [&str; 14] = [
-    "set mi-async on",
+/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown. The safe path of auto-loading: its
+/// default begins with `$debugdir`, which is every folder where `debug-file-directory` is empty; the scripts of
+/// programs and libraries are loaded by [`autoload`] alone. The directory of the system's pretty printers: a
+/// gdb that was installed elsewhere does not look there. `unwindonsignal`: a call that was interrupted must
+/// not be what a program goes on with, after a detach or our death too.
+const SETTINGS: [&str; 16] = [
+    "set auto-load safe-path /usr/share/gdb/auto-load",
+    "set auto-load scripts-directory $datadir/auto-load:/usr/share/gdb/auto-load",
     "set auto-load local-gdbinit off",
-    "add-auto-load-scripts-directory /usr/share/gdb/auto-load",
-    "add-auto-load-safe-path /usr/share/gdb/auto-load",
+    "set auto-load gdb-scripts off",
+    "set auto-load python-scripts off",
+    "set mi-async on",
     "set pagination off",
     "set confirm off",
     "set width 0",
@@ -41,9 +46,12 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
     if !options.debuginfod {
         settings.push("set debuginfod enabled off");
     }
-    if !options.system_debug {
+    if options.system_debug {
+        settings.push("add-auto-load-scripts-directory /usr/lib/debug");
+    } else {
         settings.push("set debug-file-directory");
     }
+    settings.push(autoload::command());
     settings.extend(options.settings.iter().map(String::as_str));
     settings
 }
@@ -81,8 +89,13 @@ impl GdbChild {
         directory: &Path,
         options: &GdbOptions,
         binding: Option<&Binding>,
+        preload: Option<&Preload>,
+        leashes: &[Option<Leash>],
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
+        if let Some(preload) = preload {
+            preload.load_into(&mut command);
+        }
         command
             .args(gdb_arguments(options))
             .current_dir(directory)
@@ -93,7 +106,11 @@ impl GdbChild {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        sdm_core::files::shut_python(&mut command);
         crate::sys::prepare_gdb(&mut command);
+        for leash in leashes.iter().flatten() {
+            crate::sys::hand_on(&mut command, &leash.theirs);
+        }
         if let Some(binding) = binding {
             crate::sys::bind(&mut command, binding.program);
         }
@@ -102,6 +119,7 @@ impl GdbChild {
             Failure::new(FailureCode::NoGdb, text)
         };
         let mut child = command.spawn().map_err(failed)?;
+        tracing::info!(pid = child.id(), "gdb started: {}", gdb.display());
         let stdin = child.stdin.take().map(OwnedFd::from);
         let stdout = child.stdout.take().map(OwnedFd::from);
         let stderr = child.stderr.take().map(OwnedFd::from);
@@ -132,6 +150,12 @@ impl GdbChild {
                 .unwrap_or(Some(ExitStatus::from_raw(0)));
         }
         self.status
+    }
+
+    /// True where it has ended by a signal.
+    pub(crate) fn was_killed(&mut self) -> bool {
+        let status = self.try_wait();
+        status.is_some_and(|status| status.signal().is_some())
     }
 
     /// Sends it a signal, unless it is gone.
@@ -165,6 +189,10 @@ impl LastWords {
     pub(crate) fn describe(&self, status: Option<ExitStatus>) -> String {
         let mut text = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!("gdb exited with {code}"),
+            Some((_, Some(nix::libc::SIGKILL))) => {
+                "gdb was killed (SIGKILL: by somebody, or by the system for want of memory)"
+                    .to_owned()
+            }
             Some((_, Some(signal))) => {
                 let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
                 format!("gdb was ended by {name}")

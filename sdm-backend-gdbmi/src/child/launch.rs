@@ -4,8 +4,8 @@
 //! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is
 //! `env`: it undoes what gdb and the shell change in the environment and sets signals; the
 //! redirections behind the arguments give its streams channels of their own, opened by path (pipes
-//! through the server's `/proc/PID/fd`), so that neither gdb nor the program holds a descriptor of
-//! ours.
+//! through the `/proc/PID/fd` of a process that lends them), so that neither gdb nor the program
+//! holds a descriptor of ours.
 //!
 //! The pty is not put on with gdb's `inferior-tty`, which makes it the program's controlling
 //! terminal: where the server dies it hangs up, and the SIGCONT that the kernel then sends discards
@@ -20,6 +20,7 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
 
 use super::SignalState;
+use super::preload::is_changed_by_gdb;
 use crate::stdio::InheritedStreams;
 
 /// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
@@ -29,8 +30,17 @@ pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 const ENV: &str = "/usr/bin/env";
 
 /// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
-const TOUCHED: [&str; 8] = [
-    "LC_ALL", "SHELL", "LINES", "COLUMNS", "PWD", "OLDPWD", "SHLVL", "_",
+const TOUCHED: [&str; 10] = [
+    "LC_ALL",
+    "SHELL",
+    "LINES",
+    "COLUMNS",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "_",
+    "PYTHONHOME",
+    "PYTHONPATH",
 ];
 
 /// What gdb is told in order to run one program.
@@ -179,13 +189,15 @@ fn differences<'a>(
         .iter()
         .map(|(name, _)| OsString::from_vec(name.clone()));
     // A shell drops what it cannot name itself, for example bash's exported functions.
-    let unnameable = environment
-        .keys()
-        .filter(|name| !is_shell_name(name.as_bytes()))
-        .cloned();
+    let dropped =
+        |name: &OsString, value| !is_shell_name(name.as_bytes()) || is_changed_by_gdb(name, value);
+    let dropped = environment
+        .iter()
+        .filter(|(name, value)| dropped(name, value))
+        .map(|(name, _)| name.clone());
     touched
         .chain(changed)
-        .chain(unnameable)
+        .chain(dropped)
         .map(|name| {
             let value = environment.get(&name);
             (name, value)
@@ -315,7 +327,7 @@ mod tests {
         assert_eq!(
             String::from_utf8(wrapper).unwrap(),
             "/usr/bin/env --ignore-signal=1,2 --block-signal=10 -u COLUMNS -u GONE -u LC_ALL \
-             -u LINES -u OLDPWD -u SHLVL -u _ -- 'NEW=a b' PWD=/x SHELL=/bin/zsh 'f%%=()'"
+             -u LINES -u OLDPWD -u PYTHONHOME -u PYTHONPATH -u SHLVL -u _ -- 'NEW=a b' PWD=/x SHELL=/bin/zsh 'f%%=()'"
         );
     }
 }

@@ -1,17 +1,22 @@
 //! The gdb process and what it needs to be started.
 
+mod autoload;
 mod binding;
 mod gdb;
 mod launch;
+mod preload;
 mod program;
 mod signals;
 
 pub use binding::Binding;
 pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
+pub use preload::Completion;
 pub use signals::SignalState;
 
+pub(crate) use autoload::MARK as SCRIPT_MARK;
 pub(crate) use gdb::{GdbChild, LastWords};
 pub(crate) use launch::{Environment, Launch, Redirects, program_environment};
+pub(crate) use preload::{Preload, is_loaded};
 pub(crate) use program::{find_directory, find_gdb, find_program};
 pub(crate) use signals::signals_of;

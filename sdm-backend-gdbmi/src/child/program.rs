@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use sdm_core::files;
 use sdm_debug::{Failure, FailureCode};
 
 /// The path of a program that can be run, absolute; `directory` is where it will run.
@@ -38,7 +39,8 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
             .ok()
             .filter(|path| is_executable(path))
     } else {
-        search(name, std::env::var_os("PATH").as_deref())
+        // What is this name in whatever folder one is in is not meant.
+        files::search(name)
     };
     found.ok_or_else(|| {
         Failure::new(
@@ -96,7 +98,7 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
     }
     let mut head = [0; 128];
     // A program may be executable and not readable; gdb then says so.
-    let read = fs::File::open(path)
+    let read = files::open(path)
         .and_then(|mut file| file.read(&mut head))
         .unwrap_or(0);
     let head = &head[..read];

@@ -10,7 +10,7 @@ use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
 use super::Action;
-use super::core::Gdb;
+use super::core::{Gdb, State};
 use super::end::not_begun;
 use super::frames::base_name;
 use super::stop::place_stop;
@@ -70,6 +70,24 @@ pub(super) async fn attach_among(gdb: Gdb, id: CommandId, process: Attached, fir
     gdb.answer(id, result);
 }
 
+/// Nobody wants to be attached any more. Where gdb has begun to attach it goes on and leaves the process then:
+/// half-way the process would be left stopped, or killed by what stops gdb.
+pub(super) async fn give_up(gdb: Gdb) {
+    let answered = |state: &State| {
+        let open = state.pending.values().any(|pending| pending.abandoned);
+        (!open).then_some(())
+    };
+    gdb.until(answered).await;
+    if gdb.get().pid.is_some() {
+        let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
+        gdb.until_within(STOP_WAIT, stopped).await;
+        gdb.edit().stops.clear();
+        // Where it fails gdb leaves the process at its own end, which follows.
+        let _ = gdb.mi("-target-detach").await;
+    }
+    not_begun(&gdb);
+}
+
 async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     let results = gdb.mi("-add-inferior").await?;
     let group = results.text("inferior").unwrap_or_default();
@@ -99,6 +117,10 @@ async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply,
             answer.await?;
         }
     }
+    let may_be_unable = gdb.get().config.registers_unknown;
+    if may_be_unable {
+        super::registers::look(gdb).await?;
+    }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
@@ -113,7 +135,7 @@ async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply,
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
-    let stopped = |state: &super::core::State| (!state.stops.is_empty()).then_some(());
+    let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
     if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
         return Err(failed("it did not stop"));
     }
@@ -126,6 +148,7 @@ async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply,
         Some(failure) => Err(failure),
         None => {
             gdb.edit().set_task(TaskState::Stopped);
+            tracing::info!(pid, "attached");
             if process.held {
                 wake(gdb, pid);
             }

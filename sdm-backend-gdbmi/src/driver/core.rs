@@ -64,6 +64,8 @@ pub(super) struct State {
     pub(super) core_file: bool,
     /// True where no breakpoint may be inserted.
     pub(super) read_only: bool,
+    /// gdb's version, where it cannot write this processor's registers.
+    pub(super) unwritable: Option<String>,
     /// A SIGCONT has come or is on its way that is the launcher's business or ours, and nobody else's.
     pub(super) waking: bool,
     /// Signals that go through to the program and are told of.
@@ -83,6 +85,8 @@ pub(super) struct State {
     pub(super) breakpoints: Breakpoints,
     /// Stops that came and were not looked at yet.
     pub(super) stops: VecDeque<StopRecord>,
+    /// How many commands let go of the program.
+    pub(super) letting_go: u32,
     /// Set once gdb's end is wanted: its exit is no news then.
     pub(super) closing: bool,
     /// Set once gdb has ended, to why: nothing is sent to it any more.
@@ -105,7 +109,7 @@ pub(super) struct Pending {
     /// gdb was sent SIGINT already.
     interrupted: bool,
     /// Nobody waits for it any more.
-    abandoned: bool,
+    pub(super) abandoned: bool,
     pub(super) result: Option<Result<Results, Failure>>,
     /// What gdb printed meanwhile, where somebody wants it.
     pub(super) printed: Option<Printed>,
@@ -132,6 +136,7 @@ impl Gdb {
             scope: None,
             core_file: false,
             read_only: false,
+            unwritable: None,
             waking: false,
             passed: super::records::passed_at_first(),
             int_passes: false,
@@ -143,6 +148,7 @@ impl Gdb {
             interrupts: Interrupts::default(),
             breakpoints: Breakpoints::default(),
             stops: VecDeque::new(),
+            letting_go: 0,
             closing: false,
             gone: None,
         };
@@ -183,6 +189,11 @@ impl Gdb {
         self.0.wakeups.borrow_mut().clear();
     }
 
+    /// Has those who wait polled again at this time.
+    pub(super) fn wake_at(&self, time: Instant) {
+        self.0.wakeups.borrow_mut().push(time);
+    }
+
     /// When something is to be done although nothing came.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let state = self.get();
@@ -220,6 +231,11 @@ impl Gdb {
         let token = state.next_token;
         state.next_token += 1;
         let mut result = state.gone.clone().map(Err);
+        if line.as_ref().contains(['\n', '\r', '\0']) {
+            // Whoever writes a command quotes what is in it: gdb would take the rest for one of its own.
+            let text = "a line break in a command for gdb";
+            result = Some(Err(Failure::new(FailureCode::BadCommand, text)));
+        }
         if result.is_none() {
             let line = match &mut state.scope {
                 Some(scope) => scope.line(line.as_ref()),
@@ -253,30 +269,6 @@ impl Gdb {
         self.send(line).await
     }
 
-    /// Waits until `found` gives something.
-    pub(super) fn until<T, F>(&self, found: F) -> Until<T, F>
-    where
-        F: FnMut(&State) -> Option<T>,
-    {
-        Until {
-            gdb: self.clone(),
-            found,
-            deadline: None,
-        }
-    }
-
-    /// The same, but gives up after `wait`.
-    pub(super) fn until_within<T, F>(&self, wait: Duration, found: F) -> Until<T, F>
-    where
-        F: FnMut(&State) -> Option<T>,
-    {
-        let deadline = Some(self.get().now + wait);
-        Until {
-            deadline,
-            ..self.until(found)
-        }
-    }
-
     /// Interrupts what is overdue, gives up what was interrupted in vain.
     pub(super) fn expire(&self) {
         let now = self.get().now;
@@ -285,23 +277,36 @@ impl Gdb {
             return;
         }
         let mut state = self.edit();
-        let mut interrupt = false;
-        for pending in state.pending.values_mut().filter(|pending| due(pending)) {
+        let mut overdue = Vec::new();
+        for (token, pending) in state.pending.iter_mut().filter(|(_, pending)| due(pending)) {
             if pending.interrupted {
                 let text = "gdb did not answer in time, nor when it was interrupted";
                 pending.result = Some(Err(Failure::new(FailureCode::TimedOut, text)));
             } else {
                 pending.interrupted = true;
                 pending.deadline = now + GRACE;
-                interrupt = true;
+                overdue.push(*token);
             }
         }
-        if interrupt {
-            state.actions.push_back(Action::InterruptGdb);
-        }
+        state.interrupts.broke_off |= !overdue.is_empty();
+        let overdue = overdue.into_iter().map(Action::BreakOff);
+        state.actions.extend(overdue);
         state
             .pending
             .retain(|_, pending| !(pending.abandoned && pending.result.is_some()));
+    }
+
+    /// Nobody wants the answers to some of the commands under way any more.
+    pub(super) fn break_off(&self, which: impl Fn(&Pending) -> bool) {
+        let mut state = self.edit();
+        let State {
+            pending, actions, ..
+        } = &mut *state;
+        let under_way = pending
+            .iter()
+            .filter(|(_, it)| it.result.is_none() && which(it));
+        actions.extend(under_way.map(|(token, _)| Action::BreakOff(*token)));
+        state.interrupts.broke_off = true;
     }
 
     /// True while gdb works on something that nobody waits for any more.
@@ -456,33 +461,6 @@ impl Drop for Answer {
             state.pending.remove(&self.token);
         } else if let Some(pending) = state.pending.get_mut(&self.token) {
             pending.abandoned = true;
-        }
-    }
-}
-
-/// Waits until the state is as wanted. Gives `None` at its deadline.
-pub(super) struct Until<T, F: FnMut(&State) -> Option<T>> {
-    gdb: Gdb,
-    found: F,
-    deadline: Option<Instant>,
-}
-
-impl<T, F: FnMut(&State) -> Option<T> + Unpin> Future for Until<T, F> {
-    type Output = Option<T>;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
-        let this = &mut *self;
-        let state = this.gdb.get();
-        if let Some(found) = (this.found)(&state) {
-            return Poll::Ready(Some(found));
-        }
-        match this.deadline {
-            Some(deadline) if deadline <= state.now => Poll::Ready(None),
-            Some(deadline) => {
-                this.gdb.0.wakeups.borrow_mut().push(deadline);
-                Poll::Pending
-            }
-            None => Poll::Pending,
         }
     }
 }

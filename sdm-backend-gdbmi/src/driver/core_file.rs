@@ -3,7 +3,6 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
@@ -12,8 +11,9 @@ use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 use super::core::Gdb;
 use super::end::not_begun;
 use super::frames::base_name;
-use super::start::{escape_path, no_program};
+use super::start::{escape_path, no_program, with_path};
 use super::stop::{current_signal, place_stop};
+use super::values::console_bytes;
 use crate::mi::Results;
 
 /// What is opened.
@@ -46,21 +46,18 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
-    let line = format!("-file-exec-and-symbols {}", escape_path(program));
-    gdb.send_within(line, wait)
+    gdb.send_within(with_path("-file-exec-and-symbols", "file", program), wait)
         .await
         .map_err(|failure| no_program(&name, failure))?;
     gdb.tell(Event::Progress(Phase::Symbols));
     let core = file.core.as_os_str().as_bytes();
-    let line = format!("-target-select core {}", escape_path(core));
-    let results = gdb.send_within(line, wait).await.map_err(|failure| {
+    let results = read_core(gdb, core).await.map_err(|failure| {
         let core = file.core.display();
         Failure::new(failure.code, format!("{core}: {}", failure.text))
     })?;
     gdb.edit().set_task(TaskState::Stopped);
-    let signal = current_signal(gdb).await;
     let reason = StopReason::Core {
-        signal: signal.map_or("", Signal::as_str).to_owned(),
+        signal: current_signal(gdb).await.unwrap_or_default(),
         meaning: String::new(),
     };
     let frame = match results.tuple("frame") {
@@ -71,6 +68,26 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
             .unwrap_or_else(|_| Results::default()),
     };
     Ok(Reply::Stopped(place_stop(gdb, reason, &frame).await))
+}
+
+/// gdb takes the file's name as it is, from gdb 16 on as a word of its command line: a name for which that is
+/// not the same is tried in both ways, on the command line, where no character ends the command.
+async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
+    let wait = gdb.get().config.symbols_wait;
+    let word = escape_path(core);
+    if word == core {
+        let line = with_path("-target-select core", "core-file", core);
+        return gdb.send_within(line, wait).await;
+    }
+    let line = |name: &[u8]| console_bytes(&[b"core-file ", name].concat());
+    let Err(failure) = gdb.send_within(line(&word), wait).await else {
+        return Ok(Results::default());
+    };
+    match gdb.send_within(line(core), wait).await {
+        // The other way has not found the file.
+        Err(_) if failure.text.contains(&*String::from_utf8_lossy(core)) => Err(failure),
+        result => result,
+    }
 }
 
 /// Why a core file cannot do what a process can.

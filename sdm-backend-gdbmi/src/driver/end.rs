@@ -15,6 +15,7 @@ use super::values::console_line;
 const END_WAIT: Duration = Duration::from_secs(3);
 
 /// How a program ended.
+#[derive(Debug)]
 pub(super) enum End {
     Exited(i32),
     Signalled(String),
@@ -28,6 +29,7 @@ pub(super) fn program_ended(gdb: &Gdb, end: End) {
         return;
     }
     let before_finalize = state.breakpoints.mpi.is_open();
+    tracing::info!(pid = state.pid, "program no longer held: {end:?}");
     let (task, reply, event) = match end {
         End::Exited(code) => (
             TaskState::Exited(code),
@@ -61,6 +63,11 @@ pub(super) fn program_ended(gdb: &Gdb, end: End) {
         state.actions.push_back(Action::ProgramEnded);
     }
     state.actions.push_back(Action::CloseGdb);
+}
+
+/// Somebody else has killed the program.
+pub(super) fn killed(gdb: &Gdb) {
+    program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
 }
 
 /// A start or an attach came to nothing: the task is what it was before.
@@ -177,12 +184,14 @@ fn interrupt_query(gdb: &Gdb) {
         state.task == TaskState::Stopped && !state.pending.is_empty()
     };
     if busy {
-        gdb.edit().actions.push_back(Action::InterruptGdb);
+        gdb.break_off(|_| true);
     }
 }
 
 /// Ends the task for good.
 pub(super) async fn shut_down(gdb: Gdb, kill_started: bool) {
+    let let_go = |state: &super::core::State| (state.letting_go == 0).then_some(());
+    gdb.until_within(END_WAIT, let_go).await;
     let (live, started) = {
         let state = gdb.get();
         (state.task.is_live(), !state.attached)

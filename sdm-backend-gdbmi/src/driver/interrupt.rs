@@ -108,8 +108,12 @@ pub(super) async fn settle_before_detach(gdb: &Gdb) {
         };
         let Some(pid) = pid else { return };
         let waits = |sent: bool, signal: i32| sent && gdb.host().signal_pending(pid, signal);
-        let waiting = waits(interrupts.int_sent, nix::libc::SIGINT)
-            || waits(interrupts.stop_sent, nix::libc::SIGSTOP);
+        let int_waits = waits(
+            interrupts.int_sent || interrupts.broke_off,
+            nix::libc::SIGINT,
+        );
+        gdb.edit().interrupts.int_sent |= int_waits;
+        let waiting = int_waits || waits(interrupts.stop_sent, nix::libc::SIGSTOP);
         if !waiting || task != TaskState::Stopped {
             return;
         }

@@ -19,7 +19,10 @@ mod memory;
 mod objects;
 mod printed;
 mod processes;
+mod query;
 mod records;
+mod refused;
+mod registers;
 mod run;
 mod scope;
 mod signals;
@@ -31,6 +34,7 @@ mod stop;
 mod stories;
 #[cfg(test)]
 mod tests;
+mod until;
 mod values;
 mod wrapped;
 
@@ -67,6 +71,8 @@ pub(crate) struct DriverConfig {
     pub(crate) interrupt_wait: Duration,
     /// Hold programs that are about to abort, or to leave before `MPI_Finalize`.
     pub(crate) internal_breakpoints: bool,
+    /// The processor has more registers than a gdb older than 14 knows.
+    pub(crate) registers_unknown: bool,
     /// Which frames are a runtime's.
     pub(crate) fold: FoldRules,
 }
@@ -85,8 +91,9 @@ pub(crate) enum Action {
     },
     /// Say this.
     Event(Event),
-    /// Send gdb SIGINT.
-    InterruptGdb,
+    /// Nobody wants the answer to the line of this number any more: gdb need not be told of it, or is to be
+    /// interrupted at it, where that harms no program.
+    BreakOff(u64),
     /// Send the program this signal.
     SignalProgram {
         /// Which process.
@@ -94,6 +101,8 @@ pub(crate) enum Action {
         /// Which signal.
         signal: nix::sys::signal::Signal,
     },
+    /// The process runs, and gdb has put breakpoints of its own into it although nobody wants any: take them out.
+    ClearCode,
     /// The program has opened its standard streams: ours of its ends can be closed.
     ProgramOpened,
     /// The program has ended: no more input for it, and its output will end.
@@ -115,6 +124,8 @@ struct Op {
     id: Option<CommandId>,
     /// True where no other such one may be under way.
     exclusive: bool,
+    /// gdb leaves the program: that is not to be broken off half-way, whoever waits for it or not.
+    lets_go: bool,
     future: OpFuture,
 }
 
@@ -190,7 +201,7 @@ impl Driver {
                 gdb.answer(id, Err(core_file::refusal("kill")));
             }
             Command::Kill => self.push(Some(id), false, end::kill(gdb, id)),
-            Command::Detach => self.push(Some(id), false, end::detach(gdb, id)),
+            Command::Detach => self.push_letting_go(Some(id), false, end::detach(gdb, id)),
             command => self.queue.push_back((id, command)),
         }
         self.run();
@@ -200,12 +211,11 @@ impl Driver {
     pub(crate) fn handle_cancel(&mut self, now: Instant, id: CommandId) {
         self.gdb.edit().now = now;
         self.queue.retain(|(queued, _)| *queued != id);
-        if let Some(at) = self.ops.iter().position(|op| op.id == Some(id)) {
+        let mut is_own = |op: &Op| op.id == Some(id) && !op.lets_go;
+        if let Some(at) = self.ops.iter().position(&mut is_own) {
             // Dropping it leaves what gdb works on abandoned.
             drop(self.ops.remove(at));
-            if self.gdb.is_clearing() {
-                self.gdb.edit().actions.push_back(Action::InterruptGdb);
-            }
+            self.gdb.break_off(|pending| pending.abandoned);
         }
         let mut state = self.gdb.edit();
         if let Some(run) = state.run.as_mut().filter(|run| run.id == Some(id)) {
@@ -213,10 +223,14 @@ impl Driver {
         }
         let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
         state.answer(id, Err(cancelled));
-        let begun = state.run.is_some() || self.ops.iter().any(|op| op.exclusive);
+        let begun = state.run.is_some() || self.ops.iter().any(|op| op.exclusive || op.lets_go);
         let given_up = !begun && state.task == TaskState::Starting;
+        let attached = state.attached;
         drop(state);
-        if given_up {
+        if given_up && attached {
+            let gdb = self.gdb.clone();
+            self.push_letting_go(None, true, attach::give_up(gdb));
+        } else if given_up {
             end::not_begun(&self.gdb);
         }
         self.run();
@@ -276,7 +290,7 @@ impl Driver {
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
         self.queue.clear();
-        self.ops.clear();
+        self.ops.retain(|op| op.lets_go);
         let mut state = self.gdb.edit();
         // An open run is answered by what ends it.
         let run = state.run.as_ref().and_then(|run| run.id);
@@ -289,6 +303,13 @@ impl Driver {
         drop(state);
         let gdb = self.gdb.clone();
         self.push(None, false, end::shut_down(gdb, kill_started));
+        self.run();
+    }
+
+    /// The process, which stands still, was killed, and gdb has not heard of it.
+    pub(crate) fn handle_killed(&mut self, now: Instant) {
+        self.gdb.edit().now = now;
+        end::killed(&self.gdb);
         self.run();
     }
 
@@ -335,8 +356,26 @@ impl Driver {
         self.ops.push(Op {
             id,
             exclusive,
+            lets_go: false,
             future: Box::pin(future),
         });
+    }
+
+    fn push_letting_go(
+        &mut self,
+        id: Option<CommandId>,
+        exclusive: bool,
+        future: impl Future<Output = ()> + 'static,
+    ) {
+        self.gdb.edit().letting_go += 1;
+        let gdb = self.gdb.clone();
+        self.push(id, exclusive, async move {
+            future.await;
+            gdb.edit().letting_go -= 1;
+        });
+        if let Some(op) = self.ops.last_mut() {
+            op.lets_go = true;
+        }
     }
 
     /// Polls what is under way, and begins what can begin, until nothing changes any more.
@@ -382,7 +421,7 @@ impl Driver {
 
     fn begin(&mut self, id: CommandId, command: Command) {
         let gdb = self.gdb.clone();
-        let refused = refusal(&gdb, &command);
+        let refused = refused::why(&gdb, &command);
         if let Some(failure) = refused {
             gdb.answer(id, Err(failure));
             return;
@@ -390,126 +429,15 @@ impl Driver {
         let future: OpFuture = match command {
             command if command.is_run_control() => Box::pin(run::resume(gdb, id, command)),
             command => Box::pin(async move {
-                let result = query(&gdb, command).await;
+                let result = query::query(&gdb, command).await;
                 gdb.answer(id, result);
             }),
         };
         self.ops.push(Op {
             id: Some(id),
             exclusive: true,
+            lets_go: false,
             future,
         });
-    }
-}
-
-/// Why a command cannot be begun in the task's state.
-fn refusal(gdb: &Gdb, command: &Command) -> Option<Failure> {
-    let state = gdb.get();
-    match command {
-        Command::SetVariable { .. }
-        | Command::MemoryWrite { .. }
-        | Command::VarAssign { .. }
-        | Command::Call { .. }
-        | Command::Return { .. }
-        | Command::Jump { .. }
-            if state.read_only && !state.core_file =>
-        {
-            let text = "attached to read only: nothing is changed";
-            Some(Failure::new(FailureCode::Unsupported, text))
-        }
-        _ if state.core_file => core_refusal(command).or_else(|| state.why_not_stopped()),
-        _ if command.is_run_control() => state.why_not_live().or_else(|| {
-            let running = || Failure::new(FailureCode::AlreadyRunning, "already running");
-            (state.task != TaskState::Stopped).then(running)
-        }),
-        Command::BreakInsert(_)
-        | Command::BreakDelete { .. }
-        | Command::BreakEnable { .. }
-        | Command::BreakCondition { .. }
-        | Command::BreakIgnore { .. }
-        | Command::BreakCommands { .. }
-        | Command::Breakpoints
-        | Command::CatchInsert(_)
-        | Command::Console { .. }
-        | Command::Mi { .. } => state.why_not_live(),
-        _ => state.why_not_stopped(),
-    }
-}
-
-/// What cannot be asked of a core file.
-fn core_refusal(command: &Command) -> Option<Failure> {
-    match command {
-        Command::Call { .. } | Command::Return { .. } => Some(core_file::refusal("call")),
-        Command::MemoryWrite { .. } => Some(core_file::refusal("write")),
-        command if command.is_run_control() => Some(core_file::refusal("run")),
-        _ => None,
-    }
-}
-
-/// Carries out a command that is answered by what gdb says to it.
-async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
-    match command {
-        Command::BreakInsert(spec) => breakpoints::insert(gdb, spec).await,
-        Command::BreakDelete { number } => breakpoints::delete(gdb, number).await,
-        Command::BreakEnable { number, enabled } => breakpoints::enable(gdb, number, enabled).await,
-        Command::Backtrace(spec) => stack::backtrace(gdb, &spec).await,
-        Command::Stacks { full } => stack::stacks(gdb, full).await,
-        Command::Threads => stack::threads(gdb).await,
-        Command::SelectThread { number } => stack::select_thread(gdb, number).await,
-        Command::SelectFrame(select) => stack::select_frame(gdb, select).await,
-        Command::Locals => values::variables(gdb, false).await,
-        Command::Arguments => values::variables(gdb, true).await,
-        Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
-        Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
-        Command::Print { format, expression } => values::print(gdb, &format, &expression).await,
-        Command::Call { expression } => values::call(gdb, &expression).await,
-        Command::Return { value } => stack::return_now(gdb, value.as_deref()).await,
-        Command::MemoryRead { address, length } => memory::read(gdb, &address, length).await,
-        Command::MemoryWrite { address, bytes } => memory::write(gdb, &address, &bytes).await,
-        Command::Registers { names, format } => memory::registers(gdb, &names, format).await,
-        Command::Disassemble { address } => memory::disassemble(gdb, address.as_deref()).await,
-        Command::List { what } => source::list(gdb, &what).await,
-        Command::Libraries => source::libraries(gdb).await,
-        Command::TypeOf { expression, full } => source::type_of(gdb, &expression, full).await,
-        Command::Signals { names } => signals::list(gdb, &names).await,
-        Command::SignalHandle {
-            names,
-            stop,
-            print,
-            pass,
-        } => signals::handle(gdb, &names, signals::Change { stop, print, pass }).await,
-        other => query_more(gdb, other).await,
-    }
-}
-
-/// The rest of [`query`]: breakpoints, variable objects, and gdb's own words.
-async fn query_more(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
-    match command {
-        Command::BreakCondition { number, condition } => {
-            breakpoints::condition(gdb, number, condition).await
-        }
-        Command::BreakIgnore { number, count } => breakpoints::ignore(gdb, number, count).await,
-        Command::BreakCommands { number, lines } => breakpoints::commands(gdb, number, lines),
-        Command::Breakpoints => breakpoints::list(gdb).await,
-        Command::WatchInsert(spec) => breakpoints::insert_watch(gdb, spec).await,
-        Command::CatchInsert(spec) => breakpoints::insert_catch(gdb, spec).await,
-        Command::VarCreate {
-            name,
-            expression,
-            floating,
-        } => objects::create(gdb, &name, &expression, floating).await,
-        Command::VarChildren { name, from, count } => {
-            objects::children(gdb, &name, from, count).await
-        }
-        Command::VarUpdate { name } => objects::update(gdb, &name).await,
-        Command::VarAssign { name, value } => objects::assign(gdb, &name, &value).await,
-        Command::VarFormat { name, format } => objects::set_format(gdb, &name, format).await,
-        Command::VarDelete { name } => objects::delete(gdb, &name).await,
-        Command::Console { line } => console::console(gdb, &line).await,
-        Command::Mi { line } => console::mi(gdb, &line).await,
-        other => {
-            let text = format!("the gdb backend has no {}", other.name());
-            Err(Failure::new(FailureCode::Unsupported, text))
-        }
     }
 }

@@ -10,6 +10,7 @@ use super::end::{End, program_ended};
 use super::processes::remark;
 use super::run::OpenRun;
 use super::scope::Stopped;
+use crate::child::SCRIPT_MARK;
 use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
 /// Signals that go through to the program; said in one line and otherwise left alone.
@@ -67,7 +68,8 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
                 ABORTED if !complaint.is_empty() => &complaint_of(gdb, &complaint),
                 text => text,
             };
-            let failure = Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text));
+            let failure = super::registers::meaning(gdb, text)
+                .unwrap_or_else(|| Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text)));
             fail_run(gdb, token, &failure);
             gdb.resolve(token, Err(failure));
         }
@@ -274,6 +276,12 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
 }
 
 fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
+    if kind == StreamKind::Log
+        && let Some(text) = text.strip_prefix(SCRIPT_MARK)
+    {
+        let text = text.trim_end().to_owned();
+        return gdb.tell(Event::Notice { text });
+    }
     if kind == StreamKind::Console {
         let name = passed_signal(&gdb.get().passed, text).map(ToOwned::to_owned);
         let is_waking = gdb.get().waking && name.as_deref() == Some("SIGCONT");
@@ -281,6 +289,9 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
             gdb.tell(Event::SignalPassed { name });
         }
         tell_remark(gdb, text);
+    }
+    if kind == StreamKind::Log {
+        super::registers::tell(gdb, text);
     }
     if kind == StreamKind::Log && gdb.get().complaint.len() + text.len() <= COMPLAINT_BYTES_MAX {
         gdb.edit().complaint.push_str(text);

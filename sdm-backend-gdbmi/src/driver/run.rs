@@ -6,6 +6,7 @@ use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
 use sdm_debug::{Command, Failure, TaskState};
 
+use super::Action;
 use super::core::Gdb;
 use super::values::console_line;
 
@@ -57,6 +58,8 @@ pub(super) struct Interrupts {
     pub(super) int_sent: bool,
     /// A SIGSTOP is on its way to the program.
     pub(super) stop_sent: bool,
+    /// gdb may have been interrupted: where it calls a function it passes the SIGINT on to the program.
+    pub(super) broke_off: bool,
 }
 
 impl RunKind {
@@ -214,6 +217,11 @@ pub(super) async fn begin(
             }
             return Err(failure);
         }
+    }
+    let mut state = gdb.edit();
+    if state.read_only && !state.core_file {
+        // gdb wants to hear of libraries; killed now it would leave that to the process.
+        state.actions.push_back(Action::ClearCode);
     }
     Ok(())
 }

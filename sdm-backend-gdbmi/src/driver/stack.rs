@@ -7,6 +7,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::core::Gdb;
 use super::frames::{FRAMES_MAX, GdbFrame};
+use super::registers;
 use super::values::console_line;
 use crate::mi::Results;
 
@@ -210,7 +211,7 @@ pub(super) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
 /// Leaves the selected frame without running the rest of it.
 pub(super) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, Failure> {
     let line = format!("return {}", value.unwrap_or_default());
-    gdb.mi(console_line(line.trim_end())).await?;
+    registers::leave(gdb, console_line(line.trim_end())).await?;
     gdb.edit().shown_level = 0;
     let results = gdb.mi("-stack-info-frame").await?;
     view(gdb, &results).await

@@ -61,11 +61,10 @@ async fn run_program(
     let name = String::from_utf8_lossy(program).into_owned();
     gdb.edit().program_name = base_name(&name).to_owned();
     let mut answers = prepare(gdb);
-    gdb.mi("-gdb-version").await?;
+    super::registers::look(gdb).await?;
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
-    let line = format!("-file-exec-and-symbols {}", escape_path(program));
-    gdb.send_within(line, wait)
+    gdb.send_within(with_path("-file-exec-and-symbols", "file", program), wait)
         .await
         .map_err(|failure| no_program(&name, failure))?;
     gdb.tell(Event::Progress(Phase::Symbols));
@@ -170,15 +169,29 @@ pub(super) fn prepare(gdb: &Gdb) -> Vec<Answer> {
     .collect()
 }
 
-/// A path as one word of gdb's command line.
-pub(super) fn escape_path(path: &[u8]) -> String {
-    let mut word = String::new();
-    for character in String::from_utf8_lossy(path).chars() {
-        let plain = character.is_alphanumeric() || "/._-+".contains(character);
-        if !plain {
-            word.push('\\');
+/// A command with a path. MI hands these on to gdb's command line as they are, up to the end of the line:
+/// a path that no line can hold goes to the command line in an MI string.
+pub(super) fn with_path(command: &str, console: &str, path: &[u8]) -> String {
+    match std::str::from_utf8(path) {
+        Ok(text) if !text.contains(char::is_control) => {
+            let word = escape_path(path);
+            format!("{command} {}", String::from_utf8_lossy(&word))
         }
-        word.push(character);
+        _ => console_bytes(&[console.as_bytes(), b" ", &escape_path(path)].concat()),
+    }
+}
+
+/// A path as one word of gdb's command line.
+pub(super) fn escape_path(path: &[u8]) -> Vec<u8> {
+    let mut word = Vec::with_capacity(path.len());
+    for &byte in path {
+        match byte {
+            b'/' | b'.' | b'_' | b'-' | b'+' | 0x80.. => word.push(byte),
+            _ if byte.is_ascii_alphanumeric() => word.push(byte),
+            // A line end behind a backslash is left out.
+            _ if byte.is_ascii_control() => word.extend([b'\'', byte, b'\'']),
+            _ => word.extend([b'\\', byte]),
+        }
     }
     word
 }
@@ -193,4 +206,20 @@ pub(super) fn no_program(name: &str, failure: Failure) -> Failure {
         format!("{name}: {}", failure.text)
     };
     Failure::new(FailureCode::NoProgram, text.trim().trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_ends_its_command() {
+        let check = |path: &[u8], expect: &str| assert_eq!(with_path("-x", "file", path), expect);
+        check(b"/a b/\xc3\xbc'", "-x /a\\ b/\u{fc}\\'");
+        check(
+            b"/a\nshell touch /m",
+            r#"-interpreter-exec console "file /a'\012'shell\\ touch\\ /m""#,
+        );
+        check(b"/\xff\"", r#"-interpreter-exec console "file /\377\\\"""#);
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
@@ -20,8 +19,9 @@ use super::processes::select_own;
 use super::records::last_text;
 use super::run::{RunKind, begin};
 use super::stack::thread_select;
-use super::values::value;
+use super::values::{console_line, value};
 use crate::mi::Results;
+use crate::process::signal_name;
 
 /// What is to come of a stop.
 enum Verdict {
@@ -33,6 +33,8 @@ enum Verdict {
     ThenStep(StepKind, u32),
     /// The catchpoint of this number has caught a signal that gdb does not name.
     CaughtSignal(u32),
+    /// A signal has come that gdb has no name for.
+    UnnamedSignal,
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
     ToEntry,
 }
@@ -65,11 +67,14 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
             }
         }
         Verdict::CaughtSignal(number) => {
-            let signal = current_signal(&gdb).await;
-            let name = signal.map_or("?", Signal::as_str).to_owned();
+            let name = current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned());
             let hit = CatchHit::Signal { name };
             StopReason::Catch { number, hit }
         }
+        Verdict::UnnamedSignal => StopReason::Signal {
+            name: current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned()),
+            meaning: "gdb does not know it and cannot pass it on".to_owned(),
+        },
         Verdict::ToEntry if gdb.get().wrapped.is_some() => {
             match super::wrapped::go_on(&gdb).await {
                 None => return,
@@ -87,8 +92,22 @@ pub(super) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         return;
     }
     insert_internal(&gdb).await;
+    look_for_libraries(&gdb).await;
     let stop = place_stop(&gdb, reason, record).await;
     report(&gdb, stop);
+}
+
+/// Has gdb look which libraries have been loaded, where it was kept from hearing of them (see
+/// [`Action::ClearCode`]).
+async fn look_for_libraries(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        state.read_only && !state.core_file
+    };
+    if wanted {
+        // Without it the frames of a new library have no names.
+        let _ = gdb.mi(console_line("sharedlibrary")).await;
+    }
 }
 
 fn report(gdb: &Gdb, stop: Stop) {
@@ -206,6 +225,7 @@ fn judge_signal(gdb: &Gdb, record: &Results, kind: Option<RunKind>) -> Verdict {
         _ if sent && asked => Verdict::Report(StopReason::Interrupted),
         // A signal that we sent and that came behind another stop.
         _ if sent => Verdict::GoOn,
+        _ if name == "?" => Verdict::UnnamedSignal,
         _ => {
             let meaning = last_text(record, "signal-meaning").unwrap_or_default();
             Verdict::Report(StopReason::Signal {
@@ -270,11 +290,11 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
 }
 
 /// The signal that a task has stopped for, where gdb does not say it.
-pub(super) async fn current_signal(gdb: &Gdb) -> Option<Signal> {
+pub(super) async fn current_signal(gdb: &Gdb) -> Option<String> {
     let line = "-data-evaluate-expression $_siginfo.si_signo";
     let results = gdb.mi(line).await.ok()?;
     let number: i32 = results.number("value")?;
-    Signal::try_from(number).ok()
+    (number > 0).then(|| signal_name(number))
 }
 
 /// Lets the program run on as it ran, as if it had not stopped.

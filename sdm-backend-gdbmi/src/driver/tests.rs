@@ -41,6 +41,9 @@ impl Host for FakeHost {
     fn entry_address(&self, _: i32) -> Option<u64> {
         Some(0x1000)
     }
+    fn completes_writes(&self) -> bool {
+        true
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }
@@ -52,6 +55,7 @@ fn config() -> DriverConfig {
         symbols_wait: Duration::from_secs(20),
         interrupt_wait: Duration::from_secs(2),
         internal_breakpoints: false,
+        registers_unknown: false,
         fold: FoldRules::default(),
     }
 }
@@ -317,7 +321,7 @@ fn a_slow_answer_is_interrupted_and_then_given_up() {
     let token = scene.sent[0].0;
     assert_eq!(scene.sent.len(), 1, "one at a time");
     scene.pass(Duration::from_secs(11));
-    assert_eq!(scene.actions.last().unwrap(), "InterruptGdb");
+    assert_eq!(*scene.actions.last().unwrap(), format!("BreakOff({token})"));
     scene.pass(Duration::from_secs(6));
     assert_eq!(scene.failure(1).code, FailureCode::TimedOut);
     assert_eq!(scene.sent[1].1, "-thread-info");

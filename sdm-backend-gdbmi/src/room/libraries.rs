@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
 use object::read::elf::{Dyn, ElfFile, FileHeader};
 use object::{Endianness, ReadCache, ReadRef};
+use sdm_core::files;
 
 /// The most libraries that are looked at.
 const LIBRARIES_MAX: usize = 256;
@@ -22,7 +23,7 @@ const LIBRARIES_MAX: usize = 256;
 pub(super) fn of(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     let process = program.parent().filter(|_| program.ends_with("exe"));
     let mapped = process.filter(|folder| folder.starts_with("/proc"));
-    match mapped.and_then(|folder| fs::read_to_string(folder.join("maps")).ok()) {
+    match mapped.and_then(|folder| files::read_lossy(folder.join("maps")).ok()) {
         Some(maps) => mapped_by(&maps, fs::read_link(program).ok().as_deref()),
         None => needed_by(program, search),
     }
@@ -83,7 +84,7 @@ struct Dynamic {
 impl Dynamic {
     /// Of no file, and of one that is none of these, it is empty.
     fn read(path: &Path) -> Self {
-        let Ok(file) = File::open(path) else {
+        let Ok(file) = files::open(path) else {
             return Self::default();
         };
         let origin = path.parent().unwrap_or(Path::new("/"));

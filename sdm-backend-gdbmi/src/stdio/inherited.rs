@@ -11,20 +11,20 @@ const NAMEABLE_MAX: RawFd = 9;
 
 /// This process's standard streams, as a program that gdb starts can have them.
 ///
-/// What has a place in the file system, pipes included, is opened anew through this process's `/proc`,
-/// so that nobody on the way holds a descriptor of it. A socket cannot be: it is handed down under
-/// another number.
+/// They are handed down under other numbers, as gdb has standard streams of its own; the shell that gdb starts
+/// gives them their own numbers back. So a program has what it would have without gdb: the same open file, of
+/// whatever kind and whoever's it is.
 #[derive(Clone, Debug)]
 pub struct InheritedStreams {
     redirects: String,
 }
 
 impl InheritedStreams {
-    /// Those that this process has now. To be called early: sockets need a number that a shell can
+    /// Those that this process has now. To be called early: they need numbers that a shell can
     /// name, below 10.
     ///
     /// # Errors
-    /// A stream is closed, or a socket for which no such number is free.
+    /// A stream is closed, or is a socket for which no such number is free.
     pub fn take() -> io::Result<Self> {
         let stdin = io::stdin();
         let stdout = io::stdout();
@@ -35,7 +35,10 @@ impl InheritedStreams {
             (1, ">", stdout.as_fd()),
             (2, "2>", stderr.as_fd()),
         ] {
-            redirects.push_str(&redirect(number, arrow, fd)?);
+            let copy = hand_down(fd).map_err(|error| {
+                io::Error::new(error.kind(), format!("standard stream {number}: {error}"))
+            })?;
+            redirects.push_str(&redirect(arrow, copy));
         }
         Ok(Self { redirects })
     }
@@ -46,48 +49,77 @@ impl InheritedStreams {
     }
 }
 
-/// One of them; files are added to, as others write there too.
-fn redirect(number: RawFd, arrow: &str, fd: BorrowedFd<'_>) -> io::Result<String> {
-    let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("standard stream {number}: {error}"))
-    };
-    let mode = fstat(fd).map_err(|errno| named(errno.into()))?.st_mode;
+/// Copies a descriptor to a number from 3 on that children have, too.
+fn hand_down(fd: BorrowedFd<'_>) -> io::Result<RawFd> {
+    let mode = fstat(fd)?.st_mode;
     let is_socket = SFlag::from_bits_truncate(mode) & SFlag::S_IFMT == SFlag::S_IFSOCK;
-    if !is_socket {
-        let own = std::process::id();
-        let twice = if number == 0 { "" } else { ">" };
-        return Ok(format!(" {arrow}{twice}/proc/{own}/fd/{number}"));
-    }
-    let copy = fcntl(fd, FcntlArg::F_DUPFD(3)).map_err(|errno| named(errno.into()))?;
-    if copy > NAMEABLE_MAX {
+    let copy = fcntl(fd, FcntlArg::F_DUPFD(3))?;
+    if is_socket && copy > NAMEABLE_MAX {
         let _ = nix::unistd::close(copy);
         let why = "is a socket, and no descriptor from 3 to 9 is free for it";
-        return Err(named(io::Error::other(why)));
+        return Err(io::Error::other(why));
     }
-    Ok(format!(" {arrow}&{copy} {copy}>&-"))
+    Ok(copy)
+}
+
+/// What gives it its number back. What a shell cannot name it opens anew; files are added to then, as others write
+/// there too.
+fn redirect(arrow: &str, copy: RawFd) -> String {
+    if copy <= NAMEABLE_MAX {
+        return format!(" {arrow}&{copy} {copy}>&-");
+    }
+    let twice = if arrow == "<" { "" } else { ">" };
+    format!(" {arrow}{twice}/proc/self/fd/{copy}")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Seek, Write};
+    use std::process::Command;
+
     use super::*;
 
     #[test]
-    fn files_are_opened_anew_and_sockets_handed_down() {
-        let (pipe, _writer) = io::pipe().unwrap();
-        let own = std::process::id();
-        let check = |number, arrow, expect: &str| {
-            let words = redirect(number, arrow, pipe.as_fd()).unwrap();
-            assert_eq!(words, expect.replace("OWN", &own.to_string()));
-        };
-        check(0, "<", " </proc/OWN/fd/0");
-        check(1, ">", " >>/proc/OWN/fd/1");
-        check(2, "2>", " 2>>/proc/OWN/fd/2");
-        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        // Which numbers are free is not for this test to say.
-        if let Ok(words) = redirect(1, ">", socket.as_fd()) {
-            let number: RawFd = words[3..4].parse().unwrap();
-            assert_eq!(words, format!(" >&{number} {number}>&-"));
-            let _ = nix::unistd::close(number);
+    fn what_is_handed_down_has_its_number_back() {
+        for lowest in [3, 40] {
+            let mut files = ["in\n", "", ""].map(|text| {
+                let name = format!("sdm-inherited-{}-{lowest}", std::process::id());
+                let path = std::env::temp_dir().join(name);
+                let mut options = std::fs::File::options();
+                let file = options.read(true).write(true).create_new(true).open(&path);
+                let mut file = file.unwrap();
+                std::fs::remove_file(path).unwrap();
+                file.write_all(text.as_bytes()).unwrap();
+                file.rewind().unwrap();
+                file
+            });
+            let copies = files.each_ref().map(|file| {
+                let copy = fcntl(file.as_fd(), FcntlArg::F_DUPFD(lowest));
+                copy.unwrap()
+            });
+            let arrows = ["<", ">", "2>"];
+            let redirects = arrows.iter().zip(copies);
+            let redirects = redirects.map(|(arrow, copy)| redirect(arrow, copy));
+            let words: String = redirects.collect();
+            let script = format!("exec sh -c 'cat; echo first; echo second >&2'{words}");
+            let status = Command::new("/bin/sh").args(["-c", &script]).status();
+            assert!(status.unwrap().success(), "{script}");
+            let [_, out, err] = &mut files;
+            for (file, wanted) in [(out, "in\nfirst\n"), (err, "second\n")] {
+                let mut text = String::new();
+                file.rewind().unwrap();
+                file.read_to_string(&mut text).unwrap();
+                assert_eq!(text, wanted, "{script}");
+            }
+            for copy in copies {
+                nix::unistd::close(copy).unwrap();
+            }
         }
+    }
+
+    #[test]
+    fn what_cannot_be_named_is_opened_anew() {
+        assert_eq!(redirect("<", 9), " <&9 9>&-");
+        assert_eq!(redirect("2>", 10), " 2>>/proc/self/fd/10");
     }
 }

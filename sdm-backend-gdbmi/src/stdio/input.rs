@@ -9,6 +9,10 @@ use nix::unistd::write;
 /// What is taken over and not yet written, at most, in bytes.
 pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
+/// Whoever sends more while this much waits to be read is answered only when less does, so that who waits for
+/// answers sends no faster than the program reads. In bytes.
+pub(crate) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
+
 /// Why input was not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StdinError {
@@ -48,6 +52,11 @@ impl InputStream {
     pub(crate) fn wants_write(&self) -> Option<RawFd> {
         let fd = self.fd.as_ref()?;
         (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
+    }
+
+    /// True where little enough waits for the program, or nothing ever will.
+    pub(crate) fn has_room(&self) -> bool {
+        self.fd.is_none() || self.buffer.len() <= STDIN_HELD_BYTES_MAX
     }
 
     /// Takes bytes over; those taken over before are skipped.

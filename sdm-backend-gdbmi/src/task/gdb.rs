@@ -10,6 +10,9 @@ use nix::unistd::{read, write};
 
 use crate::child::{GdbChild, LastWords};
 use crate::mi::{LineReader, Record};
+use crate::process;
+
+use super::gate::{BrokenOff, Gate};
 
 /// gdb may take this long for each step of its end: to leave by itself, by SIGTERM, and then
 /// nothing is alive under it and it is killed.
@@ -20,9 +23,12 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A gdb, from its start until it was reaped.
 pub(crate) struct GdbIo {
     child: GdbChild,
+    /// Readable when it has ended: what it has begun by itself can keep its output open.
+    pidfd: Option<OwnedFd>,
     end: GdbEnd,
     /// Look whether it can be reaped at this time.
     reap_at: Option<Instant>,
+    gate: Gate,
     to_gdb: VecDeque<u8>,
     reader: LineReader,
     words: LastWords,
@@ -49,6 +55,8 @@ pub(crate) enum Pipe {
     Commands,
     Records,
     Words,
+    /// None of them, but what tells of its end.
+    End,
 }
 
 impl GdbIo {
@@ -59,9 +67,11 @@ impl GdbIo {
 
     pub(crate) fn new(child: GdbChild) -> Self {
         Self {
+            pidfd: crate::sys::pidfd_open(child.pid()).ok(),
             child,
             end: GdbEnd::Alive,
             reap_at: None,
+            gate: Gate::default(),
             to_gdb: VecDeque::new(),
             reader: LineReader::default(),
             words: LastWords::default(),
@@ -80,7 +90,9 @@ impl GdbIo {
             .stdin
             .as_ref()
             .filter(|_| !self.to_gdb.is_empty());
+        let end = self.pidfd.iter().map(|fd| (fd.as_raw_fd(), true, false));
         read.chain(write.map(|fd| (fd.as_raw_fd(), false, true)))
+            .chain(end)
     }
 
     /// Which of its descriptors this is, if any.
@@ -90,6 +102,8 @@ impl GdbIo {
             Some(Pipe::Records)
         } else if is(&self.child.stderr) {
             Some(Pipe::Words)
+        } else if is(&self.pidfd) {
+            Some(Pipe::End)
         } else {
             is(&self.child.stdin).then_some(Pipe::Commands)
         }
@@ -113,18 +127,40 @@ impl GdbIo {
         self.end == GdbEnd::Gone
     }
 
-    /// Sends gdb SIGINT: what it is at ends with an error.
-    pub(crate) fn interrupt(&mut self) {
-        self.child.signal(Signal::SIGINT);
+    /// Nobody wants the answer to a command any more: where that harms no program gdb is interrupted at it.
+    pub(crate) fn break_off(&mut self, token: u64) -> BrokenOff {
+        self.gate.break_off(token)
     }
 
-    /// A line for gdb; see [`GdbIo::write`].
+    /// Has gdb go on, where somebody has stopped it: it is to end.
+    pub(crate) fn go_on(&self) {
+        if self.end != GdbEnd::Gone {
+            process::go_on(self.child.pid());
+        }
+    }
+
+    /// Nobody is being attached to as far as the drivers know.
+    pub(crate) fn all_attached(&mut self) {
+        self.gate.all_attached();
+    }
+
+    /// A line for gdb, with its number in front; see [`GdbIo::write`].
     pub(crate) fn push(&mut self, line: &str) {
-        self.to_gdb.extend(line.as_bytes());
+        self.gate.push(line);
     }
 
-    /// Writes what fits.
+    /// Writes what fits of what gdb may be told now, and interrupts what is not wanted any more.
     pub(crate) fn write(&mut self) {
+        while let Some(line) = self.gate.poll_line() {
+            self.to_gdb.extend(line.as_bytes());
+        }
+        self.write_through();
+        if self.gate.poll_interrupt() {
+            self.child.signal(Signal::SIGINT);
+        }
+    }
+
+    fn write_through(&mut self) {
         let Some(fd) = &self.child.stdin else {
             self.to_gdb.clear();
             return;
@@ -163,7 +199,16 @@ impl GdbIo {
 
     /// The next whole record of what was read.
     pub(crate) fn next_record(&mut self) -> Option<Record> {
-        self.reader.next_record()
+        loop {
+            let record = self.reader.next_record()?;
+            let token = match &record {
+                Record::Result { token, .. } | Record::TooLong { token, .. } => *token,
+                _ => None,
+            };
+            if token.is_none_or(|token| self.gate.answered(token)) {
+                return Some(record);
+            }
+        }
     }
 
     /// Keeps what gdb says outside of MI, for the moment it dies.
@@ -183,19 +228,38 @@ impl GdbIo {
     pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
         self.write();
         closing.extend(self.child.stdin.take());
+        self.go_on();
         if self.end == GdbEnd::Alive {
             self.end = GdbEnd::Closed(now + END_STEP);
         }
+    }
+
+    /// True where the time of [`GdbIo::press`] has come.
+    pub(crate) fn is_press_due(&self, now: Instant) -> bool {
+        matches!(self.end, GdbEnd::Closed(at) | GdbEnd::Terminated(at) if at <= now)
+    }
+
+    /// True where it closes its output although it is wanted.
+    pub(crate) fn dies_unasked(&self) -> bool {
+        self.end == GdbEnd::Alive
+    }
+
+    /// True where a signal has ended it: it has let go of nothing by itself.
+    pub(crate) fn was_killed(&mut self) -> bool {
+        self.child.was_killed()
     }
 
     /// Ends one that does not end by itself; `before_kill` comes before the last resort.
     pub(crate) fn press(&mut self, now: Instant, before_kill: impl FnOnce()) {
         match self.end {
             GdbEnd::Closed(at) if at <= now => {
+                tracing::warn!(pid = self.pid(), "gdb has not ended by itself: SIGTERM");
                 self.child.signal(Signal::SIGTERM);
+                self.go_on();
                 self.end = GdbEnd::Terminated(now + END_STEP);
             }
             GdbEnd::Terminated(at) if at <= now => {
+                tracing::warn!(pid = self.pid(), "gdb has not ended by SIGTERM: SIGKILL");
                 before_kill();
                 self.child.signal(Signal::SIGKILL);
                 self.end = GdbEnd::Killed;
@@ -213,6 +277,7 @@ impl GdbIo {
         }
         closing.extend(self.child.stdout.take());
         if self.child.try_wait().is_none() {
+            // With its output closed it is about to end.
             self.reap_at = Some(now + LOOK_AGAIN);
             if self.end == GdbEnd::Alive {
                 self.end = GdbEnd::Closed(now + END_STEP);
@@ -220,9 +285,15 @@ impl GdbIo {
             return None;
         }
         self.read_words(closing);
+        if self.was_killed() {
+            process::end_trials_of(self.pid());
+        }
         self.end = GdbEnd::Gone;
+        closing.extend(self.pidfd.take());
         closing.extend(self.child.stdin.take());
         closing.extend(self.child.stderr.take());
-        Some(self.words.describe(self.child.try_wait()))
+        let how = self.words.describe(self.child.try_wait());
+        tracing::info!(pid = self.pid(), "gdb ended: {how}");
+        Some(how)
     }
 }

@@ -4,11 +4,10 @@
 //! its launcher waits for this process and not for it, so this process stays and ends as it did.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
 
 use super::gdb::LOOK_AGAIN;
 use crate::process::Identity;
@@ -26,7 +25,7 @@ pub(super) struct LeftRunning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LeftEnd {
     Exited(i32),
-    Signalled(String),
+    Signalled(i32),
 }
 
 impl LeftRunning {
@@ -65,15 +64,15 @@ impl LeftRunning {
         if !gdb_gone {
             return None;
         }
-        let pid = Pid::from_raw(self.who.pid());
-        match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(_, code)) => Some(LeftEnd::Exited(code)),
-            Ok(WaitStatus::Signaled(_, signal, _)) => {
-                Some(LeftEnd::Signalled(signal.as_str().to_owned()))
-            }
-            Ok(_) => None,
+        let status = match crate::sys::reap(self.who.pid()) {
+            Ok(status) => status?,
             // Somebody else reaped it: how it ended is not known.
-            Err(_) => Some(LeftEnd::Exited(0)),
+            Err(_) => return Some(LeftEnd::Exited(0)),
+        };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Some(LeftEnd::Exited(code)),
+            (None, Some(signal)) => Some(LeftEnd::Signalled(signal)),
+            (None, None) => None,
         }
     }
 

@@ -1,13 +1,14 @@
 //! The program's standard streams: what it prints goes up, what it is to read goes in.
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
+use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
 
 use super::Task;
-use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
+use crate::stdio::{InputStream, Lender, OutputStream, Pty, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
@@ -15,8 +16,7 @@ pub(super) const LINGER: Duration = Duration::from_millis(300);
 /// The program's ends of its streams, held until it has opened them itself.
 pub(crate) struct ProgramEnds {
     _tty: std::fs::File,
-    pub(crate) stdin: Option<OwnedFd>,
-    pub(crate) stderr: OwnedFd,
+    pub(crate) pipes: Lender,
 }
 
 /// The streams of one program.
@@ -46,8 +46,7 @@ impl Streams {
         }
         let theirs = ProgramEnds {
             _tty: pty.slave,
-            stdin: their_stdin,
-            stderr: their_stderr,
+            pipes: Lender::start(their_stdin, their_stderr)?,
         };
         let outputs = vec![
             OutputStream::new(Stream::Stdout, pty.master),
@@ -82,12 +81,18 @@ impl Streams {
 }
 
 impl Task {
-    pub(super) fn take_stdin(
-        &mut self,
-        offset: u64,
-        bytes: &[u8],
-        eof: bool,
-    ) -> Result<Reply, Failure> {
+    /// Takes input over. The answer comes when there is room for more.
+    pub(super) fn feed(&mut self, id: CommandId, offset: u64, bytes: &[u8], eof: bool) {
+        match self.take_stdin(offset, bytes, eof) {
+            Ok(()) => {
+                self.fed.push(id);
+                self.write_stdin();
+            }
+            Err(failure) => self.answer(id, Err(failure)),
+        }
+    }
+
+    fn take_stdin(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), Failure> {
         if let Some(failure) = self.driver.why_not_live().filter(|_| self.left.is_none()) {
             return Err(failure);
         }
@@ -95,29 +100,31 @@ impl Task {
             let text = "the task reads no input from the front-end";
             return Err(Failure::new(FailureCode::Unsupported, text));
         };
-        input
-            .take(offset, bytes, eof)
-            .map_err(|error| match error {
-                StdinError::Gap { at } => {
-                    let text = format!("input from {offset}, but only {at} bytes came before it");
-                    Failure::new(FailureCode::BadCommand, text)
-                }
-                StdinError::Full => {
-                    let max = crate::STDIN_BUFFER_BYTES_MAX;
-                    let text = format!("the program has not read the last {max} bytes of input");
-                    Failure::new(FailureCode::Limit, text)
-                }
-                StdinError::Closed => {
-                    Failure::new(FailureCode::NotRunning, "the program's input is closed")
-                }
-            })?;
-        self.write_stdin();
-        Ok(Reply::Done)
+        input.take(offset, bytes, eof).map_err(|error| match error {
+            StdinError::Gap { at } => {
+                let text = format!("input from {offset}, but only {at} bytes came before it");
+                Failure::new(FailureCode::BadCommand, text)
+            }
+            StdinError::Full => {
+                let max = crate::STDIN_BUFFER_BYTES_MAX;
+                let text = format!("the program has not read the last {max} bytes of input");
+                Failure::new(FailureCode::Limit, text)
+            }
+            StdinError::Closed => {
+                Failure::new(FailureCode::NotRunning, "the program's input is closed")
+            }
+        })
     }
 
     pub(super) fn write_stdin(&mut self) {
         if let Some(input) = &mut self.streams.input {
             self.closing.extend(input.write());
+        }
+        let input = self.streams.input.as_ref();
+        if input.is_none_or(InputStream::has_room) {
+            for id in std::mem::take(&mut self.fed) {
+                self.answer(id, Ok(Reply::Done));
+            }
         }
     }
 
@@ -138,6 +145,8 @@ impl Task {
         if let Some(mut input) = self.streams.input.take() {
             self.closing.extend(input.close());
         }
+        // Who waits has been heard; nobody will read it.
+        self.write_stdin();
     }
 
     /// Reads one output stream, or all of them.

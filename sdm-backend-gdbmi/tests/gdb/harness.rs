@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
+use sdm_backend_gdbmi::{Completion, GdbBackend, GdbConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
@@ -38,11 +38,14 @@ impl Harness {
         Self::with(GdbConfig::default())
     }
 
-    /// `SDM_GDB` names another gdb than the one on `PATH`.
+    /// `SDM_GDB` names another gdb than the one on `PATH`, `SDM_XSTATE` says when its writes of registers are completed.
     pub(crate) fn with(mut config: GdbConfig) -> Self {
         config.gdb = config
             .gdb
             .or(std::env::var_os("SDM_GDB").map(PathBuf::from));
+        if let (Completion::Auto, Ok(text)) = (config.completion, std::env::var("SDM_XSTATE")) {
+            config.completion = text.parse().unwrap();
+        }
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "sdm-gdbmi-{}-{}",

@@ -11,6 +11,7 @@ mod interrupt;
 mod odd;
 mod points;
 mod raw;
+mod registers;
 mod run;
 mod shared;
 mod stacks;

@@ -24,7 +24,7 @@ fn attach(running: &[Running]) -> Command {
 
 impl Harness {
     /// Asks several tasks; their answers by task.
-    fn ask_all(&mut self, tasks: &IdSet, command: Command) -> BTreeMap<u32, Answer> {
+    pub(crate) fn ask_all(&mut self, tasks: &IdSet, command: Command) -> BTreeMap<u32, Answer> {
         let id = self.send_to(tasks, command);
         let mut answers = BTreeMap::new();
         while (answers.len() as u64) < tasks.len() {

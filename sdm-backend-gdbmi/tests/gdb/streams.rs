@@ -123,6 +123,37 @@ fn a_task_without_input_reads_an_empty_one() {
 }
 
 #[test]
+fn who_sends_more_than_the_program_reads_is_answered_when_it_reads() {
+    let mut harness = Harness::new();
+    let program = harness.compile("stream", &[]);
+    let mut start = spec(&program, &["cat"]);
+    start.stdin_tasks = "0".to_owned();
+    harness.ask(Command::Start(start)).unwrap();
+    // It stands at main.
+    let piece = vec![b'x'; 700_000];
+    let mut feed = |offset| {
+        let (bytes, eof) = (piece.clone(), offset > 0);
+        harness.send(Command::Stdin { offset, bytes, eof })
+    };
+    let (first, second) = (feed(0), feed(700_000));
+    let answered = |harness: &Harness, wanted| {
+        let mut answers = harness.answers.iter();
+        answers.any(|(id, ..)| *id == wanted)
+    };
+    assert!(answered(&harness, first), "there was room for it");
+    assert!(!answered(&harness, second), "there is no room for more");
+    let run = harness.send(Command::Continue);
+    assert_eq!(harness.answer(second), Ok(Reply::Done));
+    let answer = harness.answer(run);
+    assert!(
+        matches!(answer, Ok(Reply::Exited { code: 0, .. })),
+        "{answer:?}"
+    );
+    harness.wait_output_end();
+    assert_eq!(harness.output(Stream::Stderr), b"eof after 1400000\n");
+}
+
+#[test]
 fn an_unfinished_line_is_shown_while_the_program_waits() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);

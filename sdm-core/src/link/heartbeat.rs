@@ -1,4 +1,5 @@
-//! Is the other end still there? Any record says yes; after some quiet a ping asks.
+//! Is the other end still there? Any record says yes; after some quiet a ping asks. One that is not answered is followed
+//! by others soon: half as long after the first one as the quiet before it was the other end is silent.
 
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,12 @@ pub(super) struct Heartbeat {
     unanswered_max: u32,
     /// Pings sent since the last record came.
     unanswered: u32,
-    /// Pings in a row before each of which bytes came, but no whole record.
+    /// Times in a row, as far apart as the first ping is from a record, before each of which bytes came, but no
+    /// whole record.
     trickles: u32,
-    /// True where bytes have come since the last ping or record.
+    /// When the next of them is.
+    trickle_at: Instant,
+    /// True where bytes have come since the last one or a record.
     fed: bool,
     silent: bool,
     /// When the next ping is due.
@@ -40,6 +44,7 @@ impl Heartbeat {
             unanswered_max,
             unanswered: 0,
             trickles: 0,
+            trickle_at: now + ping_after,
             fed: false,
             silent: false,
             ping_at: now + ping_after,
@@ -63,6 +68,7 @@ impl Heartbeat {
     pub(super) fn heard(&mut self, now: Instant) -> bool {
         (self.unanswered, self.trickles, self.fed) = (0, 0, false);
         self.ping_at = now + self.ping_after;
+        self.trickle_at = self.ping_at;
         std::mem::take(&mut self.silent)
     }
 
@@ -72,21 +78,35 @@ impl Heartbeat {
         self.ping_at = now + self.ping_after;
     }
 
+    /// How soon another ping follows one that is not answered.
+    fn again_after(&self) -> Duration {
+        match self.silent || self.unanswered > self.unanswered_max {
+            true => self.ping_after,
+            false => {
+                (self.ping_after / 2 / self.unanswered_max.max(1)).max(Duration::from_millis(1))
+            }
+        }
+    }
+
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Pulse {
         if now < self.ping_at {
             return Pulse::Same;
         }
         // Whoever stands still in the middle of a record sends nothing at all meanwhile.
-        let fed = std::mem::take(&mut self.fed);
-        self.trickles = if fed { self.trickles + 1 } else { 0 };
-        if self.trickles > self.unanswered_max {
-            return Pulse::Stuck;
+        if now >= self.trickle_at {
+            self.trickle_at = now + self.ping_after;
+            let fed = std::mem::take(&mut self.fed);
+            self.trickles = if fed { self.trickles + 1 } else { 0 };
+            if self.trickles > self.unanswered_max {
+                return Pulse::Stuck;
+            }
         }
         // One step at a time: whoever was stopped itself asks first and judges later.
         let lost = !self.silent && self.unanswered >= self.unanswered_max;
         self.silent |= lost;
         self.unanswered = self.unanswered.saturating_add(1);
-        self.ping_now(now);
+        self.ping_due = true;
+        self.ping_at = now + self.again_after();
         if lost { Pulse::Lost } else { Pulse::Same }
     }
 

@@ -191,6 +191,15 @@ impl Link {
         self.bulk_bytes
     }
 
+    /// Whether messages of this lane wait for the next flush.
+    #[must_use]
+    pub(crate) fn has_queued(&self, lane: Lane) -> bool {
+        match lane {
+            Lane::Control => !self.control.is_empty(),
+            Lane::Bulk => !self.bulk.is_empty(),
+        }
+    }
+
     /// Takes over what the session's configuration says of links, but for the window: that is the
     /// owner's, who knows how many links there are.
     pub fn apply(&mut self, config: &Config) {

@@ -9,6 +9,7 @@ use crate::limits;
 use crate::link::Link;
 use crate::node::{ConnectRequest, LinkId};
 use crate::secure::Role;
+use crate::transport::ConnectionString;
 
 impl Member {
     /// A connection that [`Output::Dial`] asked for stands.
@@ -23,7 +24,7 @@ impl Member {
             }
             return;
         };
-        dialing.dialer.handle_connected();
+        dialing.dialer.handle_connected(now);
         let (server, epoch) = (dialing.request.server, dialing.request.epoch);
         let hello = self.hello(Role::Parent, Some(server), epoch);
         let peer = Peer {
@@ -54,7 +55,7 @@ impl Member {
             DialFailure::NotReached(error.to_string())
         };
         dialing.dialer.handle_failure(now, failure);
-        if dialing.dialer.is_refused() {
+        if dialing.dialer.is_refused(now) {
             let request = self.dialing.remove(at).request;
             let (host, places) = (&request.host, request.addresses.join(", "));
             let why = format!("{server} on {host} is gone: {error} at {places}");
@@ -99,6 +100,17 @@ impl Member {
         }
     }
 
+    /// Remembers at which port of several a child was found: one that refuses there later is gone.
+    pub(super) fn note_found(&mut self, link: LinkId) {
+        let mut dialing = self.dialing.iter();
+        if let Some(dialing) = dialing.find(|dialing| dialing.link == Some(link))
+            && dialing.dialer.has_searched()
+        {
+            let place = dialing.dialer.reached();
+            self.found.insert(dialing.request.server, place);
+        }
+    }
+
     pub(super) fn stop_dialing(&mut self, server: ServerId) {
         let found = self
             .dialing
@@ -118,18 +130,22 @@ impl Member {
     }
 }
 
-/// Whom to reach, in the dialer's words; addresses that are none are passed by.
-pub(super) fn target(now: Instant, request: &ConnectRequest) -> Target {
-    let addresses = request
-        .addresses
-        .iter()
-        .filter_map(|address| address.parse().ok())
-        .collect();
+/// Whom to reach, in the dialer's words; addresses that are none are passed by. Where a port had to be looked
+/// for and was `found`, that is where the member is.
+pub(super) fn target(
+    now: Instant,
+    request: &ConnectRequest,
+    found: Option<&ConnectionString>,
+) -> Target {
+    let said = request.addresses.iter();
+    let places = match found {
+        Some(found) => vec![found.clone().into()],
+        None => said.filter_map(|address| address.parse().ok()).collect(),
+    };
     Target {
         server: request.server,
         host: request.host.clone(),
-        addresses,
-        announced: true,
+        places,
         deadline: now + request.pause + request.wait,
         pause: request.pause,
     }

@@ -102,6 +102,7 @@ impl Member {
         };
         let some = peer.link.poll_transmit(out);
         if some {
+            self.tell_sent();
             self.grant(now);
             self.drain_node(now);
         }
@@ -127,8 +128,14 @@ impl Member {
                         self.refuse(now, id, &why);
                     }
                 }
-                LinkEvent::Silent => self.node.handle_link_silent(now, id),
-                LinkEvent::Alive => self.node.handle_link_alive(now, id),
+                LinkEvent::Silent => {
+                    tracing::warn!(link = id.0, "nothing is heard over the link");
+                    self.node.handle_link_silent(now, id);
+                }
+                LinkEvent::Alive => {
+                    tracing::info!(link = id.0, "the link is heard again");
+                    self.node.handle_link_alive(now, id);
+                }
             }
             self.drain_node(now);
         }
@@ -140,11 +147,14 @@ impl Member {
             return;
         };
         peer.known = true;
+        let _link = span(id, hello.id).entered();
+        tracing::info!(role = %hello.role, epoch = hello.epoch.0, "link up");
         match (peer.dialed, hello.role) {
             (Some(ServerId::FRONT_END), Role::Parent) => {
                 self.node.handle_front_end_up(id, hello.epoch);
             }
             (Some(server), Role::Child) => {
+                self.note_found(id);
                 self.dialing.retain(|dialing| dialing.link != Some(id));
                 self.node.handle_child_up(now, id, server, hello.epoch);
             }
@@ -216,6 +226,8 @@ impl Member {
             self.dial(now, server);
         }
         if peer.known {
+            let _link = peer.link.peer().map(|peer| span(id, peer.id).entered());
+            tracing::info!("link down: {why}");
             self.node.handle_link_down(now, id, why);
             self.share_windows();
         } else if peer.dialed == Some(ServerId::FRONT_END) {
@@ -248,4 +260,9 @@ impl Member {
             Err(error) => self.drop_link(now, id, &error),
         }
     }
+}
+
+/// What the log says of a link stands in it.
+fn span(link: LinkId, peer: ServerId) -> tracing::Span {
+    tracing::info_span!("link", id = link.0, %peer)
 }

@@ -7,6 +7,7 @@
 mod dialing;
 mod flow;
 mod links;
+mod sent;
 mod strangers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +25,7 @@ use crate::link::{Link, LinkConfig};
 use crate::message::{EndPolicy, Lane, Slice, Status};
 use crate::node::{Action, ConnectRequest, Delivery, LinkId, Node, ProtocolError, Submission};
 use crate::transport::ConnectionString;
+use sent::Unsent;
 use strangers::Refusals;
 
 /// What the owner is to do.
@@ -105,12 +107,15 @@ pub struct Member {
     config: Arc<LinkConfig>,
     peers: BTreeMap<LinkId, Peer>,
     dialing: Vec<Dialing>,
+    /// Where children are who had to be looked for at several ports.
+    found: BTreeMap<ServerId, ConnectionString>,
     next_link: u64,
     bulk_window: usize,
     /// The owner's user takes no more (at the root).
     delivery_paused: bool,
     output_paused: bool,
     refusals: Refusals,
+    unsent: Vec<Unsent>,
     outputs: VecDeque<Output>,
 }
 
@@ -123,11 +128,13 @@ impl Member {
             config,
             peers: BTreeMap::new(),
             dialing: Vec::new(),
+            found: BTreeMap::new(),
             next_link: 1,
             bulk_window: limits::BULK_WINDOW_BYTES as usize,
             delivery_paused: false,
             output_paused: false,
             refusals: Refusals::default(),
+            unsent: Vec::new(),
             outputs: VecDeque::new(),
         }
     }
@@ -198,7 +205,8 @@ impl Member {
                 Action::Send { link, message } => self.send(now, link, &message),
                 Action::Connect(request) => {
                     let server = request.server;
-                    let dialer = Dialer::new(now, dialing::target(now, &request));
+                    let dialer =
+                        Dialer::new(now, dialing::target(now, &request, self.found.get(&server)));
                     self.stop_dialing(server);
                     self.dialing.push(Dialing {
                         request,
@@ -280,8 +288,11 @@ impl Member {
 
     /// At the root: sends a command; see [`Node::submit`].
     pub fn submit(&mut self, now: Instant, submission: Submission) -> CommandId {
+        let lane = submission.lane;
         let id = self.node.submit(now, submission);
         self.drain_node(now);
+        self.unsent.push(Unsent { id, lane });
+        self.tell_sent();
         id
     }
 

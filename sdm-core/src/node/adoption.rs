@@ -21,6 +21,10 @@ impl Node {
         let epoch = child.epoch.next();
         let reach = child.reach.clone();
         child.become_leaf();
+        if !runs.is_empty() {
+            let from = child.server();
+            tracing::info!(me = %self.me, children = runs.len(), "adopts the children of {from}");
+        }
         for run in runs.into_iter().rev() {
             let below = slice.run(run);
             let behind = tasks_of(&below).intersection(&reach);

@@ -170,6 +170,8 @@ impl Node {
                 missing,
                 lost: std::mem::take(&mut open.untold_lost),
             };
+            let (id, attempt) = (head.id.0, head.attempt.0);
+            tracing::debug!(command = %format_args!("{id}.{attempt}"), %sources, "answers go up");
             self.send_answer(head, blocks);
         }
         let open = &self.open[at];

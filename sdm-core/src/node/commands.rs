@@ -156,6 +156,9 @@ impl Node {
                 self.me
             )));
         }
+        let number = format_args!("{}.{}", command.id.0, command.attempt.0);
+        let _command = tracing::info_span!("command", id = %number).entered();
+        tracing::info!(tasks = %command.destination, "received");
         self.settle(&command);
         if self.settled.has(command.id) {
             // Whoever asks has not heard of that yet; it was done here, and nobody waits for it.
@@ -493,6 +496,9 @@ impl Node {
             {
                 self.open[at].deadline = None;
                 let waited_for = self.open[at].open.clone();
+                if !waited_for.is_empty() {
+                    tracing::warn!(me = %self.me, command = id.0, tasks = %waited_for, "time is over: missing");
+                }
                 self.name_missing(now, at, &waited_for);
             }
             if self.open[at]

@@ -218,6 +218,7 @@ impl Node {
             .iter()
             .position(|child| child.server == server && child.state == ChildState::Connecting);
         let Some(at) = found else { return };
+        tracing::warn!(me = %self.me, "not reached: {why}");
         self.adopt_children_of(at);
         let child = self.children.remove(at);
         self.fail_init(now, &child.reach, why);
@@ -457,6 +458,7 @@ impl Node {
         if gone.is_empty() {
             return;
         }
+        tracing::warn!(me = %self.me, tasks = %gone, "lost: {why}");
         self.lose_in_commands(now, &gone);
         let told = gone.intersection(&self.known_above);
         self.known_above.subtract(&told);
@@ -554,6 +556,7 @@ impl Node {
                 .config
                 .as_ref()
                 .map_or(Duration::ZERO, |c| c.orphan_wait);
+            tracing::warn!(me = %self.me, "no parent: waits {wait:?} for another one");
             self.orphan_deadline = Some(now + wait);
         }
     }

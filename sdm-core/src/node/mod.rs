@@ -118,7 +118,8 @@ pub enum Delivery {
         /// Those of the sources that had been named missing or lost before.
         late: IdSet,
     },
-    /// The command has been handed to every child that it goes to (`sdm_send_callback`).
+    /// The command has left: the owner has taken all bytes of it for the connections that it goes over
+    /// (`sdm_send_callback`). Said by a [`crate::member::Member`]; never of one that is over before it could leave.
     Sent(CommandId),
     /// No destination of the command is open any more.
     Complete(CommandId),

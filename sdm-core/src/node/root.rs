@@ -113,8 +113,6 @@ impl Node {
             self.actions.push_back(Action::Deliver(answer));
             self.actions
                 .push_back(Action::Deliver(Delivery::Complete(id)));
-        } else {
-            self.actions.push_back(Action::Deliver(Delivery::Sent(id)));
         }
         id
     }

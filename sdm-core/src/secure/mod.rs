@@ -34,9 +34,10 @@ pub(crate) const NOISE: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// The longest build name in a [`Hello`], in bytes; longer ones are cut.
 pub const BUILD_BYTES_MAX: usize = 64;
 
-/// The 32 bytes that make someone a member of a session. Zeroed when dropped, never printed.
+/// The 32 bytes that make someone a member of a session. Zeroed when dropped, never printed; in one place, wherever
+/// it is moved.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SessionKey([u8; 32]);
+pub struct SessionKey(Box<[u8; 32]>);
 
 impl SessionKey {
     /// A new key, drawn at random.
@@ -44,15 +45,15 @@ impl SessionKey {
     /// # Errors
     /// The system has no randomness to give.
     pub fn draw() -> Result<Self, getrandom::Error> {
-        let mut key = Self([0; 32]);
-        getrandom::fill(&mut key.0)?;
+        let mut key = Self(Box::new([0; 32]));
+        getrandom::fill(&mut *key.0)?;
         Ok(key)
     }
 
     /// The key of these bytes.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+        Self(Box::new(bytes))
     }
 
     /// The text form, for the environment or the stdin of a member: 64 hexadecimal digits.
@@ -61,7 +62,7 @@ impl SessionKey {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         // Room for all of it at once: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(64));
-        for byte in self.0 {
+        for byte in *self.0 {
             text.push(DIGITS[usize::from(byte >> 4)].into());
             text.push(DIGITS[usize::from(byte & 15)].into());
         }
@@ -95,7 +96,7 @@ impl FromStr for SessionKey {
         if digits.len() != 64 {
             return Err(bad);
         }
-        let mut key = Self([0; 32]);
+        let mut key = Self(Box::new([0; 32]));
         for (byte, pair) in key.0.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = hex_digit(pair[0]).ok_or(bad)? << 4 | hex_digit(pair[1]).ok_or(bad)?;
         }

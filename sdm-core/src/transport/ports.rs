@@ -33,6 +33,12 @@ impl PortRange {
         self.first == 0
     }
 
+    /// The same range from another port on.
+    #[must_use]
+    pub fn begun_at(self, first: u16) -> Self {
+        Self { first, ..self }
+    }
+
     /// The port that is `index` above the first one, where that may be had.
     #[must_use]
     pub fn at(self, index: u32) -> Option<u16> {

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use mio::net::UnixStream;
 
 use super::ConnectionString;
+use crate::files;
 
 /// How many bytes of what `ssh` said are passed on.
 const WORDS_BYTES_MAX: u64 = 4096;
@@ -29,7 +30,8 @@ pub(super) fn connect(to: &ConnectionString) -> io::Result<Tunnel> {
     // ssh takes a blocking terminal or pipe for granted.
     theirs.set_nonblocking(false)?;
     let theirs = OwnedFd::from(theirs);
-    let mut ssh = Command::new("ssh")
+    let program = files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into());
+    let mut ssh = Command::new(program)
         // It must never ask: nobody would see the question.
         .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=15"])
         // A master left in the background would hold our pipe.

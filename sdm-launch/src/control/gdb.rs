@@ -4,13 +4,16 @@
 //! its streams: until then it is a shell that waits for a line. gdb's input is kept open as long as the
 //! starter is to be held; at its end, whoever closes it, gdb takes its breakpoint out and lets it go.
 
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sdm_core::files;
+
+use crate::lender::Lender;
 use crate::stream::Stream;
 
 /// How long gdb may take to let go, and to end.
@@ -38,20 +41,20 @@ const STEPS: [(&str, &str); 3] = [
 
 /// Where a starter waits for its gdb.
 pub(super) struct Gate {
-    reader: PipeReader,
+    reader: Lender,
     writer: PipeWriter,
 }
 
 impl Gate {
     pub(super) fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
+        let reader = Lender::start(reader.into())?;
         Ok(Self { reader, writer })
     }
 
     /// By which the starter opens it, as long as this lives.
     pub(super) fn path(&self) -> PathBuf {
-        let own = std::process::id();
-        format!("/proc/{own}/fd/{}", self.reader.as_raw_fd()).into()
+        self.reader.path()
     }
 }
 
@@ -75,7 +78,13 @@ impl Gdb {
     pub(super) fn start(program: &Path, pid: i32, gate: Gate) -> io::Result<Self> {
         let (out, out_writer) = Stream::open(false)?;
         let (err, err_writer) = Stream::open(true)?;
-        let mut command = Command::new(program);
+        let found = match program.components().count() {
+            1 => files::search(program),
+            _ => Some(program.to_owned()),
+        };
+        let found = found.ok_or(io::ErrorKind::NotFound)?;
+        let mut command = Command::new(found);
+        files::shut_python(&mut command);
         command.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
         command.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
         command.args(["-iex", "set confirm off", "-iex", "set prompt"]);

@@ -4,7 +4,8 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use nix::unistd::{Uid, User, geteuid};
+use nix::unistd::geteuid;
+use sdm_core::files::{self, user};
 
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
@@ -39,7 +40,11 @@ impl fmt::Display for Obstacle {
             Self::Gone => f.write_str("has ended"),
             Self::Foreign { owner } => {
                 let own = user(geteuid().as_raw());
-                write!(f, "belongs to {owner} and you are {own}: run sdm as {owner} or as root")
+                let either = match owner.as_str() {
+                    "root" => "",
+                    _ => &format!("{owner} or as "),
+                };
+                write!(f, "belongs to {owner} and you are {own}: run sdm as {either}root")
             }
             Self::Undumpable => f.write_str(
                 "does not let itself be traced (it runs with rights other than yours): run sdm as root",
@@ -65,14 +70,14 @@ pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
 }
 
 fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = files::read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     match field("State:").map(|state| state.trim().as_bytes()[0]) {
         None | Some(b'Z' | b'X') => return Some(Obstacle::Gone),
         Some(_) => {}
     }
     if let Some(tracer) = field("TracerPid:").map(str::trim).filter(|pid| *pid != "0") {
-        let name = fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+        let name = files::read_lossy(format!("/proc/{tracer}/comm")).unwrap_or_default();
         let by = format!("{} (pid {tracer})", name.trim_end());
         return Some(Obstacle::Traced { by });
     }
@@ -90,24 +95,16 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     if let Some(other) = foreign {
         return Some(Obstacle::Foreign { owner: user(other) });
     }
-    let directory = fs::metadata(format!("/proc/{pid}"));
-    let is_ours = directory.is_ok_and(|directory| directory.uid() == own);
+    let inside = fs::metadata(format!("/proc/{pid}/environ"));
+    let is_ours = inside.is_ok_and(|inside| inside.uid() == own);
     (!is_ours).then_some(Obstacle::Undumpable)
 }
 
 fn may_trace_all() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = files::read_lossy("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     bits.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1
-}
-
-/// A user's name, or the number where there is none.
-pub(super) fn user(uid: u32) -> String {
-    match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => user.name,
-        _ => format!("user {uid}"),
-    }
 }
 
 #[cfg(test)]
@@ -115,6 +112,20 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn what_does_not_let_itself_be_looked_at_is_told() {
+        if geteuid().is_root() {
+            println!("SKIP: root may look at everything");
+            return;
+        }
+        // Nobody may look into what cannot be read.
+        let pid = std::process::id().cast_signed();
+        nix::sys::prctl::set_dumpable(false).unwrap();
+        let told = obstacle(pid, false, 0);
+        nix::sys::prctl::set_dumpable(true).unwrap();
+        assert_eq!(told, Some(Obstacle::Undumpable));
+    }
 
     #[test]
     fn who_can_be_attached_to() {
@@ -135,11 +146,5 @@ mod tests {
         assert_eq!(obstacle(pid, true, 0), Some(Obstacle::Gone));
         child.wait().unwrap();
         assert_eq!(obstacles(&[-1]), [(-1, Obstacle::Gone)]);
-    }
-
-    #[test]
-    fn users_have_names() {
-        assert_eq!(user(0), "root");
-        assert_eq!(user(u32::MAX - 7), "user 4294967288");
     }
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use object::elf::{FileHeader64, NT_AUXV, NT_PRPSINFO, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
+use sdm_core::files;
 use sdm_core::identity::Identity;
 
 /// The largest environment that is read, in bytes.
@@ -43,7 +43,7 @@ pub struct CoreProcess {
 /// # Errors
 /// A file that cannot be read, or is no core file.
 pub fn read(path: &Path) -> io::Result<CoreProcess> {
-    let file = ReadCache::new(File::open(path)?);
+    let file = ReadCache::new(files::open(path)?);
     let header = FileHeader64::<Endianness>::parse(&file).map_err(|_| no_core())?;
     let endian = header.endian().map_err(|_| no_core())?;
     if header.e_type(endian) != object::elf::ET_CORE {

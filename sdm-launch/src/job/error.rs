@@ -49,10 +49,18 @@ pub enum JobError {
          was started (squeue shows the job's batch host)"
     )]
     NoSrun { id: String },
-    #[error("{program} (pid {pid}) runs several jobs: say which one: {}", namespaces.join(", "))]
+    #[error("{what}")]
+    NotTheirs { what: String },
+    #[error(
+        "{program} (pid {pid}) runs several jobs: say which one: {}{}",
+        namespaces.join(", "),
+        whose(owner.as_ref())
+    )]
     Namespaces {
         pid: i32,
         program: String,
+        /// Whose it is, where it is another user's.
+        owner: Option<String>,
         namespaces: Vec<String>,
     },
     #[error(
@@ -73,6 +81,12 @@ impl JobError {
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
+}
+
+fn whose(owner: Option<&String>) -> String {
+    let text =
+        |owner| format!(" (as {owner}: of another user's servers none is asked for a namespace)");
+    owner.map(text).unwrap_or_default()
 }
 
 fn known(namespaces: &[String]) -> String {

@@ -6,6 +6,7 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
 
 use super::JobProcess;
@@ -38,7 +39,9 @@ const END: &str = "the end of ";
 /// # Errors
 /// There is no gdb, it may not attach either, or there is no table.
 pub(super) fn read(pid: i32) -> io::Result<Mpir> {
-    let mut gdb = Command::new("gdb");
+    let gdb = files::search("gdb").ok_or_else(|| io::Error::other("no gdb on PATH"))?;
+    let mut gdb = Command::new(gdb);
+    files::shut_python(&mut gdb);
     gdb.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
     gdb.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
     gdb.args(["-iex", "set confirm off", "-iex", "set prompt"]);

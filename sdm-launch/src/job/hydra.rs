@@ -1,11 +1,13 @@
 //! Ranks that MPICH's Hydra started on other hosts. Its `mpiexec` has no process table; but the logins by which
 //! it reaches them are its children, and what they have started there has its address on the command line. So
-//! each host is asked by the same login, with the same options.
+//! each host is asked by `ssh` with the options of that login. What is executed is the `ssh` on `PATH` and nothing
+//! that a command line says; and only this user's own logins have their options taken over, which can name commands.
 
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
 
 use super::JobProcess;
@@ -18,6 +20,8 @@ const PROXY: &str = "hydra_pmi_proxy";
 const ADDRESS_OPTION: &str = "--control-port";
 /// Behind it stands which of its proxies one is.
 const NUMBER_OPTION: &str = "--proxy-id";
+/// How hosts are reached, and the only program that is executed here.
+const LOGIN: &str = "ssh";
 /// What a host is told.
 const SCRIPT: &str = include_str!("hydra.sh");
 /// How long a host may take.
@@ -48,7 +52,7 @@ struct Login {
 
 impl Login {
     fn of(process: &Process) -> Option<Self> {
-        let words = &process.command;
+        let words = process.words();
         let bare = |word: &String| word.trim_matches(['"', '\'']).to_owned();
         let is_proxy = |word: &String| bare(word).rsplit('/').next() == Some(PROXY);
         // One of this host has nothing before it.
@@ -71,7 +75,14 @@ impl Login {
 
     /// The ranks of this host, and how many there are in all.
     fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), String> {
-        let mut command = Command::new(&self.words[0]);
+        let called = self.words[0].rsplit('/').next().unwrap_or_default();
+        if called != LOGIN {
+            return Err(format!(
+                "it is reached by `{called}`, and sdm logs in by {LOGIN} only"
+            ));
+        }
+        let login = files::search(LOGIN).ok_or_else(|| format!("no {LOGIN} on PATH"))?;
+        let mut command = Command::new(login);
         command
             .args(&self.words[1..])
             .args(["/bin/sh", "-s", "--"])
@@ -114,10 +125,12 @@ impl Login {
     }
 }
 
-/// What runs on the hosts that `starter` has logged in to; none where it is on this host only.
-pub(super) fn elsewhere(processes: &Processes, starter: &Process) -> Option<Elsewhere> {
+/// What runs on the hosts that `starter` has logged in to; none where it is on this host only. Starter and logins are
+/// those of the user `uid`, who is this process's: another one's are not asked.
+pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> Option<Elsewhere> {
     let logins: Vec<Login> = processes
         .children(starter.pid)
+        .filter(|login| starter.is_of(uid) && login.is_of(uid))
         .filter_map(Login::of)
         .collect();
     if logins.is_empty() {
@@ -161,12 +174,16 @@ mod tests {
         proc.add(11, 10, &format!("/usr/bin/hydra_pmi_proxy {rest}"), "");
         let far = format!("/usr/bin/ssh -F cfg -x me@node1 \"/usr/bin/hydra_pmi_proxy\" {rest}");
         proc.add(12, 10, &far, "");
+        let other = "/tmp/evil -x node3 hydra_pmi_proxy --control-port node0:36121 --proxy-id 2";
+        proc.add(14, 10, other, "");
         let hostile = "ssh -x node2 hydra_pmi_proxy --control-port $(reboot) --proxy-id 1";
         proc.add(13, 10, hostile, "");
         let processes = proc.read();
         let login = |pid| Login::of(processes.get(pid).unwrap());
         assert_eq!(login(11), None);
         assert_eq!(login(13), None);
+        let evil = login(14).unwrap().ask().unwrap_err();
+        assert_eq!(evil, "it is reached by `evil`, and sdm logs in by ssh only");
         let login = login(12).unwrap();
         assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");
         assert_eq!(login.host, "node1");

@@ -5,6 +5,8 @@ value() { words "$1" environ | sed -n "s/^$2=//p" | head -n 1; }
 address=$1
 number=$2
 for proxy in $(cd /proc && echo [0-9]*); do
+    # What is another user's may call itself so, too.
+    [ -O "/proc/$proxy" ] || continue
     [ "$(cat "/proc/$proxy/comm" 2>/dev/null)" = hydra_pmi_proxy ] || continue
     line=" $(words "$proxy" cmdline | tr '\n' ' ') "
     case $line in *" --control-port $address "*) ;; *) continue ;; esac
@@ -12,7 +14,7 @@ for proxy in $(cd /proc && echo [0-9]*); do
     for pid in $(cd /proc && echo [0-9]*); do
         stat=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
         set -- ${stat##*)}
-        [ "$2" = "$proxy" ] || continue
+        [ "$2" = "$proxy" ] && [ -O "/proc/$pid" ] || continue
         rank=$(value "$pid" PMI_RANK)
         [ -n "$rank" ] || rank=$(value "$pid" PMI_ID)
         [ -n "$rank" ] || continue

@@ -185,7 +185,7 @@ impl Search {
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
         let mine =
-            |process: &&Process| process.uid == self.uid && !ancestors.contains(&process.pid);
+            |process: &&Process| process.is_of(self.uid) && !ancestors.contains(&process.pid);
         let called: Vec<_> = self
             .processes
             .all()
@@ -199,7 +199,7 @@ impl Search {
         };
         let mut found: Vec<&Process> = called.iter().copied().filter(meant).collect();
         if found.is_empty() {
-            let holds = |process: &&Process| process.command.iter().any(|it| it.contains(name));
+            let holds = |process: &&Process| process.words().iter().any(|it| it.contains(name));
             found = self.processes.all().filter(meant).filter(holds).collect();
         }
         if let (true, Some(other)) = (
@@ -209,7 +209,7 @@ impl Search {
             return Err(JobError::Foreign {
                 pid: other.pid,
                 program: name.to_owned(),
-                owner: access::user(other.uid),
+                owner: other.owner(),
             });
         }
         if found.is_empty() {

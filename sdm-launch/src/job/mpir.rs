@@ -12,19 +12,23 @@
 //! process has mapped, and the table is copied with `process_vm_readv`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, IoSliceMut, Read};
 use std::path::{Path, PathBuf};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
+use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
 
 use super::{JobError, JobProcess};
 
 /// The largest mapped file that is searched for symbols, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+/// The most mapped files that are searched.
+const FILES_MAX: usize = 1024;
+/// All host and program names of a table together, in bytes, one that is used twice counted twice.
+const TEXTS_BYTES_MAX: usize = 512 << 20;
 /// The longest host or program name, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 /// What is read of a text in one go, in bytes; never across the end of a page.
@@ -72,8 +76,8 @@ struct Symbols {
 }
 
 fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    for (path, base) in first_mappings(&maps) {
+    let maps = files::read_lossy(format!("/proc/{pid}/maps"))?;
+    for (path, base) in first_mappings(&maps).into_iter().take(FILES_MAX) {
         // Seen as the process sees it, container or not.
         let path = PathBuf::from(format!("/proc/{pid}/root{path}"));
         // A file that was replaced or is no ELF file holds no symbols of this process.
@@ -114,7 +118,8 @@ fn first_mappings(maps: &str) -> Vec<(String, u64)> {
 }
 
 fn symbols_in(path: &Path, base: u64) -> io::Result<Option<Symbols>> {
-    let file = fs::File::open(path)?;
+    // What was mapped was a file; what stands there now may be anything.
+    let file = files::open(path)?;
     let length = file.metadata()?.len();
     if length > FILE_BYTES_MAX {
         return Ok(None);
@@ -171,14 +176,14 @@ impl Memory {
         let bytes = self.bytes(table, u64::from(count) * entry)?;
         let step = usize::try_from(entry).map_err(io::Error::other)?;
         let word = step / 3;
-        let mut texts = BTreeMap::new();
+        let mut texts = Texts::new(TEXTS_BYTES_MAX);
         let mut processes = Vec::new();
         for (rank, entry) in (0..count).zip(bytes.chunks_exact(step)) {
             let pid = &entry[2 * word..2 * word + 4];
             processes.push(JobProcess {
                 rank,
-                host: self.shared_text(&mut texts, number_of(&entry[..word]))?,
-                program: self.shared_text(&mut texts, number_of(&entry[word..2 * word]))?,
+                host: texts.get(self, number_of(&entry[..word]))?,
+                program: texts.get(self, number_of(&entry[word..2 * word]))?,
                 pid: i32::from_ne_bytes(pid.try_into().map_err(io::Error::other)?),
             });
         }
@@ -199,16 +204,6 @@ impl Memory {
             Some(step) => format!("{job}.{step}"),
             None => job,
         }))
-    }
-
-    /// Equal pointers are read once: a table names few hosts and programs.
-    fn shared_text(&self, known: &mut BTreeMap<u64, String>, address: u64) -> io::Result<String> {
-        if let Some(text) = known.get(&address) {
-            return Ok(text.clone());
-        }
-        let text = self.text(address)?;
-        known.insert(address, text.clone());
-        Ok(text)
     }
 
     fn text(&self, address: u64) -> io::Result<String> {
@@ -253,6 +248,34 @@ impl Memory {
             }
         }
         Ok(bytes)
+    }
+}
+
+/// The texts of a table. Equal pointers are read once: a table names few hosts and programs.
+struct Texts {
+    known: BTreeMap<u64, String>,
+    /// How much more of them there may be.
+    left_bytes: usize,
+}
+
+impl Texts {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            left_bytes: bytes_max,
+        }
+    }
+
+    fn get(&mut self, memory: &Memory, address: u64) -> io::Result<String> {
+        let text = match self.known.get(&address) {
+            Some(text) => text.clone(),
+            None => memory.text(address)?,
+        };
+        let left = self.left_bytes.checked_sub(text.len() + 1);
+        self.left_bytes = left
+            .ok_or_else(|| io::Error::other("the names in MPIR_proctable are too long in all"))?;
+        self.known.entry(address).or_insert_with(|| text.clone());
+        Ok(text)
     }
 }
 
@@ -332,6 +355,22 @@ mod tests {
         assert!(read().is_err());
         table.store(std::ptr::null_mut(), Ordering::Relaxed);
         assert!(read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_names_of_a_table_have_a_bound_in_all() {
+        let memory = Memory {
+            pid: Pid::this(),
+            word: 8,
+        };
+        let address = PROGRAM.as_ptr().addr() as u64;
+        let mut texts = Texts::new(3 * (PROGRAM.count_bytes() + 1));
+        for _ in 0..3 {
+            assert_eq!(texts.get(&memory, address).unwrap(), "/opt/solver");
+        }
+        // One that is known takes room again: everybody has a copy.
+        let error = texts.get(&memory, address).unwrap_err().to_string();
+        assert!(error.contains("too long in all"), "{error}");
     }
 
     #[test]

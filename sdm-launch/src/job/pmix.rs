@@ -4,22 +4,43 @@
 //! nobody else anything. Only `prterun` and `prte` are asked. Open MPI 4's `mpirun` dies of a tool's
 //! connection, and the user's job with it; it has MPIR.
 
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use nix::unistd::geteuid;
+use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
 
-use super::processes::Process;
+use super::processes::{Environment, Process, owner};
 use super::{JobProcess, STARTERS};
 use crate::bounded::{self, Bounds, Said};
+use crate::sys;
 
 /// Programs whose PMIx server takes tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
 /// What answers in a second here, and at once where nobody is there, has hung by then.
 const ANSWER_WAIT: Duration = Duration::from_secs(15);
+/// What the helper has of the server's environment: where the library finds what it needs, and the server. It has
+/// nothing of this process's.
+const VARIABLES: &[&str] = &[
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "OPAL_PREFIX",
+    "PMIX_INSTALL_PREFIX",
+    "PMIX_PREFIX",
+    "PMIX_SERVER_TMPDIR",
+    "PMIX_SYSTEM_TMPDIR",
+    "PRTE_PREFIX",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+];
 
 /// A job of a server.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,25 +58,57 @@ pub(super) fn is_server(process: &Process) -> bool {
     name.is_some_and(|name| SERVERS.iter().any(|server| name == *server))
 }
 
-/// The jobs of the server in a process, without those of tools.
+/// The jobs of the server in a process, without those of tools. Its library is loaded by a helper that has given up
+/// everything but its owner's own rights: session, terminal, descriptors, environment and folder.
 ///
 /// # Errors
 /// Why it cannot be asked, for a person.
 pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
     let helper = crate::own_program("sdm-pmix", None)
         .ok_or("sdm-pmix is not beside sdm and not on PATH: install it there")?;
-    let library = library_of(server.pid).ok_or("no libpmix.so is loaded there")?;
+    let failed = |error: std::io::Error| format!("process {}: {error}", server.pid);
+    // Whatever is read of it is read of this process, though its number may be another's by then.
+    let folder = File::open(format!("/proc/{}", server.pid)).map_err(failed)?;
+    let folder = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     let mut command = Command::new(helper);
+    give_up_rights(&mut command, &folder)?;
+    let library = library_of(&folder, server.pid).ok_or("no libpmix.so is loaded there")?;
     command.arg(library).arg(server.pid.to_string());
-    // Both sides must prove who they are in the same way; this one always exists.
-    command.env("PMIX_MCA_psec", "native");
-    // The server takes nobody else than its owner, and its library is that owner's.
-    let owner = std::fs::metadata(format!("/proc/{}", server.pid));
-    let owner = owner.map_err(|error| format!("process {}: {error}", server.pid))?;
-    if nix::unistd::geteuid().is_root() && owner.uid() != 0 {
-        command.uid(owner.uid()).gid(owner.gid());
-    }
+    let environment = Environment::read(&folder.join("environ"));
+    command
+        .env_clear()
+        .envs(taken_over(&environment))
+        .env("PATH", "/usr/bin:/bin")
+        // Both sides must prove who they are in the same way; this one always exists.
+        .env("PMIX_MCA_psec", "native")
+        .current_dir("/");
+    sys::confine(&mut command);
     answer(&mut command, ANSWER_WAIT)
+}
+
+/// The server takes nobody else than its owner, and its library is that owner's: root becomes that one.
+fn give_up_rights(command: &mut Command, folder: &Path) -> Result<(), String> {
+    let (uid, plain) = owner(folder).ok_or("it has ended")?;
+    let own = geteuid().as_raw();
+    match (uid == own, plain) {
+        (_, false) => Err("it does not let itself be looked at".to_owned()),
+        (true, true) => Ok(()),
+        (false, true) if own == 0 => {
+            let status = files::read_lossy(folder.join("status"));
+            let status = status.map_err(|error| error.to_string())?;
+            let groups = status.lines().find_map(|line| line.strip_prefix("Gid:"));
+            let group = groups.and_then(|ids| ids.split_whitespace().next()?.parse().ok());
+            // All further groups go, too.
+            command.uid(uid).gid(group.ok_or("its group is not known")?);
+            Ok(())
+        }
+        (false, true) => Err(format!("it belongs to {}", files::user(uid))),
+    }
+}
+
+fn taken_over(environment: &Environment) -> BTreeMap<&str, &OsStr> {
+    let set = |name: &&'static str| Some((*name, environment.get(name)?));
+    VARIABLES.iter().filter_map(set).collect()
 }
 
 fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, String> {
@@ -116,9 +169,9 @@ fn why(said: &Said) -> String {
     }
 }
 
-/// The library that a process has loaded, as that process sees it.
-fn library_of(pid: i32) -> Option<PathBuf> {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+/// The library that a process has loaded, as that process sees it; `folder` is its own in `/proc`.
+fn library_of(folder: &Path, pid: i32) -> Option<PathBuf> {
+    let maps = files::read_lossy(folder.join("maps")).ok()?;
     let path = maps.lines().find_map(|line| {
         let path = &line[line.find('/')?..];
         let name = path.rsplit('/').next()?;

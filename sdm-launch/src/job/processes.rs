@@ -3,29 +3,61 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::geteuid;
+use sdm_core::files;
+
 /// The largest environment that is read, in bytes.
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
+/// The longest command line that is read, in bytes.
+const COMMAND_BYTES_MAX: u64 = 1 << 20;
+/// The longest name that the kernel keeps, in bytes.
+const NAME_BYTES_MAX: usize = 15;
+/// Of the flags in `/proc/PID/stat`: a thread of the kernel's own.
+const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// One process.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
-    /// Whose it is: the owner of its `/proc` directory, root where it must not be traced.
+    /// Who started it: its real user id.
     pub(super) uid: u32,
+    /// It has no other user's rights, and lets itself be looked at.
+    plain: bool,
     /// The kernel's name for it, at most 15 bytes.
     pub(super) name: String,
-    pub(super) command: Vec<String>,
+    /// Absent for another user's: what it says of itself is not believed, and it could be made so that reading it never
+    /// ends.
+    pub(super) command: Option<Vec<String>>,
 }
 
 impl Process {
     pub(super) fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.base() == Some(name)
+        match &self.command {
+            Some(_) => self.name == name || self.base() == Some(name),
+            // The kernel has cut its name off.
+            None => self.name.as_bytes() == &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)],
+        }
+    }
+
+    /// Whether it is a user's and nobody else's, root's included where it may not be traced.
+    pub(super) fn is_of(&self, uid: u32) -> bool {
+        self.plain && self.uid == uid
+    }
+
+    /// Whose it is, for a person.
+    pub(super) fn owner(&self) -> String {
+        files::user(self.uid)
+    }
+
+    /// The words of its command line; none where that was not read.
+    pub(super) fn words(&self) -> &[String] {
+        self.command.as_deref().unwrap_or_default()
     }
 
     pub(super) fn is_called_any(&self, names: &[&str]) -> bool {
@@ -38,12 +70,12 @@ impl Process {
     }
 
     fn base(&self) -> Option<&str> {
-        let path = self.command.first()?;
+        let path = self.words().first()?;
         path.rsplit('/').next().filter(|base| !base.is_empty())
     }
 }
 
-/// All processes with a command line, without zombies and the kernel's own threads.
+/// All processes but zombies and the kernel's own threads.
 #[derive(Debug)]
 pub(super) struct Processes {
     root: PathBuf,
@@ -96,42 +128,62 @@ impl Processes {
 
     /// What a process was started with, where that may be read.
     pub(super) fn environment(&self, pid: i32) -> Environment {
-        use std::io::Read;
-        let path = self.root.join(pid.to_string()).join("environ");
-        let mut bytes = Vec::new();
-        if let Ok(file) = fs::File::open(path) {
-            // One that cannot be read is as good as empty.
-            let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes);
-        }
-        Environment::parse(&bytes)
+        Environment::read(&self.root.join(pid.to_string()).join("environ"))
     }
 }
 
 /// Absent where it has ended, is a zombie, or is a thread of the kernel.
 fn read(directory: &Path, pid: i32) -> Option<Process> {
-    let stat = fs::read_to_string(directory.join("stat")).ok()?;
+    let stat = files::read_lossy(directory.join("stat")).ok()?;
     // The name stands in brackets and can hold any character.
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let command = fs::read(directory.join("cmdline")).ok()?;
-    if matches!(state, "Z" | "X") || command.is_empty() {
+    let flags: u32 = fields.nth(4).map_or(Some(0), |flags| flags.parse().ok())?;
+    if matches!(state, "Z" | "X") || flags & KERNEL_THREAD != 0 {
         return None;
     }
-    let words = command
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty());
-    let name = fs::read_to_string(directory.join("comm")).ok()?;
+    let (uid, plain) = owner(directory)?;
+    let command = match plain && uid == geteuid().as_raw() {
+        true => Some(command(directory).ok()?),
+        false => None,
+    };
+    if command.as_ref().is_some_and(Vec::is_empty) {
+        return None;
+    }
+    let name = files::read_lossy(directory.join("comm")).ok()?;
     Some(Process {
         pid,
         parent,
-        uid: fs::metadata(directory).ok()?.uid(),
+        uid,
+        plain,
         name: name.trim_end().to_owned(),
-        command: words
-            .map(|word| String::from_utf8_lossy(word).into_owned())
-            .collect(),
+        command,
     })
+}
+
+/// Whose a process is by its real user id, and whether it is wholly that user's.
+pub(super) fn owner(directory: &Path) -> Option<(u32, bool)> {
+    let status = files::read_lossy(directory.join("status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let ids: Option<Vec<u32>> = ids.split_whitespace().map(|id| id.parse().ok()).collect();
+    let ids = ids.filter(|ids| !ids.is_empty())?;
+    // Of what may not be looked at by its own user all but the folder is root's.
+    let inside = fs::metadata(directory.join("environ")).ok()?.uid();
+    let plain = ids.iter().chain([&inside]).all(|id| *id == ids[0]);
+    Some((ids[0], plain))
+}
+
+fn command(directory: &Path) -> io::Result<Vec<String>> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(directory.join("cmdline"))?;
+    file.take(COMMAND_BYTES_MAX).read_to_end(&mut bytes)?;
+    let words = bytes.split(|byte| *byte == 0);
+    let words = words.filter(|word| !word.is_empty());
+    Ok(words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect())
 }
 
 /// The variables that a process was started with.
@@ -139,6 +191,15 @@ fn read(directory: &Path, pid: i32) -> Option<Process> {
 pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
+    /// One that cannot be read is as good as empty.
+    pub(super) fn read(path: &Path) -> Self {
+        let mut bytes = Vec::new();
+        if let Ok(file) = fs::File::open(path) {
+            let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes);
+        }
+        Self::parse(&bytes)
+    }
+
     fn parse(bytes: &[u8]) -> Self {
         let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
             let at = variable.iter().position(|byte| *byte == b'=')?;
@@ -190,6 +251,9 @@ pub(super) mod tests {
             fs::create_dir_all(&directory).unwrap();
             let stat = format!("{pid} ({name}) {state} {parent} 0 0");
             fs::write(directory.join("stat"), stat).unwrap();
+            let uid = geteuid();
+            let status = format!("Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
+            fs::write(directory.join("status"), status).unwrap();
             fs::write(directory.join("comm"), format!("{name}\n")).unwrap();
             fs::write(directory.join("cmdline"), command.replace(' ', "\0")).unwrap();
             fs::write(directory.join("environ"), environment.replace(' ', "\0")).unwrap();
@@ -203,6 +267,49 @@ pub(super) mod tests {
     impl Drop for Proc {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_text_hide_nobody() {
+        let proc = Proc::new("names");
+        proc.add(10, 1, "/opt/halo", "");
+        let folder = proc.0.join("10");
+        fs::write(folder.join("stat"), b"10 (\xff\xfe) S 1 0 0").unwrap();
+        fs::write(folder.join("comm"), b"\xff\xfe\n").unwrap();
+        fs::write(folder.join("cmdline"), b"/opt/ha\xfflo\0-v\0").unwrap();
+        let processes = proc.read();
+        let process = processes.get(10).unwrap();
+        assert_eq!(process.program(), "ha\u{fffd}lo");
+        assert_eq!(process.words()[1], "-v");
+    }
+
+    #[test]
+    fn whose_a_process_is() {
+        let proc = Proc::new("owner");
+        let own = geteuid().as_raw();
+        let other = own + 1;
+        for (pid, ids) in [
+            (10, [own; 4]),
+            (11, [other; 4]),
+            (12, [own, other, other, other]),
+        ] {
+            proc.add(pid, 1, "mpirun.mpich -n 2", "");
+            let [real, effective, saved, files] = ids;
+            let status = format!("Uid:\t{real}\t{effective}\t{saved}\t{files}\n");
+            fs::write(proc.0.join(pid.to_string()).join("status"), status).unwrap();
+        }
+        let processes = proc.read();
+        let process = |pid| processes.get(pid).unwrap();
+        assert!(process(10).is_of(own) && !process(10).is_of(other));
+        // What is in the folder is not the other one's: it does not let itself be looked at.
+        assert!(!process(11).is_of(other) && process(11).uid == other);
+        assert!(!process(12).is_of(own) && !process(12).is_of(other));
+        assert_eq!(process(10).words().len(), 3);
+        for foreign in [11, 12] {
+            assert!(process(foreign).words().is_empty());
+            assert!(process(foreign).is_called("mpirun.mpich"));
+            assert!(!process(foreign).is_called("mpirun"));
         }
     }
 

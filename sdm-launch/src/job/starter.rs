@@ -1,9 +1,12 @@
 //! What a starter has started: by its process table, its PMIx server, or what runs below it.
 
+//!
+//! What a starter says is believed as far as its owner is: root, who looks at another user's job, looks at that user's
+//! processes on this host and at nothing else that a table names.
+
 use super::processes::Process;
 use super::{
-    Job, JobError, JobProcess, STARTERS, Search, access, gdb, hydra, is_this_host, mpir, pmix,
-    ranks,
+    Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks,
 };
 
 /// Starters that have a process table, though its symbols may be in a file apart.
@@ -14,16 +17,20 @@ impl Search {
     pub(super) fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
         let process = self.process(pid)?;
         let is_starter = process.is_called_any(STARTERS);
-        if is_starter && process.uid != self.uid && self.uid != 0 {
-            return Err(JobError::Foreign {
-                pid,
-                program: process.program().to_owned(),
-                owner: access::user(process.uid),
-            });
+        if self.uid != 0 && !process.is_of(self.uid) {
+            // Nothing of it is looked at. Why it cannot be attached to is said as of any process.
+            return match is_starter && process.uid != self.uid {
+                true => Err(JobError::Foreign {
+                    pid,
+                    program: process.program().to_owned(),
+                    owner: process.owner(),
+                }),
+                false => self.of_pids(&[pid]),
+            };
         }
         let table = read_table(process);
         match table {
-            Ok(Some(mpir)) if !mpir.table.is_empty() => return Ok(self.of_table(process, mpir)),
+            Ok(Some(mpir)) if !mpir.table.is_empty() => return self.of_table(process, mpir),
             _ => {}
         }
         if let Some(job) = self.without_table(process)? {
@@ -41,13 +48,56 @@ impl Search {
         }
     }
 
-    fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Job {
-        Job {
-            source: format!("the process table of {}", name(starter)),
-            processes: self.looked_through(mpir.table),
+    fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Result<Job, JobError> {
+        let source = format!("the process table of {}", self.name(starter));
+        let mut job = self.of_words(starter, source, mpir.table)?;
+        // It would be asked for servers on the job's hosts.
+        job.slurm = mpir.slurm.filter(|_| starter.is_of(self.uid));
+        Ok(job)
+    }
+
+    /// A job as its starter tells it.
+    ///
+    /// # Errors
+    /// Nothing of what another user's starter tells is that user's.
+    fn of_words(
+        &self,
+        starter: &Process,
+        source: String,
+        told: Vec<JobProcess>,
+    ) -> Result<Job, JobError> {
+        let count = told.len();
+        let mut processes = self.looked_through(told);
+        if !starter.is_of(self.uid) {
+            processes.retain(|it| is_this_host(&it.host) && self.is_of(it.pid, starter.uid));
+        }
+        let others = count - processes.len();
+        let (owner, starter) = (starter.owner(), name(starter));
+        let incomplete = format!(
+            "{others} of the {count} processes that {starter} names are on other hosts or are not \
+             {owner}'s: only {owner}'s own on this host are looked at (run sdm as {owner})"
+        );
+        if processes.is_empty() && others > 0 {
+            return Err(JobError::NotTheirs { what: incomplete });
+        }
+        Ok(Job {
+            source,
+            processes,
             ranked: true,
-            slurm: mpir.slurm,
-            incomplete: None,
+            slurm: None,
+            incomplete: (others > 0).then_some(incomplete),
+        })
+    }
+
+    fn is_of(&self, pid: i32, uid: u32) -> bool {
+        self.processes.get(pid).is_some_and(|it| it.uid == uid)
+    }
+
+    /// `mpirun (pid 4711)`, `alice's mpirun (pid 4711)`.
+    fn name(&self, process: &Process) -> String {
+        match process.is_of(self.uid) {
+            true => name(process),
+            false => format!("{}'s {}", process.owner(), name(process)),
         }
     }
 
@@ -67,7 +117,10 @@ impl Search {
         let found = ranks::below(&self.processes, starter.pid)?;
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);
         let is_all = count > 0 && found.size.is_none_or(|size| size <= count);
-        let mut why = String::from("and it does not say where");
+        let mut why = match starter.is_of(self.uid) {
+            true => String::from("and it does not say where"),
+            false => format!("where only {} is let in", starter.owner()),
+        };
         if !is_all && pmix::is_server(starter) {
             match pmix::ask(starter) {
                 Ok(jobs) => {
@@ -78,12 +131,14 @@ impl Search {
                 Err(error) => why = error,
             }
         }
-        let elsewhere = hydra::elsewhere(&self.processes, starter).unwrap_or_default();
+        let elsewhere = hydra::elsewhere(&self.processes, starter, self.uid);
+        let elsewhere = elsewhere.unwrap_or_default();
         if !elsewhere.failures.is_empty() {
             why = elsewhere.failures.join("; ");
         }
         let entry = |(rank, pid): (u32, i32)| self.entry(rank, self.behind_wrappers(pid));
         let mut processes: Vec<_> = found.pids.into_iter().map(entry).collect();
+        processes.retain(|it| starter.is_of(self.uid) || self.is_of(it.pid, starter.uid));
         processes.extend(elsewhere.processes);
         processes.sort_by_key(|process| process.rank);
         if processes.is_empty() {
@@ -99,7 +154,7 @@ impl Search {
             )
         });
         Ok(Some(Job {
-            source: format!("the processes below {}", name(starter)),
+            source: format!("the processes below {}", self.name(starter)),
             processes,
             ranked: true,
             slurm: None,
@@ -113,32 +168,29 @@ impl Search {
         mut jobs: Vec<pmix::Namespace>,
     ) -> Result<Option<Job>, JobError> {
         if jobs.len() > 1 {
+            let owner = (!server.is_of(self.uid)).then(|| server.owner());
             return Err(JobError::Namespaces {
                 pid: server.pid,
                 program: server.program().to_owned(),
+                owner,
                 namespaces: jobs
                     .into_iter()
                     .map(|it| format!("pmix:{}", it.name))
                     .collect(),
             });
         }
-        Ok(jobs.pop().map(|job| self.of_job(server, job)))
+        jobs.pop().map(|job| self.of_job(server, job)).transpose()
     }
 
-    fn of_job(&self, server: &Process, job: pmix::Namespace) -> Job {
-        Job {
-            source: format!("the PMIx namespace {} of {}", job.name, name(server)),
-            processes: self.looked_through(job.processes),
-            ranked: true,
-            slurm: None,
-            incomplete: None,
-        }
+    fn of_job(&self, server: &Process, job: pmix::Namespace) -> Result<Job, JobError> {
+        let source = format!("the PMIx namespace {} of {}", job.name, self.name(server));
+        self.of_words(server, source, job.processes)
     }
 
-    /// The servers of this machine are asked one after the other.
+    /// This user's servers on this machine are asked one after the other; another one's is asked only where it is named.
     pub(super) fn of_namespace(&self, wanted: &str) -> Result<Job, JobError> {
         let mut known = Vec::new();
-        let mine = |it: &&Process| self.uid == 0 || it.uid == self.uid;
+        let mine = |it: &&Process| it.is_of(self.uid);
         for server in self.processes.all().filter(mine) {
             if !pmix::is_server(server) {
                 continue;
@@ -147,7 +199,7 @@ impl Search {
                 Ok(jobs) => {
                     for job in jobs {
                         if job.name == wanted {
-                            return Ok(self.of_job(server, job));
+                            return self.of_job(server, job);
                         }
                         known.push(job.name);
                     }
@@ -168,8 +220,10 @@ impl Search {
             None => slurm.split('.').next() == Some(&*job.to_string()),
         };
         let mut found: Vec<(&Process, mpir::Mpir)> = Vec::new();
-        for process in self.processes.all().filter(|it| it.is_called("srun")) {
-            // One that cannot be read is somebody else's, or no parent of the two that srun is.
+        let may_be_read = |it: &&Process| self.uid == 0 || it.is_of(self.uid);
+        let called = self.processes.all().filter(|it| it.is_called("srun"));
+        for process in called.filter(may_be_read) {
+            // One that cannot be read is no parent of the two that srun is.
             let Ok(Some(mpir)) = mpir::read(process.pid) else {
                 continue;
             };
@@ -183,7 +237,7 @@ impl Search {
         let step = step.map_or_else(String::new, |step| format!(".{step}"));
         let pids = found.iter().map(|(process, _)| process.pid).collect();
         match (found.pop(), found.is_empty()) {
-            (Some((process, mpir)), true) => Ok(self.of_table(process, mpir)),
+            (Some((process, mpir)), true) => self.of_table(process, mpir),
             (Some(_), false) => Err(JobError::Ambiguous {
                 name: format!("srun of job {job}"),
                 pids,

@@ -23,6 +23,7 @@ use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::render::{Names, set_text};
 use crate::session::{Debug, SessionConfig};
 use crate::shell::{Ending, Options, Shell, Widen, Widened, Widening};
+use crate::sink::Sink;
 
 /// The longest set in a message, in bytes.
 const SET_WIDTH: usize = 60;
@@ -144,6 +145,7 @@ fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) 
         ..TreeArgs::default()
     };
     let mut session = args.reach.reaching(tree.session(count));
+    session.backend = args.printers.backend();
     if hosts.iter().all(|(host, _)| job::is_this_host(host)) {
         session.servers = 1;
         session.stage = false;
@@ -286,7 +288,7 @@ fn try_attach<O: Opener>(
     let script = script(commands)?;
     let json = args.target.json;
     let mut attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
-    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !json;
+    let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !json;
     let prompts = terminal && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))

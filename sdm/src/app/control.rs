@@ -1,6 +1,5 @@
 //! `sdm run --control`: the job's own launcher starts it and holds it, and it is attached to.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use super::{Opener, Wake};
 use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
 use crate::session::{Debug, SessionConfig};
 use crate::shell::Shell;
+use crate::sink::Sink;
 
 /// How a job is started and held.
 pub(super) struct Controlled {
@@ -103,8 +103,8 @@ impl Controlled {
         let mut pass = |stderr: bool, bytes: &[u8]| {
             // It is no loss where nobody reads it.
             let _ = match stderr || records {
-                true => io::stderr().write_all(bytes),
-                false => io::stdout().write_all(bytes),
+                true => Sink::Complaints.pass(bytes),
+                false => Sink::Output.pass(bytes),
             };
         };
         let found = held.wait(&mut pass).and_then(|()| {
@@ -154,6 +154,7 @@ fn adopt<O: Opener>(
 impl Waiting {
     /// Attaches to all of them, and has their starter go on; false where that failed.
     pub(super) fn attach<D: Debug>(self, shell: &mut Shell<D>) -> bool {
+        shell.begin_input();
         let attached = shell.attach_held(self.spec, self.partial);
         if let Err(error) = self.hold.release() {
             shell.say(&format!("the launcher: {error}"));

@@ -24,6 +24,7 @@ use crate::cli::{Commands, CoreArgs, TreeArgs};
 use crate::render::Names;
 use crate::session::SessionConfig;
 use crate::shell::{Ending, Options, Shell, StacksCode};
+use crate::sink::Sink;
 
 /// How many core files one server reads at a time where nobody is to go on with them.
 const AT_ONCE: usize = 16;
@@ -88,7 +89,7 @@ fn debug<O: Opener>(
     }
     let has_script = !commands.is_empty();
     let script = script(commands)?;
-    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.script.json;
+    let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !args.script.json;
     let interactive = args.script.commands.interactive;
     let prompts = terminal && interactive;
     let reading = Arc::new(AtomicBool::new(false));
@@ -235,6 +236,7 @@ fn session(args: &CoreArgs, spec: &CoreSpec) -> SessionConfig {
             .collect();
     }
     session.tasks = tasks;
+    session.backend = args.printers.backend();
     session
 }
 

@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::attach::{look_up, open_to_look};
 use super::{Opener, give_up};
 use crate::cli::DiagnoseArgs;
-use crate::shell::Ending;
+use crate::shell::{Diagnosed, Ending, StacksCode};
 
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;
@@ -26,11 +26,18 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, St
     // Seen before gdb comes: to it everything is a process that it has stopped.
     let states = states(&attachment.spec.pids);
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
-    let stuck = shell.diagnose_target(spec, args.samples, states);
+    let (code, reason) = match shell.diagnose_target(spec, args.samples, states) {
+        Diagnosed::Judged { stuck } => (u8::from(stuck), None),
+        Diagnosed::Unseen => (ERROR, None),
+        Diagnosed::Interrupted => {
+            let code = StacksCode::Interrupted;
+            (code as u8, code.reason())
+        }
+    };
     let ending = Ending {
-        code: stuck.map_or(ERROR, u8::from),
+        code,
         policy: EndPolicy::Detach,
-        reason: None,
+        reason,
     };
     Ok(super::job::end(shell, opener, ending))
 }
@@ -53,7 +60,7 @@ fn states(pids: &[(u32, i32)]) -> Vec<(IdSet, String)> {
 }
 
 fn state_of(pid: i32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = sdm_core::files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in brackets and can hold any character.
     let (_, after) = stat.rsplit_once(')')?;
     match after.split_whitespace().next()? {

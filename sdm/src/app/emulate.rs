@@ -1,6 +1,5 @@
 //! `sdm emulate`: a real session of real servers on this machine, whose tasks follow a script.
 
-use std::fs;
 use std::path::Path;
 
 use sdm_debug::BackendSettings;
@@ -13,6 +12,7 @@ use super::roundtrips::{self, Probe};
 use super::{Opener, give_up};
 use crate::cli::{Commands, EmulateArgs};
 use crate::session::{Network, SessionConfig};
+use crate::sink::tell;
 
 /// Starts the servers and gives the prompt, carries out commands, or measures.
 pub(super) fn emulate<O: Opener>(
@@ -29,10 +29,7 @@ pub(super) fn emulate<O: Opener>(
         roundtrips::measure(opener, &session, &probe, rounds).map_err(|why| (1, why))
     });
     match measured {
-        Ok(line) => {
-            println!("{line}");
-            0
-        }
+        Ok(line) => u8::from(tell(&line).is_err()),
         Err((code, why)) => give_up(false, code, why),
     }
 }
@@ -55,6 +52,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
         session: session(args, scenario),
         programs: vec![(all.clone(), start)],
         stdin_tasks: all,
+        passes_input: false,
     })
 }
 
@@ -80,7 +78,8 @@ fn scenario(file: Option<&Path>) -> Result<String, Refused> {
         return Ok(String::new());
     };
     let name = file.display();
-    let text = fs::read_to_string(file).map_err(|error| (2, format!("read {name}: {error}")))?;
+    let text =
+        sdm_core::files::read_text(file).map_err(|error| (2, format!("read {name}: {error}")))?;
     match Scenario::parse(&text) {
         Ok(_) => Ok(text),
         Err(error) => Err((2, format!("{name}: {error}"))),

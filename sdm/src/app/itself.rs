@@ -1,6 +1,6 @@
 //! What `sdm` says of itself: completions, manual pages, settings.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings, SettingsError};
+use crate::sink::{Sink, complain};
 
 /// What is set, where this command line's command has settings.
 ///
@@ -29,11 +30,26 @@ fn load(command: &Command) -> Result<Settings, SettingsError> {
     Settings::load(command, |name| std::env::var_os(name))
 }
 
+/// Says what is wrong with a command line, or what was asked of the definition.
+pub(super) fn explain(error: &clap::Error) {
+    let sink = match error.use_stderr() {
+        true => Sink::Complaints,
+        false => Sink::Output,
+    };
+    let text = error.render();
+    let text = match sink.is_coloured() {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    // Nothing can be said where nobody reads it.
+    let _ = sink.show(&text);
+}
+
 /// `sdm completions SHELL`.
 pub(super) fn completions(shell: Shell) -> u8 {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sdm", &mut text);
-    written(io::stdout().write_all(&text))
+    written(Sink::Output.pass(&text))
 }
 
 /// `sdm man DIR`.
@@ -43,7 +59,7 @@ pub(super) fn man(directory: &Path) -> u8 {
     match made {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("sdm: {}: {error}", directory.display());
+            complain(format_args!("sdm: {}: {error}", directory.display()));
             1
         }
     }
@@ -54,7 +70,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     let command = Cli::command();
     let known = verb.is_none_or(|verb| command.find_subcommand(verb).is_some());
     if let Some(verb) = verb.filter(|_| !known) {
-        eprintln!("sdm: settings: {verb}: no such command");
+        complain(format_args!("sdm: settings: {verb}: no such command"));
         return 2;
     }
     let settings = load(&command).and_then(|settings| {
@@ -64,7 +80,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("sdm: {error}");
+            complain(format_args!("sdm: {error}"));
             return 2;
         }
     };
@@ -89,7 +105,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     if verb.is_none() && of.is_empty() {
         text.push_str("nothing is set; `sdm settings run` lists what can be for `sdm run`\n");
     }
-    written(io::stdout().write_all(text.as_bytes()))
+    written(Sink::Output.show(&text))
 }
 
 fn written(result: io::Result<()>) -> u8 {

@@ -1,7 +1,6 @@
 //! A session and the commands for it: what `run` and `emulate` have in common.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -17,14 +16,17 @@ use super::control::Controlled;
 use super::prompt::{Piped, Prompt, Queue};
 use super::report;
 use super::signals::Signals;
+use super::stdin::Stdin;
 use super::{CurrentWake, Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
+use crate::commands::{self, UserCommand};
 use crate::render::Names;
 use crate::report::Files;
 use crate::session::{Debug, SessionConfig};
 use crate::shell::{
     Batch, Control, Ending, LineSource, Options, Restart, Script, ScriptLine, Shell,
 };
+use crate::sink::{Sink, complain};
 
 /// What ends a session before it began: the exit code and why.
 pub(super) type Refused = (u8, String);
@@ -39,8 +41,10 @@ pub(super) struct Job<'a> {
     pub(super) session: SessionConfig,
     /// Who runs which program.
     pub(super) programs: Vec<(IdSet, StartSpec)>,
-    /// Whose standard input is fed by `send`.
+    /// Whose standard input is fed.
     pub(super) stdin_tasks: IdSet,
+    /// What `sdm` reads is for them.
+    pub(super) passes_input: bool,
     /// How it runs to its end by itself, where it does.
     pub(super) batch: Option<Batch>,
     /// Nothing is started where a host seems to lack the memory for it.
@@ -66,6 +70,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         session: config,
         programs,
         stdin_tasks,
+        passes_input,
         batch,
         check_room,
         files,
@@ -73,7 +78,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     } = job;
     let has_script = !commands.is_empty();
     let script = script(commands)?;
-    let terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && !args.json;
+    let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !args.json;
     let prompts = terminal && batch.is_none() && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, batch.is_some(), Arc::clone(&reading))
@@ -116,19 +121,30 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         controls,
         wake,
     };
+    if passes_input {
+        pass_input(&mut shell, &lines)?;
+    }
     let has_begun = match held {
         Some(held) => held.attach(&mut shell),
         None => shell.start(programs) || prompts,
     };
-    let ending = if has_begun {
-        match batch {
-            None => carry_out(&mut shell, lines),
-            Some(batch) => carry_out_batch(&mut shell, lines, &batch),
-        }
-    } else {
-        shell.failed_start()
+    let ending = match (has_begun, batch) {
+        (false, _) => shell.failed_start(),
+        (true, None) => carry_out(&mut shell, lines),
+        (true, Some(batch)) => carry_out_batch(&mut shell, lines, &batch),
     };
     Ok(end(shell, opener, ending))
+}
+
+/// What `sdm` reads is for the programs, unless there are lines that send them something.
+fn pass_input<D: Debug>(shell: &mut Shell<D>, lines: &Lines) -> Result<(), Refused> {
+    if lines.script.iter().flatten().any(sends) {
+        return Ok(());
+    }
+    let stdin = Stdin::start(lines.controls.clone(), Arc::clone(&lines.wake));
+    let stdin = stdin.map_err(|error| (124, format!("read standard input: {error}")))?;
+    shell.set_input(Box::new(stdin));
+    Ok(())
 }
 
 /// Ends a session and opens another one like it, which is the one that is woken from then on. Ctrl-C
@@ -216,12 +232,21 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
     }
     drop(session);
     match ended.finish_report(code, reason.as_ref()) {
-        Ok(Some(screen)) => eprint!("{screen}"),
+        Ok(Some(screen)) => {
+            // It is no loss where nobody reads it: it is in a file.
+            let _ = Sink::Complaints.show(&screen);
+        }
         Ok(None) => {}
-        Err(why) => eprintln!("sdm: no report: {why}"),
+        Err(why) => complain(format_args!("sdm: no report: {why}")),
     }
     ended.show(code, reason);
     code
+}
+
+/// Whether a line feeds programs by itself.
+fn sends(line: &ScriptLine) -> bool {
+    let parsed = commands::parse(&line.text);
+    parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))
 }
 
 /// The lines of -x and -c, in their order.
@@ -239,7 +264,7 @@ pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused
             }
             Commands::File(path) => {
                 let name = path.display().to_string();
-                let text = fs::read_to_string(&path)
+                let text = sdm_core::files::read_text(&path)
                     .map_err(|error| (2, format!("read {name}: {error}")))?;
                 lines.extend(ScriptLine::of_file(&name, &text));
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sdm_keep::{KeeperOptions, Left, Name, PlaceError};
 
 use crate::cli::{KeeperArgs, Verb};
+use crate::sink::{Sink, complain, tell};
 
 /// How long the end of a session waits for somebody to come and see it.
 const WAIT_AFTER_END: Duration = Duration::from_secs(600);
@@ -39,13 +40,15 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
         Ok(name) => name,
         Err(error) => return say(2, &error),
     };
-    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+    if !io::stdin().is_terminal() || !Sink::Output.is_terminal() {
         return say(2, &"--keep: standard input and output must be a terminal");
     }
     match sdm_keep::sessions() {
         Ok(sessions) if sessions.iter().any(|s| s.name == name.as_str()) => {
             let name = name.as_str();
-            eprintln!("sdm: session '{name}' is there already; `sdm resume {name}` brings it back");
+            complain(format_args!(
+                "sdm: session '{name}' is there already; `sdm resume {name}` brings it back"
+            ));
             return 2;
         }
         Ok(_) => {}
@@ -60,7 +63,9 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
         return say(COULD_NOT_START, &error);
     }
     let name_text = name.as_str();
-    eprintln!("[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` comes back]");
+    complain(format_args!(
+        "[kept as {name_text}: Ctrl-\\ detaches, `sdm resume {name_text}` comes back]"
+    ));
     lend(&name)
 }
 
@@ -102,8 +107,8 @@ pub(super) fn sessions() -> u8 {
         Err(error) => return say(2, &error),
     };
     if sessions.is_empty() {
-        println!("no session is kept here; `--keep` keeps one");
-        return 0;
+        let said = tell("no session is kept here; `--keep` keeps one");
+        return u8::from(said.is_err());
     }
     let width = sessions.iter().map(|s| s.name.len()).max().unwrap_or(0);
     for session in sessions {
@@ -115,7 +120,10 @@ pub(super) fn sessions() -> u8 {
             "detached"
         };
         let (name, command) = (session.name, session.command);
-        println!("{name:width$}  {state}  {h}:{m:02}:{s:02}  {command}");
+        let line = format!("{name:width$}  {state}  {h}:{m:02}:{s:02}  {command}");
+        if tell(&line).is_err() {
+            return 1;
+        }
     }
     0
 }
@@ -133,7 +141,9 @@ pub(super) fn detach(session: Option<&str>) -> u8 {
     let told = chosen(session).and_then(|name| {
         sdm_keep::tell_to_detach(&name).map_err(|error| error.to_string())?;
         let name = name.as_str();
-        println!("session {name} goes on; `sdm resume {name}` brings it back");
+        let line = format!("session {name} goes on; `sdm resume {name}` brings it back");
+        // It was told, whoever hears of it.
+        let _ = tell(&line);
         Ok(())
     });
     match told {
@@ -165,11 +175,15 @@ fn lend(name: &Name) -> u8 {
     match left {
         Ok(Left::Ended(code)) => u8::try_from(code).unwrap_or(u8::MAX),
         Ok(Left::Detached) => {
-            eprintln!("\nsdm: session {name} goes on; `sdm resume {name}` brings it back");
+            complain(format_args!(
+                "\nsdm: session {name} goes on; `sdm resume {name}` brings it back"
+            ));
             0
         }
         Ok(Left::Taken) => {
-            eprintln!("\nsdm: session {name} went to another terminal");
+            complain(format_args!(
+                "\nsdm: session {name} went to another terminal"
+            ));
             0
         }
         Err(error) => say(2, &error),
@@ -177,7 +191,7 @@ fn lend(name: &Name) -> u8 {
 }
 
 fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
-    eprintln!("sdm: {error}");
+    complain(format_args!("sdm: {error}"));
     code
 }
 

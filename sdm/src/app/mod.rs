@@ -16,12 +16,13 @@ mod run;
 mod screen;
 mod signals;
 mod stacks;
+mod stdin;
 
 use std::ffi::OsString;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 
@@ -29,6 +30,7 @@ use crate::cli::{self, Verb};
 use crate::json::JsonView;
 use crate::render::{Names, TextView};
 use crate::session::{Debug, SessionConfig, StartProgress};
+use crate::sink::{self, Records, complain};
 use crate::view::{Item, Problem, View};
 pub use live::Live;
 use screen::{StatusLine, Stdout};
@@ -96,20 +98,34 @@ pub trait Opener: Clone + 'static {
 
 /// Carries out a command line; gives the exit code.
 pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
+    // A file that may not grow is an error like others.
+    if let Err(error) = crate::sys::outlive(Signal::SIGXFSZ) {
+        complain(format_args!("sdm: handle signals: {error}"));
+        return 124;
+    }
+    let code = carry_out(args, opener);
+    // What it had to say was lost.
+    if sink::has_failed() {
+        code.max(1)
+    } else {
+        code
+    }
+}
+
+fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let verb = args.get(1).and_then(|word| word.to_str());
     let definition = match itself::definition(verb) {
         Ok(definition) => definition,
         Err(error) => {
-            eprintln!("sdm: {error}");
+            complain(format_args!("sdm: {error}"));
             return 2;
         }
     };
     let (cli, commands) = match cli::parse(definition, args.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Nothing can be said where standard error is gone.
-            let _ = error.print();
+            itself::explain(&error);
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
@@ -136,7 +152,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
 /// Where what a session says is shown.
 fn view(json: bool, names: Names, queue: Option<Arc<prompt::Queue>>) -> Box<dyn View> {
     if json {
-        Box::new(JsonView::new(io::stdout()))
+        Box::new(JsonView::new(Records))
     } else {
         Box::new(TextView::new(Stdout::new(queue), names))
     }
@@ -145,7 +161,7 @@ fn view(json: bool, names: Names, queue: Option<Arc<prompt::Queue>>) -> Box<dyn 
 /// Says why there is no session, and gives the exit code back.
 fn give_up(json: bool, code: u8, message: String) -> u8 {
     if !json {
-        eprintln!("sdm: {message}");
+        complain(format_args!("sdm: {message}"));
         return code;
     }
     let mut view = view(true, Names::ranks(), None);
@@ -167,7 +183,7 @@ fn open<O: Opener>(opener: &mut O, config: &SessionConfig) -> Result<(O::Session
     let mut tell = |opening: StartProgress| {
         if let Some(note) = &opening.note {
             line.show(None);
-            eprintln!("[launcher] {note}");
+            complain(format_args!("[launcher] {note}"));
         }
         let took = began.elapsed();
         if took < STATUS_AFTER {

@@ -1,8 +1,10 @@
 //! The prompt: a person's lines, read in a thread of their own while the session goes on.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,28 +17,42 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
+use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 
 use super::Wake;
 use crate::commands::{self, Wanted};
 use crate::shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
+use crate::sink::shown;
+use crate::unread::{is_given_up, writing};
 
 /// The most lines that the history keeps.
 const HISTORY_LINES_MAX: usize = 10_000;
 /// The most texts that wait to be printed above the line being edited.
 const TEXTS_MAX: usize = 256;
 
-/// Text to be printed above the line that a person edits.
+/// Printed above the line it leaves nothing there, and the line is drawn anew: up, and down again.
+const NOTHING: &str = "\x1b[A\n";
+
+/// Text to be printed above the line that a person edits, and what the prompt before it says.
 pub(super) struct Queue {
-    texts: Mutex<VecDeque<String>>,
+    waiting: Mutex<Waiting>,
     changed: Condvar,
     reading: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    texts: VecDeque<String>,
+    /// What the prompt says now.
+    prompt: String,
+    /// It says something else than what stands there.
+    stale: bool,
 }
 
 impl Queue {
     pub(super) fn new(reading: Arc<AtomicBool>) -> Self {
         Self {
-            texts: Mutex::default(),
+            waiting: Mutex::default(),
             changed: Condvar::new(),
             reading,
         }
@@ -45,36 +61,66 @@ impl Queue {
     /// Takes a text where a line is being edited, waiting for room as long as it is; else the
     /// caller prints it.
     pub(super) fn offer(&self, text: &str) -> bool {
-        let mut texts = self.lock();
+        writing(|| self.offer_reading(text))
+    }
+
+    fn offer_reading(&self, text: &str) -> bool {
+        let mut waiting = self.lock();
         while self.reading.load(Ordering::SeqCst) {
-            if texts.len() < TEXTS_MAX {
-                texts.push_back(text.to_owned());
+            if is_given_up() {
+                return true;
+            }
+            if waiting.texts.len() < TEXTS_MAX {
+                waiting.texts.push_back(text.to_owned());
                 self.changed.notify_all();
                 return true;
             }
             // The bound is for the end of the editing, which nobody tells the condition.
-            let waited = self.changed.wait_timeout(texts, Duration::from_millis(20));
-            texts = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self
+                .changed
+                .wait_timeout(waiting, Duration::from_millis(20));
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         false
     }
 
     /// What was offered and not printed yet.
     pub(super) fn take(&self) -> String {
-        let texts: Vec<_> = self.lock().drain(..).collect();
+        let texts: Vec<_> = self.lock().texts.drain(..).collect();
         texts.concat()
+    }
+
+    /// What the prompt says from the next line on.
+    fn say(&self, prompt: &str) {
+        let mut waiting = self.lock();
+        prompt.clone_into(&mut waiting.prompt);
+        waiting.stale = false;
+    }
+
+    /// What the prompt says from now on, also where a line is being edited.
+    fn retell(&self, prompt: &str) {
+        let mut waiting = self.lock();
+        prompt.clone_into(&mut waiting.prompt);
+        waiting.stale = true;
+        self.changed.notify_all();
     }
 
     /// Prints what is offered, for ever.
     fn print_with(&self, printer: &mut impl ExternalPrinter) {
         loop {
-            let mut texts = self.lock();
-            while texts.is_empty() || !self.reading.load(Ordering::SeqCst) {
-                let waited = self.changed.wait(texts);
-                texts = waited.unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.lock();
+            while (waiting.texts.is_empty() && !waiting.stale)
+                || !self.reading.load(Ordering::SeqCst)
+            {
+                let waited = self.changed.wait(waiting);
+                waiting = waited.unwrap_or_else(PoisonError::into_inner);
             }
-            let text: String = texts.drain(..).collect();
-            drop(texts);
+            let mut text: String = waiting.texts.drain(..).collect();
+            waiting.stale = false;
+            drop(waiting);
+            if text.is_empty() {
+                text.push_str(NOTHING);
+            }
             self.changed.notify_all();
             if printer.print(text).is_err() {
                 return;
@@ -82,8 +128,8 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn set_reading(&self, reading: bool) {
@@ -113,12 +159,15 @@ impl Prompt {
             .history_ignore_space(true)
             .auto_add_history(false)
             .completion_type(CompletionType::List)
+            // It colours nothing; else it does not ask what the prompt says.
+            .color_mode(ColorMode::Forced)
             .build();
         let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
         editor.set_helper(Some(Words {
             files: FilenameCompleter::new(),
             controls: controls.clone(),
             wake: Arc::clone(&wake),
+            queue: Arc::clone(&queue),
         }));
         let mut printer = editor.create_external_printer()?;
         let printed = Arc::clone(&queue);
@@ -136,9 +185,15 @@ impl Prompt {
 
 impl LineSource for Prompt {
     fn request(&mut self, prompt: &str, question: bool) {
+        let prompt = shown(prompt);
+        self.queue.say(&prompt);
         self.queue.set_reading(true);
         // The thread ends only with the process.
-        let _ = self.asked.send((prompt.to_owned(), question));
+        let _ = self.asked.send((prompt, question));
+    }
+
+    fn retell(&mut self, prompt: &str) {
+        self.queue.retell(&shown(prompt));
     }
 }
 
@@ -182,11 +237,21 @@ fn read_lines(
 /// `~/.local/state/sdm/history`, its directory made.
 fn history_file() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let state = set("XDG_STATE_HOME").map(PathBuf::from);
-    let state = state.or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")))?;
-    let directory = state.join("sdm");
-    std::fs::create_dir_all(&directory).ok()?;
-    Some(directory.join("history"))
+    let home = || Some(PathBuf::from(set("HOME")?));
+    let (base, below) = match set("XDG_STATE_HOME") {
+        Some(state) => (PathBuf::from(state), "sdm"),
+        None => (home()?, ".local/state/sdm"),
+    };
+    // Behind sudo it can be another user's home, and what lies there leads anywhere.
+    let is_mine = |folder: &Path| {
+        let found = std::fs::metadata(folder);
+        found.is_ok_and(|it| it.uid() == nix::unistd::geteuid().as_raw() && it.mode() & 0o002 == 0)
+    };
+    let directory = base.join(below);
+    if !base.exists() || is_mine(&base) {
+        std::fs::create_dir_all(&directory).ok()?;
+    }
+    is_mine(&directory).then(|| directory.join("history"))
 }
 
 /// Reads lines from a standard input that is no terminal.
@@ -234,6 +299,7 @@ struct Words {
     files: FilenameCompleter,
     controls: Sender<Control>,
     wake: Wake,
+    queue: Arc<Queue>,
 }
 
 impl Completer for Words {
@@ -247,7 +313,9 @@ impl Completer for Words {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..at];
         if let Wanted::File(_) = commands::completions(typed, &[]) {
-            return self.files.complete(line, at, context);
+            let (from, files) = self.files.complete(line, at, context)?;
+            let files = files.into_iter().filter(|pair| is_plain(&pair.replacement));
+            return Ok((from, files.collect()));
         }
         let (answer, answered) = channel();
         let asked = self
@@ -266,13 +334,109 @@ impl Completer for Words {
             },
             display: word,
         };
-        Ok((from, words.into_iter().map(pair).collect()))
+        let words = words.into_iter().filter(|word| is_plain(word));
+        Ok((from, words.map(pair).collect()))
     }
+}
+
+/// What cannot be shown as it is cannot be put into the line either.
+fn is_plain(word: &str) -> bool {
+    shown(word) == word && !word.contains(['\n', '\x1b'])
 }
 
 impl Hinter for Words {
     type Hint = String;
 }
-impl Highlighter for Words {}
+
+impl Highlighter for Words {
+    /// The editor keeps the prompt's width for as long as it edits a line, not what it says.
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
+        &'s self,
+        prompt: &'p str,
+        is_own: bool,
+    ) -> Cow<'b, str> {
+        if is_own {
+            fitted(&self.queue.lock().prompt, prompt.chars().count()).into()
+        } else {
+            prompt.into()
+        }
+    }
+}
+
+/// `[all 3: 2 stopped, 1 lost] (sdm) ` as wide as the editor believes: who is meant may go, and at last there are dots,
+/// rather than states that were.
+fn fitted(prompt: &str, width: usize) -> String {
+    const END: &str = "(sdm) ";
+    let wide = |text: &str| text.chars().count();
+    let head = prompt.strip_suffix(END).unwrap_or(prompt);
+    let end = &prompt[head.len()..];
+    let room = width.saturating_sub(wide(end));
+    let mut heads = vec![head.to_owned()];
+    if let Some((_, states)) = head.rsplit_once(": ") {
+        heads.push(format!("[{states}"));
+        heads.push(format!("[{}", states.trim_end()));
+    }
+    let fits = heads.into_iter().find(|head| wide(head) <= room);
+    let head = fits.unwrap_or_else(|| "[...]".chars().take(room).collect());
+    format!("{head:room$}{end}")
+}
+
 impl Validator for Words {}
 impl Helper for Words {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_changes_keeps_its_width() {
+        let before = "[all 3: 3 stopped] (sdm) ";
+        for (now, shown) in [
+            (before, before),
+            ("[all 3: 3 lost] (sdm) ", "[all 3: 3 lost]    (sdm) "),
+            (
+                "[all 3: 2 stopped, 1 lost] (sdm) ",
+                "[2 stopped, 1 lost](sdm) ",
+            ),
+            (
+                "[all 3: 1 stopped, 1 running, 1 lost] (sdm) ",
+                "[...]              (sdm) ",
+            ),
+            ("y or n?", "y or n?                  "),
+        ] {
+            assert_eq!(fitted(now, before.len()), shown);
+        }
+        assert_eq!(fitted("[all 3: 3 lost] (sdm) ", 8), "[.(sdm) ");
+    }
+
+    /// A printer that keeps what it is given, and ends with the last of it.
+    struct Printed(Sender<String>, usize);
+
+    impl ExternalPrinter for Printed {
+        fn print(&mut self, text: String) -> rustyline::Result<()> {
+            self.1 -= 1;
+            self.0.send(text).expect("it is listened to");
+            match self.1 {
+                0 => Err(ReadlineError::Eof),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_drawn_anew_with_what_is_printed_or_else_by_nothing() {
+        let queue = Queue::new(Arc::default());
+        let (to, printed) = channel();
+        queue.say("before");
+        queue.set_reading(true);
+        assert!(queue.offer("text\n"));
+        queue.retell("now");
+        queue.print_with(&mut Printed(to.clone(), 1));
+        assert_eq!(printed.recv().unwrap(), "text\n");
+        assert!(!queue.lock().stale);
+        queue.retell("later");
+        queue.print_with(&mut Printed(to, 1));
+        assert_eq!(printed.recv().unwrap(), NOTHING);
+        assert_eq!(queue.lock().prompt, "later");
+    }
+}

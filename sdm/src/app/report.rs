@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use super::job::Refused;
 use crate::report::{Fact, Files, Report, of_machine};
 use crate::session::SessionConfig;
+use crate::sink::complain;
 
 /// The machine, the program, and who starts it; who starts it is asked for its version only where
 /// a report is sure to be written.
@@ -32,6 +33,6 @@ pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec
 pub(super) fn of_no_session(files: &Files, facts: Vec<Fact>, (code, why): &Refused) {
     let report = Report::of_no_session(facts, *code, why.clone());
     if let Err(why) = files.write(&report) {
-        eprintln!("sdm: no report: {why}");
+        complain(format_args!("sdm: no report: {why}"));
     }
 }

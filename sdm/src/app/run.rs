@@ -1,7 +1,6 @@
 //! `sdm run`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -18,6 +17,7 @@ use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
 use crate::report::Files;
 use crate::session::SessionConfig;
 use crate::shell::Batch;
+use crate::sink::complain;
 
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
@@ -46,8 +46,14 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         }
     }
     let stdin = stdin_tasks.to_string();
+    let streams = streams(args, has_commands);
+    let passes_input = match streams {
+        Streams::Private => !stdin_tasks.is_empty(),
+        Streams::Fed => true,
+        Streams::Inherited => false,
+    };
     let session = SessionConfig {
-        streams: streams(args, has_commands),
+        streams,
         records: args.script.json,
         ..session(args, &parts)?
     };
@@ -69,6 +75,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
         control: control.transpose()?,
         programs,
         stdin_tasks,
+        passes_input: passes_input && !reads_commands(args, has_commands),
         check_room: !args.gdb_use.force,
     })
 }
@@ -76,12 +83,16 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
 /// Who carries what the programs print and read. The launcher reads what `sdm` would where no commands
 /// are read from there.
 fn streams(args: &RunArgs, has_commands: bool) -> Streams {
-    let reads_commands = !args.batch.batch && (args.script.commands.interactive || !has_commands);
     match args.output {
         Carrier::Sdm if args.control == ControlBy::Plain => Streams::Private,
-        _ if reads_commands || io::stdin().is_terminal() => Streams::Fed,
+        _ if reads_commands(args, has_commands) || io::stdin().is_terminal() => Streams::Fed,
         _ => Streams::Inherited,
     }
+}
+
+/// Whether commands come from standard input.
+fn reads_commands(args: &RunArgs, has_commands: bool) -> bool {
+    !args.batch.batch && (args.script.commands.interactive || !has_commands)
 }
 
 fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refused> {
@@ -102,10 +113,10 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         launcher_options = options;
         choice.launcher.clone_into(&mut launcher);
         if choice.launcher != "local" {
-            eprintln!(
+            complain(format_args!(
                 "[launcher] {launcher}, since {}; --launcher chooses another",
                 choice.why
-            );
+            ));
         }
     }
     let count = parts.iter().map(|part| part.count).sum();
@@ -205,7 +216,7 @@ fn interpreter_of(args: &RunArgs, program: &OsStr) -> Option<String> {
         return None;
     }
     let mut head = [0; 128];
-    let length = File::open(path)
+    let length = sdm_core::files::open(&path)
         .and_then(|mut file| file.read(&mut head))
         .ok()?;
     let line = head[..length]

@@ -1,11 +1,10 @@
 //! The terminal, or whatever standard output is.
 
-use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use super::prompt::Queue;
 use crate::render::{Screen, Style, printable_lines};
-use crate::sys;
+use crate::sink::{Sink, shown};
 
 /// The fewest lines that a screen is taken to have.
 const ROWS_MIN: usize = 20;
@@ -23,10 +22,10 @@ pub(super) struct Stdout {
 impl Stdout {
     /// `prompt` is where text goes while a person edits a line.
     pub(super) fn new(prompt: Option<Arc<Queue>>) -> Self {
-        let terminal = io::stdout().is_terminal();
+        let terminal = Sink::Output.is_terminal();
         let columns = std::env::var("COLUMNS").ok();
         Self {
-            colour: terminal && wants_colour(),
+            colour: Sink::Output.is_coloured(),
             terminal,
             width: columns.and_then(|columns| columns.parse().ok()),
             line: StatusLine::new(),
@@ -37,10 +36,7 @@ impl Stdout {
 
     fn write_directly(&mut self, text: &str) {
         let status = self.line.hide();
-        let mut out = io::stdout().lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        self.gone |= written.is_err();
-        drop(out);
+        self.gone |= Sink::Output.show(text).is_err();
         if status.is_some() {
             self.line.show(status.as_deref());
         }
@@ -52,7 +48,7 @@ impl Screen for Stdout {
         let Some(prompt) = self.prompt.clone() else {
             return self.write_directly(text);
         };
-        if prompt.offer(text) {
+        if prompt.offer(&shown(text)) {
             return;
         }
         let left = prompt.take();
@@ -69,10 +65,8 @@ impl Screen for Stdout {
         }
         let status = self.line.hide();
         let written = match stderr {
-            true => io::stderr().write_all(bytes),
-            false => io::stdout()
-                .write_all(bytes)
-                .and_then(|()| io::stdout().flush()),
+            true => Sink::Complaints.pass(bytes),
+            false => Sink::Output.pass(bytes),
         };
         self.gone |= written.is_err() && !stderr;
         if status.is_some() {
@@ -85,10 +79,7 @@ impl Screen for Stdout {
     }
 
     fn style(&self) -> Style {
-        let size = self
-            .terminal
-            .then(|| sys::terminal_size(&io::stdout()))
-            .flatten();
+        let size = self.terminal.then(|| Sink::Output.size()).flatten();
         Style {
             colour: self.colour,
             width: size.map(|(columns, _)| columns).or(self.width),
@@ -110,7 +101,7 @@ pub(super) struct StatusLine {
 impl StatusLine {
     pub(super) fn new() -> Self {
         Self {
-            terminal: io::stderr().is_terminal(),
+            terminal: Sink::Complaints.is_terminal(),
             shown: None,
         }
     }
@@ -120,14 +111,13 @@ impl StatusLine {
         if !self.terminal || (line.is_none() && self.shown.is_none()) {
             return;
         }
-        let width = sys::terminal_size(&io::stderr()).map_or(80, |(columns, _)| columns);
+        let width = Sink::Complaints.size().map_or(80, |(columns, _)| columns);
         let cut: String = line
             .unwrap_or("")
             .chars()
             .take(width.saturating_sub(1))
             .collect();
-        // It is no loss where a terminal that is gone does not show it.
-        let _ = write!(io::stderr(), "\r\x1b[K{cut}");
+        Sink::Complaints.show_at_bottom(&cut);
         self.shown = line.map(str::to_owned);
     }
 
@@ -137,10 +127,4 @@ impl StatusLine {
         self.show(None);
         shown
     }
-}
-
-fn wants_colour() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    !set("NO_COLOR") && !dumb
 }

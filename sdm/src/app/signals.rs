@@ -11,7 +11,9 @@ use nix::sys::signal::{Signal, raise};
 
 use super::Wake;
 use crate::shell::Control;
-use crate::sys;
+use crate::sink::complain;
+use crate::sys::{self, Interrupt};
+use crate::unread;
 
 /// Listens to signals in a thread of its own.
 pub(super) struct Signals {
@@ -40,13 +42,15 @@ impl Signals {
             signals.push(Signal::SIGTSTP);
         }
         let pipe = File::from(sys::signal_pipe(&signals)?);
+        // It is the calling thread that shows everything.
+        let main = Interrupt::of_this_thread()?;
         let target = Target::default();
         let heard = Arc::clone(&target);
         let interrupted = Arc::<AtomicBool>::default();
         let noted = Arc::clone(&interrupted);
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || hear(pipe, &heard, &reading, &noted))?;
+            .spawn(move || hear(pipe, main, &heard, &reading, &noted))?;
         Ok(Self {
             target,
             interrupted,
@@ -66,7 +70,14 @@ impl Signals {
     }
 }
 
-fn hear(mut pipe: File, target: &Target, reading: &AtomicBool, interrupted: &AtomicBool) {
+fn hear(
+    mut pipe: File,
+    main: Interrupt,
+    target: &Target,
+    reading: &AtomicBool,
+    interrupted: &AtomicBool,
+) {
+    let mut ends = 0;
     let mut byte = [0];
     while pipe.read_exact(&mut byte).is_ok() {
         let number = byte[0];
@@ -84,6 +95,13 @@ fn hear(mut pipe: File, target: &Target, reading: &AtomicBool, interrupted: &Ato
         if matches!(control, Control::Interrupt | Control::Terminate(_)) {
             interrupted.store(true, Ordering::SeqCst);
         }
+        if matches!(control, Control::Terminate(_)) {
+            ends += 1;
+            let at_once = ends > 1;
+            // Without it what is written is waited for.
+            let unread = thread::Builder::new().name("unread".to_owned());
+            let _ = unread.spawn(move || unread::give_up(&main, at_once));
+        }
         let target = target.lock().unwrap_or_else(PoisonError::into_inner);
         match &*target {
             Some((controls, wake)) => {
@@ -95,7 +113,8 @@ fn hear(mut pipe: File, target: &Target, reading: &AtomicBool, interrupted: &Ato
                 let _ = raise(Signal::SIGSTOP);
             }
             None => {
-                eprintln!("\nsdm: ended by a signal while starting");
+                complain(format_args!("\nsdm: ended by a signal while starting"));
+                crate::session::withdraw_all();
                 std::process::exit(128 + i32::from(number));
             }
         }

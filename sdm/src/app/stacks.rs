@@ -27,13 +27,13 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String
         }
         None => shell.show_stacks_of(spec, args.full),
     };
-    if !all {
+    if !all && code != StacksCode::Interrupted {
         code = StacksCode::Error;
     }
     let ending = Ending {
         code: code as u8,
         policy: EndPolicy::Detach,
-        reason: None,
+        reason: code.reason(),
     };
     Ok(super::job::end(shell, opener, ending))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sdm_launch::HostShare;
 
-use super::ScriptArgs;
+use super::{PrinterArgs, ScriptArgs};
 
 /// `sdm core`.
 #[derive(Debug, Args)]
@@ -31,6 +31,10 @@ pub struct CoreArgs {
     /// The gdb to use; found on PATH unless given.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
+
+    /// Whose pretty printers it loads.
+    #[command(flatten)]
+    pub printers: PrinterArgs,
 
     /// The hosts that read them, reached by ssh; each reads its part of them, under the same paths.
     #[arg(long = "host", value_name = "HOSTS", value_delimiter = ',')]

@@ -3,6 +3,8 @@
 use clap::Args;
 use sdm_debug::{BackendSettings, GdbOptions};
 
+use super::printers::{PrinterArgs, backend};
+
 /// What is not as usual with gdb.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GdbArgs {
@@ -27,6 +29,10 @@ pub struct GdbArgs {
     #[arg(long, value_name = "CMD", help_heading = "gdb")]
     pub gdb_setting: Vec<String>,
 
+    /// Whose pretty printers it loads.
+    #[command(flatten)]
+    pub printers: PrinterArgs,
+
     /// Do not hold programs that are about to abort, or to leave before `MPI_Finalize`.
     #[arg(long, help_heading = "gdb")]
     pub no_holds: bool,
@@ -40,18 +46,15 @@ impl GdbArgs {
     /// For the servers.
     #[must_use]
     pub fn backend(&self) -> BackendSettings {
+        let settings = self.printers.settings();
         let options = GdbOptions {
-            settings: self.gdb_setting.clone(),
+            settings: settings.chain(self.gdb_setting.iter().cloned()).collect(),
             system_debug: self.system_debug,
             debuginfod: self.debuginfod,
             init_files: self.gdb_init,
             no_holds: self.no_holds,
         };
-        if options == GdbOptions::default() {
-            BackendSettings::Gdb
-        } else {
-            BackendSettings::GdbWith(options)
-        }
+        backend(options)
     }
 
     /// The words of the wrapper; none where there is none.

@@ -10,7 +10,7 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
 use sdm_launch::HostShare;
 
-use crate::session::{Network, SessionConfig};
+use crate::session::{KeyHandover, Network, SessionConfig};
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
@@ -77,6 +77,11 @@ pub struct ReachArgs {
     /// direction only; --port and --interface say where it listens. The tree is flat then.
     #[arg(long, conflicts_with = "tunnel")]
     pub reverse: bool,
+
+    /// How the session's key comes to servers that mpirun, mpiexec or srun starts: socket (all are on this machine), file
+    /// (in the home folder) or file:FOLDER where all hosts see that, env (the launcher carries it, in plain), or auto.
+    #[arg(long, value_name = "WAY", default_value_t)]
+    pub key_handover: KeyHandover,
 }
 
 impl ReachArgs {
@@ -87,6 +92,7 @@ impl ReachArgs {
             server_path: self.server_path.clone(),
             stage: self.stage,
             fanout: self.fanout,
+            key_handover: self.key_handover.clone(),
             network: Network {
                 ports: self.port,
                 interface: self.interface.clone(),
@@ -110,7 +116,7 @@ impl LauncherArgs {
         };
         let name = path.display();
         let text =
-            std::fs::read_to_string(path).map_err(|error| format!("read {name}: {error}"))?;
+            sdm_core::files::read_text(path).map_err(|error| format!("read {name}: {error}"))?;
         HostShare::file(&text).map_err(|error| format!("{name}: {error}"))
     }
 }

@@ -67,8 +67,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHO", default_value = "sdm", value_enum)]
     pub output: Carrier,
 
-    /// Whose standard input `send` feeds: a set of ranks, `all` or `none`. The others read an
-    /// empty one.
+    /// Who reads the standard input of sdm, or, at a prompt, what `send` feeds: a set of ranks, `all` or
+    /// `none`. The others read an empty one.
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
 

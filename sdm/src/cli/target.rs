@@ -6,7 +6,7 @@ use clap::Args;
 use sdm_idset::IdSet;
 use sdm_launch::job::Target;
 
-use super::{CommandArgs, ReachArgs};
+use super::{CommandArgs, PrinterArgs, ReachArgs};
 
 /// Which processes are attached to, and how.
 #[derive(Clone, Debug, Args)]
@@ -40,6 +40,10 @@ pub struct TargetArgs {
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
 
+    /// Whose pretty printers gdb loads.
+    #[command(flatten)]
+    pub printers: PrinterArgs,
+
     /// Attach also where a host seems to have too little memory for it.
     #[arg(long)]
     pub force: bool,
@@ -62,6 +66,7 @@ impl TargetArgs {
             ranks: None,
             json: false,
             gdb,
+            printers: PrinterArgs::default(),
             force: false,
             timeout: 60,
         }

@@ -115,8 +115,8 @@ pub enum UserCommand {
         /// Only those.
         watchpoints: bool,
     },
-    /// `set breakpoint pending on|off`.
-    SetPending(bool),
+    /// `set breakpoint pending on|off|auto`.
+    SetPending(Option<bool>),
     /// `kill`.
     Kill,
     /// `detach`.

@@ -4,11 +4,11 @@ use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 
-use super::escape::{printable, printable_lines};
 use super::style::Style;
 use super::text::Page;
 use super::{data, event, place, stacks, values};
 use crate::view::{Gathered, Happening};
+use sdm_core::printable::{printable, printable_lines};
 
 /// The most distinct answers that are written out.
 const CLASSES_SHOWN_MAX: usize = 24;

@@ -1,8 +1,8 @@
 //! A diagnosis on a screen.
 
-use super::escape::printable;
 use super::text::Page;
 use crate::diagnose::{Diagnosis, Finding, Kind};
+use sdm_core::printable::printable;
 
 /// The most findings that are written out.
 const FINDINGS_MAX: usize = 16;

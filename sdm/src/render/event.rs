@@ -3,9 +3,9 @@
 use sdm_debug::event::Phase;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 
-use super::escape::{printable, printable_lines};
 use super::place;
 use crate::view::Happening;
+use sdm_core::printable::{printable, printable_lines};
 
 /// What is said behind the set: the line, and lines below it.
 pub(crate) struct Sentence {

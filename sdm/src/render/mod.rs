@@ -3,7 +3,6 @@
 mod answer;
 mod data;
 mod diagnosis;
-mod escape;
 mod event;
 mod label;
 mod numbers;
@@ -16,10 +15,10 @@ mod topics;
 mod values;
 
 pub(crate) use answer::biggest_first;
-pub(crate) use escape::{printable, printable_lines};
 pub(crate) use event::{sentence, stopped};
 pub use label::{Names, set_text};
 pub(crate) use place::{frame as frame_text, stack_frame, value as value_text};
+pub(crate) use sdm_core::printable::{printable, printable_lines};
 pub(crate) use stacks::lines as stack_lines;
 pub use style::Style;
 pub(crate) use text::item_lines;

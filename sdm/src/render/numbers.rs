@@ -3,9 +3,9 @@
 use sdm_debug::rules::{Extreme, Histogram, Number, Stats, Who};
 use sdm_idset::IdSet;
 
-use super::escape::printable;
 use super::text::Page;
 use crate::compare::Comparison;
+use sdm_core::printable::printable;
 
 /// The most classes of values that are written out.
 const ROWS_MAX: usize = 16;

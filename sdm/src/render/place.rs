@@ -2,7 +2,7 @@
 
 use sdm_debug::reply::{Frame, StackFrame, Value};
 
-use super::escape::printable;
+use sdm_core::printable::printable;
 
 /// `main (argc=1) at halo.c:40`.
 pub(crate) fn frame(frame: &Frame) -> String {

@@ -2,11 +2,11 @@
 
 use sdm_idset::IdSet;
 
-use super::escape::printable;
 use super::event;
 use super::style::Style;
 use super::text::Page;
 use crate::view::{BreakRow, Happening, Listing, RankRow};
+use sdm_core::printable::printable;
 
 /// The most places of one breakpoint that are listed.
 const PLACES_SHOWN_MAX: usize = 16;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
-use super::escape::printable;
 use super::label::Names;
 use super::style::Style;
 use super::{answer, diagnosis, event, numbers, table, topics};
 use crate::view::{Happening, Item, Problem, View};
+use sdm_core::printable::printable;
 
 /// The most things that happened at the same time that are shown.
 const HAPPENED_MAX: usize = 16;
@@ -286,7 +286,7 @@ fn launcher_ended(
 }
 
 fn error(style: &Style, problem: &Problem) -> Vec<String> {
-    let message = super::escape::printable_lines(&problem.message);
+    let message = sdm_core::printable::printable_lines(&problem.message);
     let mut lines = vec![style.bad(&style.wrap(&message, 2))];
     if let (Some(line), Some(at)) = (&problem.line, problem.at) {
         let before = line.get(..at).unwrap_or(line).chars().count();

@@ -2,9 +2,9 @@
 
 use sdm_idset::IdSet;
 
-use super::escape::printable;
 use super::text::Page;
 use crate::view::{LinkRow, NodeRow, SetRow, TreeRow};
+use sdm_core::printable::printable;
 
 /// The most rows that are written out.
 const ROWS_MAX: usize = 32;

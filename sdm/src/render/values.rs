@@ -5,11 +5,11 @@ use sdm_debug::reply::Variable;
 use sdm_idset::IdSet;
 
 use super::answer::biggest_first;
-use super::escape::printable;
 use super::place;
 use super::style::Style;
 use super::text::Page;
 use crate::alike;
+use sdm_core::printable::printable;
 
 /// The most distinct values of one variable that are written out.
 const VALUES_SHOWN_MAX: usize = 8;

@@ -1,11 +1,9 @@
 //! Where reports go.
 
-use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Report;
+use crate::sink::{record, shown};
 
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,30 +44,17 @@ impl Files {
     /// Which could not be written, and why.
     pub fn write(&self, report: &Report) -> Result<(), String> {
         let write = |path: &Path, text: String| {
-            replace(path, &text).map_err(|error| format!("write {}: {error}", path.display()))
+            sdm_core::files::replace(path, text.as_bytes())
+                .map_err(|error| format!("write {}: {error}", path.display()))
         };
         write(&self.page, super::html(report))?;
-        write(&self.text, super::text(report))?;
-        write(&self.json, super::json(report))?;
+        write(&self.text, shown(&super::text(report)))?;
+        write(&self.json, record(&super::json(report)))?;
         match &self.junit {
             Some(path) => write(path, super::junit(report)),
             None => Ok(()),
         }
     }
-}
-
-/// Writes beside a file, then puts it in the file's place.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().ok_or(io::ErrorKind::IsADirectory)?);
-    name.push(format!(".{}.new", std::process::id()));
-    let new = path.with_file_name(name);
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        // It may never have been made.
-        let _ = fs::remove_file(&new);
-    }
-    written
 }
 
 #[cfg(test)]
@@ -85,18 +70,5 @@ mod tests {
         assert_eq!(names("a/report.html"), ["a/report.txt", "a/report.json"]);
         assert_eq!(names("r.txt"), ["r.screen.txt", "r.json"]);
         assert_eq!(names("r.json"), ["r.txt", "r.data.json"]);
-    }
-
-    #[test]
-    fn a_file_is_replaced_as_a_whole_or_kept() {
-        let folder = std::env::temp_dir().join(format!("sdm-files-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("report.html");
-        replace(&file, "one").unwrap();
-        replace(&file, "two").unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
-        assert!(replace(&folder.join("none/report.html"), "x").is_err());
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -104,6 +104,8 @@ pub struct Member {
     pub server: Option<u32>,
     /// Where it runs; empty where unknown.
     pub host: String,
+    /// Where its parent reaches it, as connection strings; empty for the master.
+    pub addresses: Vec<String>,
     /// The index of its parent among the members; absent for the master.
     pub parent: Option<usize>,
     /// Its own tasks.

@@ -12,6 +12,8 @@ use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{HostShare, Part, Streams};
 
+use super::key::KeyHandover;
+
 /// How a session is started.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
@@ -44,6 +46,8 @@ pub struct SessionConfig {
     pub fanout: u32,
     /// Where servers listen and how they are reached.
     pub network: Network,
+    /// How the key comes to servers that `mpirun`, `mpiexec` or `srun` starts.
+    pub key_handover: KeyHandover,
     /// Whether one process forks the servers of a host of this machine: quicker where they are many and drive
     /// no programs.
     pub forks: bool,
@@ -95,6 +99,7 @@ impl SessionConfig {
             stage: false,
             fanout: sdm_launch::FANOUT,
             network: Network::default(),
+            key_handover: KeyHandover::default(),
             forks: false,
             streams: Streams::Private,
             records: false,

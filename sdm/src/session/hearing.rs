@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::DriverEvent;
 use sdm_core::ids::ServerId;
+use sdm_core::log::LogWriter;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::{Launch, LaunchEvent};
 
@@ -13,6 +14,14 @@ use super::config::StartProgress;
 use super::error::SessionError;
 use super::master::Master;
 use super::start::Starting;
+
+/// What a person can do about a server that does not find the key where it was put.
+fn unseen(why: &str) -> Option<&'static str> {
+    let unseen = why.starts_with("handover from ") && why.contains("No such file");
+    unseen.then_some(
+        "its host does not see that: --key-handover file:FOLDER with a folder that all hosts see, or env",
+    )
+}
 
 impl Starting<'_> {
     /// Waits until every server has announced itself; where a part of them will do, until those
@@ -31,6 +40,7 @@ impl Starting<'_> {
                 Some(DriverEvent::Ready(fd)) if fd == master.end_fd() => {
                     return Err(master.gone());
                 }
+                Some(DriverEvent::Ready(fd)) if self.hand_over(fd) => {}
                 Some(DriverEvent::Ready(fd)) => self.hear(launch, fd)?,
                 Some(_) => {}
                 None => break,
@@ -94,12 +104,13 @@ impl Starting<'_> {
                 advice,
             } => {
                 let error = SessionError::Refused {
+                    advice: advice.or_else(|| unseen(&why)),
                     why,
                     last_words,
-                    advice,
                 };
                 self.refused(server, error)?;
             }
+            LaunchEvent::Log(line) => LogWriter::pass_on(&line),
             LaunchEvent::Text { .. } | LaunchEvent::Bytes { .. } => {}
             LaunchEvent::Ended {
                 who,
@@ -150,6 +161,8 @@ impl Starting<'_> {
                 total,
             });
         }
+        let (host, port, pid) = (&announcement.host, announcement.port, announcement.pid);
+        tracing::info!(server = id, %host, port, pid, "server came");
         let second = announcement.pid;
         if let Some(first) = self.heard.insert(id, announcement) {
             return Err(SessionError::Twice {

@@ -1,13 +1,15 @@
 //! A session that stands: commands down, events up, and its end.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::{CommandId, SessionId};
+use sdm_core::log::LogWriter;
 use sdm_core::member::Output;
 use sdm_core::message::{EndPolicy, Health, Lane, SyncPolicy};
 use sdm_core::node::{Delivery, Submission};
@@ -15,15 +17,23 @@ use sdm_core::transport::{Waker, tcp::TcpTransport};
 use sdm_debug::{Command, wire};
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchEvent};
+use tracing::Span;
 
 use super::api::{Debug, Member, SendOptions, SessionEvent};
 use super::events;
 use super::start::end_launch;
+use crate::sink::Sink;
 
 /// How long everything below may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);
-/// How long the launcher may take to end after the servers have, and to say its last words.
+/// How long the launcher may take to end after nobody can be reached any more, and to say its last words.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
+/// How long all of the end may take until what was started is asked to end by a signal.
+const ASK_AFTER: Duration = Duration::from_secs(7);
+/// How much of that is left at least for the launcher's last words once the servers have ended.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
+/// How long what was asked to end may take before it is killed.
+const KILL_AFTER: Duration = Duration::from_millis(1500);
 /// How much longer for each server: the kernel takes its time to end thousands on a busy machine.
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
 /// Bulk events that wait for the user before the tree is asked to hold back.
@@ -46,6 +56,8 @@ pub struct Session {
     members: Vec<Member>,
     /// Those of them whose server is gone.
     lost: IdSet,
+    /// What the log says of this session stands in it.
+    span: Span,
     /// The merge rules of commands that have one.
     rules: BTreeMap<CommandId, u16>,
     pub(super) waiting: VecDeque<SessionEvent>,
@@ -65,7 +77,10 @@ impl Session {
         members: Vec<Member>,
     ) -> Self {
         let tasks = IdSet::union_all(members.iter().map(|member| &member.tasks));
+        let span = tracing::info_span!(parent: None, "session", %id);
+        span.in_scope(|| tracing::info!(%tasks, servers = members.len() - 1, "stands"));
         Self {
+            span,
             driver,
             launch,
             starter: None,
@@ -101,10 +116,8 @@ impl Session {
         }
         // It is no loss where nobody reads it.
         let _ = match stderr {
-            true => io::stderr().write_all(&bytes),
-            false => io::stdout()
-                .write_all(&bytes)
-                .and_then(|()| io::stdout().flush()),
+            true => Sink::Complaints.pass(&bytes),
+            false => Sink::Output.pass(&bytes),
         };
     }
 
@@ -135,6 +148,11 @@ impl Session {
             return Ok(());
         }
         self.ending = true;
+        let _session = self.span.clone().entered();
+        tracing::info!(?policy, "ends");
+        let began = Instant::now();
+        // Whoever is stopped would neither end nor tell those below.
+        self.go_on();
         if let Some(starter) = self
             .starter
             .as_mut()
@@ -162,22 +180,45 @@ impl Session {
             }
         }
         self.driver.flush();
-        self.end_launcher();
+        self.end_launcher(began + ASK_AFTER);
         self.end_starter();
-        if let Some(master) = &mut self.master
+        self.end_master();
+        said
+    }
+
+    /// Has what was started here go on, whoever has stopped it.
+    fn go_on(&self) {
+        self.launch.go_on();
+        let master = self.master.as_ref().map(Child::id);
+        if let Some(pid) = master.and_then(|pid| i32::try_from(pid).ok()) {
+            // It is not reaped before the session's end, so the pid is its own.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+        }
+    }
+
+    fn end_master(&mut self) {
+        if let Some(mut master) = self.master.take()
             && !matches!(master.try_wait(), Ok(Some(_)))
         {
             let _ = master.kill();
             let _ = master.wait();
         }
-        said
+    }
+
+    /// Nobody can be reached any more: what is still there is of no use.
+    fn end_deserted(&mut self) {
+        if !self.launch.is_over() {
+            end_launch(&mut self.driver, &mut self.launch, KILL_AFTER);
+        }
+        self.end_master();
     }
 
     /// The servers are gone: the launcher ends by itself, or is made to.
-    fn end_launcher(&mut self) {
+    fn end_launcher(&mut self, ask_at: Instant) {
         let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        let wait = LAUNCHER_WAIT + LAUNCHER_WAIT_EACH * servers;
-        let deadline = Instant::now() + wait;
+        let ask_at = ask_at.max(Instant::now() + LAST_WORDS_WAIT);
+        let slack = LAUNCHER_WAIT_EACH * servers;
+        let deadline = ask_at + slack;
         while !self.launch.is_over() {
             match self.driver.next(Some(deadline)) {
                 Ok(Some(event)) => self.handle(event),
@@ -185,7 +226,7 @@ impl Session {
             }
         }
         if !self.launch.is_over() {
-            end_launch(&mut self.driver, &mut self.launch);
+            end_launch(&mut self.driver, &mut self.launch, KILL_AFTER + slack);
         }
     }
 
@@ -200,7 +241,10 @@ impl Session {
     fn handle_output(&mut self, output: Output) {
         match output {
             Output::Deliver(delivery) => {
+                log_delivery(&delivery);
                 if let Some(why) = self.all_are_lost(&delivery) {
+                    // Those who were stopped find out as well, and end.
+                    self.go_on();
                     self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
                 }
                 let rules = &self.rules;
@@ -243,6 +287,10 @@ impl Session {
                 let event = match event {
                     LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) => {
                         SessionEvent::Launcher { line }
+                    }
+                    LaunchEvent::Log(line) => {
+                        LogWriter::pass_on(&line);
+                        continue;
                     }
                     LaunchEvent::Bytes { stderr, bytes } => {
                         self.pass(stderr, bytes);
@@ -297,6 +345,35 @@ impl Session {
     }
 }
 
+/// What the log says of what comes up the tree.
+fn log_delivery(delivery: &Delivery) {
+    match delivery {
+        Delivery::Answer {
+            id,
+            blocks,
+            missing,
+            lost,
+            ..
+        } => {
+            let answered = || IdSet::union_all(blocks.iter().map(|block| &block.sources));
+            tracing::info!(command = id.0, tasks = %answered(), "answered");
+            for (tasks, why) in missing {
+                tracing::warn!(command = id.0, %tasks, "missing: {why}");
+            }
+            if !lost.is_empty() {
+                tracing::warn!(command = id.0, tasks = %lost, "lost");
+            }
+        }
+        Delivery::Sent(id) => tracing::debug!(command = id.0, "sent"),
+        Delivery::Complete(id) => tracing::info!(command = id.0, "complete"),
+        Delivery::Reach(change) => {
+            let (tasks, health) = (&change.tasks, change.health);
+            tracing::info!(%tasks, "{health:?}: {}", change.why);
+        }
+        Delivery::Events(_) => {}
+    }
+}
+
 impl Debug for Session {
     fn id(&self) -> SessionId {
         self.id
@@ -327,9 +404,11 @@ impl Debug for Session {
             rule_params: Bytes::copy_from_slice(&options.rule_params),
             payload: wire::encode(command).into(),
         };
+        let _session = self.span.clone().entered();
         let id = self
             .driver
             .with_member(|member, now| member.submit(now, submission));
+        tracing::info!(command = id.0, tasks = %to, "asked: {}", command.name());
         if options.rule != 0 {
             self.rules.insert(id, options.rule);
             // Late answers of older commands are not worth their memory.
@@ -348,12 +427,15 @@ impl Debug for Session {
     }
 
     fn cancel(&mut self, id: CommandId) {
+        self.span
+            .in_scope(|| tracing::info!(command = id.0, "given up"));
         self.driver
             .with_member(|member, now| member.cancel(now, id));
     }
 
     fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent> {
         let deadline = wait.map(|wait| Instant::now() + wait);
+        let _session = self.span.clone().entered();
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 self.hold_back();
@@ -363,6 +445,7 @@ impl Debug for Session {
                 self.launch.is_over() || Instant::now() >= *until
             };
             if let Some((why, _)) = self.deserted.take_if(over) {
+                self.end_deserted();
                 return Some(SessionEvent::Ended(why));
             }
             let until = self.deserted.iter().map(|(_, until)| *until);

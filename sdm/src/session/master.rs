@@ -1,13 +1,12 @@
 //! The master of a session on its way, and what somebody who starts it by hand is handed.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use sdm_core::files;
 use sdm_core::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
@@ -15,6 +14,7 @@ use sdm_core::transport::{ConnectionString, Shape};
 
 use super::desk::Desk;
 use super::error::SessionError;
+use super::withdraw;
 
 /// The master of a session on its way: ends it if the start fails.
 #[derive(Default)]
@@ -97,30 +97,23 @@ pub(super) struct HandoverFile(pub(super) PathBuf);
 
 impl HandoverFile {
     pub(super) fn write(session: SessionId, key: &SessionKey) -> Result<Self, SessionError> {
-        let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let folder = folder.filter(|folder| folder.is_dir());
-        let folder = folder.unwrap_or_else(std::env::temp_dir);
-        let path = folder.join(format!("sdm-{session}.key"));
-        let written = || -> io::Result<()> {
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(handover::to_text(session, key).as_bytes())
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |source| SessionError::Io { what, source }
         };
-        written().map_err(|source| SessionError::Io {
-            what: format!("write {}", path.display()),
-            source,
-        })?;
+        let folder = files::runtime_folder().map_err(failed("a folder for the key"))?;
+        // Kept sessions have their sockets there, too, and their names do not begin so.
+        let path = folder.join(format!(".{session}.key"));
+        let text = handover::to_text(session, key);
+        withdraw::remember(&path);
+        let written = files::create_new(&path).and_then(|mut it| it.write_all(text.as_bytes()));
+        written.map_err(failed(&format!("write {}", path.display())))?;
         Ok(Self(path))
     }
 }
 
 impl Drop for HandoverFile {
     fn drop(&mut self) {
-        // It may be gone already.
-        let _ = fs::remove_file(&self.0);
+        withdraw::withdraw(&[&self.0]);
     }
 }

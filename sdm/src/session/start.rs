@@ -1,9 +1,7 @@
 //! Starting a session: master, servers, plan, initialisation ("PTP new SDM, Initialization").
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,35 +9,36 @@ use std::time::{Duration, Instant};
 use sdm_core::announce::Announcement;
 use sdm_core::config::Config;
 use sdm_core::driver::{Driver, DriverEvent};
-use sdm_core::handover::{KEY_VARIABLE, LOG_VARIABLE, SESSION_VARIABLE};
-use sdm_core::ids::{CommandId, ServerId, SessionId};
+use sdm_core::ids::{CommandId, SessionId};
 use sdm_core::link::LinkConfig;
+use sdm_core::log::LogWriter;
 use sdm_core::member::{Member, Output};
-use sdm_core::message::{PlanEntry, Slice, Status};
+use sdm_core::message::Status;
 use sdm_core::node::{Delivery, Node};
 use sdm_core::outcome::Failure;
 use sdm_core::secure::{SessionKey, draw_session_id};
-use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
-use sdm_debug::{BackendSettings, wire};
-use sdm_idset::{IdSet, TaskId};
-use sdm_launch::{HostShare, Launch, LaunchSpec, Launcher, Streams, job};
+use sdm_debug::wire;
+use sdm_idset::IdSet;
+use sdm_launch::{HostShare, Launch, LaunchEvent, Streams};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};
 use super::desk::Desk;
 use super::error::SessionError;
+use super::key::Offer;
 use super::live::Session;
 use super::master::{HandoverFile, Master};
+use super::plan::{check_widest, members};
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
     pub(super) config: &'a SessionConfig,
     pub(super) tell: &'a mut dyn FnMut(StartProgress),
     pub(super) driver: Driver<TcpTransport>,
-    id: SessionId,
-    key: SessionKey,
-    address: ConnectionString,
+    pub(super) id: SessionId,
+    pub(super) key: SessionKey,
+    pub(super) address: ConnectionString,
     pub(super) heard: BTreeMap<u32, Announcement>,
     /// All servers below this one have announced themselves.
     pub(super) heard_below: u32,
@@ -48,8 +47,12 @@ pub(super) struct Starting<'a> {
     pub(super) tasks: IdSet,
     members: Vec<api::Member>,
     pub(super) ready: IdSet,
+    /// Somebody else starts the members, and nobody passes on what they announce.
+    pub(super) by_hand: bool,
     /// Where servers call, until there is a master.
-    desk: Option<Desk>,
+    pub(super) desk: Option<Desk>,
+    /// Where servers fetch the key, until all have come.
+    pub(super) offer: Option<Offer>,
     /// What was told last of how far the start is.
     pub(super) far: (&'static str, usize),
 }
@@ -76,11 +79,14 @@ impl Session {
         } else {
             None
         };
+        let _session = tracing::info_span!("session", id = %starting.id).entered();
+        let (who, servers) = (launcher.describe(), config.servers);
+        tracing::info!(servers, "starts: {who}");
         let mut launch = starting.launch(&*launcher, handover.as_ref())?;
-        let master = match starting.connect_all(&mut launch, by_hand) {
+        let master = match starting.connect_all(&mut launch) {
             Ok(master) => master,
             Err(error) => {
-                end_launch(&mut starting.driver, &mut launch);
+                end_launch(&mut starting.driver, &mut launch, END_WAIT);
                 return Err(error);
             }
         };
@@ -100,19 +106,26 @@ impl Session {
     }
 }
 
-/// Ends everything that was launched, and waits until it has ended.
-pub(super) fn end_launch(driver: &mut Driver<TcpTransport>, launch: &mut Launch) {
-    /// How long what was launched may take to end by itself once it is asked to, and once it is
-    /// killed.
-    const END_WAIT: Duration = Duration::from_secs(5);
-    for end in [Launch::terminate, Launch::kill] {
+/// How long what was launched may take to end once it is asked to, or killed.
+pub(super) const END_WAIT: Duration = Duration::from_secs(5);
+
+/// Ends everything that was launched, and waits until it has ended; what has not `asked` later is killed.
+pub(super) fn end_launch(driver: &mut Driver<TcpTransport>, launch: &mut Launch, asked: Duration) {
+    for (end, wait) in [
+        (Launch::terminate as fn(&mut Launch), asked),
+        (Launch::kill, END_WAIT),
+    ] {
         end(launch);
-        let deadline = Instant::now() + END_WAIT;
+        let deadline = Instant::now() + wait;
         while !launch.is_over() {
             match driver.next(Some(deadline)) {
                 Ok(Some(DriverEvent::Ready(fd))) => {
                     while launch.handle_ready(fd) {
-                        while launch.poll_event().is_some() {}
+                        while let Some(event) = launch.poll_event() {
+                            if let LaunchEvent::Log(line) = event {
+                                LogWriter::pass_on(&line);
+                            }
+                        }
                     }
                 }
                 Ok(Some(_)) => {}
@@ -123,26 +136,6 @@ pub(super) fn end_launch(driver: &mut Driver<TcpTransport>, launch: &mut Launch)
             return;
         }
     }
-}
-
-/// The members of a plan, which is a tree in preorder, with their parents.
-fn members(plan: &Slice) -> Vec<api::Member> {
-    let mut members = Vec::new();
-    // The entries whose subtrees are open, each with where its own ends.
-    let mut open: Vec<(usize, usize)> = Vec::new();
-    for (index, entry) in plan.iter().enumerate() {
-        while open.last().is_some_and(|(_, end)| *end <= index) {
-            open.pop();
-        }
-        members.push(api::Member {
-            server: (entry.server != ServerId::MASTER).then_some(entry.server.0),
-            host: entry.host.clone(),
-            parent: open.last().map(|(parent, _)| *parent),
-            tasks: entry.tasks.clone(),
-        });
-        open.push((index, index + entry.subtree_count as usize));
-    }
-    members
 }
 
 impl<'a> Starting<'a> {
@@ -177,6 +170,7 @@ impl<'a> Starting<'a> {
             members,
             config,
             tell,
+            by_hand,
             driver,
             id,
             key,
@@ -187,13 +181,15 @@ impl<'a> Starting<'a> {
             tasks,
             ready,
             desk: None,
+            offer: None,
             far: ("launched", 0),
         })
     }
 
     /// Brings up the tree over what was launched; gives the master.
-    fn connect_all(&mut self, launch: &mut Launch, by_hand: bool) -> Result<Master, SessionError> {
-        for fd in launch.fds() {
+    fn connect_all(&mut self, launch: &mut Launch) -> Result<Master, SessionError> {
+        let offer = self.offer.as_ref().map(Offer::fd);
+        for fd in launch.fds().into_iter().chain(offer.filter(|fd| *fd >= 0)) {
             let watched = self.driver.transport().watch(fd, true, false);
             watched.map_err(|source| SessionError::Io {
                 what: "watch the launcher".into(),
@@ -201,129 +197,15 @@ impl<'a> Starting<'a> {
             })?;
         }
         // Only now: launching many takes longer than the master waits for our part of the handshake.
-        let mut master = if by_hand {
+        let mut master = if self.by_hand {
             Master::default()
         } else {
             self.start_master()?
         };
         self.hear_all(launch, &mut master)?;
+        self.withdraw_offer();
         self.initialise(launch, &mut master)?;
         Ok(master)
-    }
-
-    fn environment(&self) -> Vec<(OsString, OsString)> {
-        let key = self.key.to_hex();
-        let log = std::env::var_os(LOG_VARIABLE).map(|filter| (LOG_VARIABLE.into(), filter));
-        let mut variables = vec![
-            (SESSION_VARIABLE.into(), self.id.to_string().into()),
-            (KEY_VARIABLE.into(), OsString::from(key.as_str())),
-        ];
-        variables.extend(log);
-        variables
-    }
-
-    fn binary(&self, program: &'static str) -> Result<PathBuf, SessionError> {
-        let folder = self.config.binaries.as_deref();
-        sdm_launch::own_program(program, folder).ok_or_else(|| {
-            let own = std::env::current_exe().ok();
-            let beside = own.as_deref().and_then(Path::parent);
-            SessionError::NoBinary {
-                program,
-                beside: beside.map_or_else(String::new, |path| path.display().to_string()),
-            }
-        })
-    }
-
-    fn start_master(&mut self) -> Result<Master, SessionError> {
-        let program = self.binary("sdm-master")?;
-        let master = Master::start(
-            &program,
-            &self.address,
-            self.config.network.shape,
-            self.environment(),
-            self.desk.take(),
-        )?;
-        let watched = self.driver.transport().watch(master.end_fd(), true, false);
-        watched.map_err(|source| SessionError::Io {
-            what: "watch the master".to_owned(),
-            source,
-        })?;
-        Ok(master)
-    }
-
-    fn launch(
-        &mut self,
-        launcher: &dyn Launcher,
-        handover: Option<&HandoverFile>,
-    ) -> Result<Launch, SessionError> {
-        let config = self.config;
-        let server = match &config.server_path {
-            Some(path) => path.clone(),
-            None => self.binary("sdm-server")?,
-        };
-        let mut spec = LaunchSpec::new(config.servers, server);
-        spec.launcher_options.clone_from(&config.launcher_options);
-        spec.parts.clone_from(&config.parts);
-        spec.hosts.clone_from(&config.hosts);
-        spec.directory.clone_from(&config.directory);
-        spec.environment = self.environment();
-        spec.handover = handover.map(|file| file.0.clone());
-        spec.front_end = self.address.to_string();
-        spec.ports = config.network.ports;
-        spec.fanout = config.fanout;
-        spec.stage = config.stage;
-        spec.forks = config.forks;
-        spec.streams = config.streams;
-        if config.streams != Streams::Private {
-            spec.server_args.push("--own-streams".into());
-        }
-        if config.stage && !launcher.stages() {
-            return Err(SessionError::CannotStage(launcher.name().to_owned()));
-        }
-        spec.processes = self.processes();
-        let spans_hosts = launcher.may_span_hosts(&spec);
-        if config.network.reverse {
-            if launcher.is_by_hand() {
-                return Err(SessionError::CannotReverse);
-            }
-            let desk = Desk::open(&config.network, spans_hosts)?;
-            let places = desk.places.clone().into();
-            spec.server_args.extend(["--call".into(), places]);
-            self.desk = Some(desk);
-            return Ok(launcher.launch(&spec)?);
-        }
-        let mut say = |option: &str, value: String| {
-            spec.server_args.extend([option.into(), value.into()]);
-        };
-        // Servers that may be on other hosts listen at all addresses; the others stay private.
-        if spans_hosts && !config.network.tunnel {
-            say("--bind", Ipv6Addr::UNSPECIFIED.to_string());
-            if let Some(interface) = &config.network.interface {
-                say("--interface", interface.to_string());
-            }
-        }
-        if !config.network.ports.is_any() && !launcher.is_by_hand() {
-            say("--port", config.network.ports.to_string());
-        }
-        if let Some(shape) = config.network.shape {
-            say("--shape", shape.to_string());
-        }
-        Ok(launcher.launch(&spec)?)
-    }
-
-    /// How many processes there will be, as far as SDM starts them or has them started.
-    fn processes(&self) -> u64 {
-        let config = self.config;
-        let servers = u64::from(config.servers);
-        let tasks = match &config.tasks[..] {
-            [] => servers,
-            tasks => tasks.iter().map(IdSet::len).sum(),
-        };
-        match config.backend {
-            BackendSettings::Fake { .. } => servers,
-            // A gdb and its program for each task, and who sees to it that the gdbs end.
-            _ => 2 * servers + 2 * tasks,
-        }
     }
 
     pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
@@ -346,73 +228,6 @@ impl<'a> Starting<'a> {
             let (phase, done) = self.far;
             self.progress(phase, done, None);
         }
-    }
-
-    /// The tasks of a server.
-    fn tasks_of(&self, heard: &Announcement) -> IdSet {
-        let config = self.config;
-        if config.by_host.is_empty() {
-            let own = config.tasks.get(heard.server as usize).cloned();
-            return own.unwrap_or_else(|| IdSet::single(TaskId(heard.server)));
-        }
-        let is_it = |name: &str| job::is_host(name, &heard.host, &heard.addresses);
-        let own = config.by_host.iter().filter(|(host, _)| is_it(host));
-        IdSet::union_all(own.map(|(_, tasks)| tasks))
-    }
-
-    /// Whether every task has a server.
-    fn check_hosts(&self) -> Result<(), SessionError> {
-        let is_there = |name: &str| {
-            let mut heard = self.heard.values();
-            heard.any(|heard| job::is_host(name, &heard.host, &heard.addresses))
-        };
-        let lacking = self
-            .config
-            .by_host
-            .iter()
-            .filter(|(host, _)| !is_there(host));
-        let lacking: Vec<_> = lacking
-            .map(|(host, tasks)| format!("no server came up on {host}, where ranks {tasks} are"))
-            .collect();
-        if lacking.is_empty() || self.config.config.partial {
-            return Ok(());
-        }
-        Err(SessionError::Unreachable(lacking.join("; ")))
-    }
-
-    /// Where others reach a server.
-    fn addresses_of(&self, heard: &Announcement) -> Vec<String> {
-        if self.config.network.reverse {
-            return vec![ConnectionString::called(ServerId(heard.server)).to_string()];
-        }
-        let direct = |ip: &IpAddr| ConnectionString::from(SocketAddr::new(*ip, heard.port));
-        if self.config.network.tunnel
-            && let Ok(through) = ConnectionString::ssh(&heard.host, heard.port)
-        {
-            return vec![through.to_string()];
-        }
-        heard
-            .addresses
-            .iter()
-            .map(|ip| direct(ip).to_string())
-            .collect()
-    }
-
-    fn plan(&self) -> Slice {
-        let entry = |server, tasks, host: &str, addresses| PlanEntry {
-            server,
-            subtree_count: 1,
-            tasks,
-            host: host.to_owned(),
-            addresses,
-        };
-        let servers = self.heard.values().map(|heard| {
-            let tasks = self.tasks_of(heard);
-            let addresses = self.addresses_of(heard);
-            entry(ServerId(heard.server), tasks, &heard.host, addresses)
-        });
-        let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
-        Slice::new(self.config.arranged().plan(root, servers.collect()))
     }
 
     /// Sends the plan and waits until everybody has answered.
@@ -491,29 +306,6 @@ impl<'a> Starting<'a> {
     }
 }
 
-/// Checks that the member with the most children can have them, where it will be on this machine.
-fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
-    let servers = u64::from(config.servers);
-    // The master raises its limit, and so do servers without a program that would find it changed.
-    let fake = matches!(config.backend, BackendSettings::Fake { .. });
-    let checked = match config.arranged() {
-        // Who is called there holds the next call as well.
-        Topology::Flat if config.network.reverse => {
-            sdm_launch::check_descriptors_of("the master", 2 * servers, true)
-        }
-        Topology::Flat => sdm_launch::check_descriptors_of("the master", servers, true),
-        Topology::Kary(arity) => {
-            let children = servers.min(arity.into());
-            sdm_launch::check_descriptors_of("each server", children, fake)
-        }
-        Topology::ByHost if config.launcher == "local" => {
-            sdm_launch::check_descriptors_of("the first server", servers, fake)
-        }
-        Topology::Binomial | Topology::ByHost => Ok(()),
-    };
-    Ok(checked?)
-}
-
 /// The address of this machine from which the first of these hosts is reached.
 fn own_address_towards(hosts: &[HostShare]) -> IpAddr {
     let local = IpAddr::from(Ipv4Addr::LOCALHOST);
@@ -527,7 +319,7 @@ fn own_address_towards(hosts: &[HostShare]) -> IpAddr {
     };
     // Nothing is sent: the kernel only chooses the way.
     let socket = UdpSocket::bind(any).and_then(|socket| {
-        socket.connect((host.host.as_str(), 9))?;
+        socket.connect((host.host.rsplit('@').next().unwrap_or_default(), 9))?;
         socket.local_addr()
     });
     socket.map_or(local, |address| address.ip())

@@ -7,7 +7,7 @@ use sdm_launch::{Launch, LaunchEvent};
 
 use super::api::SessionEvent;
 use super::live::Session;
-use super::start::end_launch;
+use super::start::{END_WAIT, end_launch};
 
 impl Session {
     /// Takes over who started the tasks: what it prints is passed on, what is sent to the tasks goes to it,
@@ -59,7 +59,7 @@ impl Session {
     /// Ends the starter, and the job with it.
     pub(super) fn end_starter(&mut self) {
         if let Some(mut starter) = self.starter.take() {
-            end_launch(&mut self.driver, &mut starter);
+            end_launch(&mut self.driver, &mut starter, END_WAIT);
         }
     }
 }

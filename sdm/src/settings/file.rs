@@ -1,9 +1,9 @@
 //! The file of settings: TOML, options outside of tables or in a command's table.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use sdm_core::files;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -18,15 +18,12 @@ pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsEr
         place: path.display().to_string(),
         what,
     };
-    match fs::metadata(path) {
+    // A setting can name a program: another user's are none.
+    let file = match files::open_own(path) {
         Err(missing) if missing.kind() == ErrorKind::NotFound && !wanted => return Ok(Vec::new()),
-        Err(why) => return Err(error(why.to_string())),
-        Ok(known) if known.len() > FILE_BYTES_MAX => {
-            return Err(error(format!("larger than {FILE_BYTES_MAX} bytes")));
-        }
-        Ok(_) => {}
-    }
-    let text = fs::read_to_string(path).map_err(|why| error(why.to_string()))?;
+        opened => opened.map_err(|why| error(why.to_string()))?,
+    };
+    let text = files::text_of(file, FILE_BYTES_MAX).map_err(|why| error(why.to_string()))?;
     parse(&text).map_err(|(line, what)| SettingsError {
         place: format!("{}:{line}", path.display()),
         what,

@@ -1,7 +1,7 @@
 //! `run`, `start`: the whole job anew. What belongs to the person stays: breakpoints, focus, sets,
 //! displays, settings, arguments. What belongs to the job goes with it.
 
-use sdm_debug::command::{StartSpec, StopAt};
+use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
@@ -44,6 +44,16 @@ pub(super) enum Question {
     Again(Again),
     /// May these breakpoints all go?
     Delete(DeleteAll),
+    /// Is this one to be kept until its place is loaded?
+    Pending(Pending),
+}
+
+/// A breakpoint whose place nobody has.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pending {
+    pub(super) line: String,
+    pub(super) to: IdSet,
+    pub(super) spec: BreakSpec,
 }
 
 /// `delete` without numbers.
@@ -364,6 +374,9 @@ impl<D: Debug> Shell<D> {
                 format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
             }
             Question::Delete(_) => "Delete all breakpoints? (y or n) ".to_owned(),
+            Question::Pending(_) => {
+                "Make breakpoint pending on future shared library load? (y or [n]) ".to_owned()
+            }
         })
     }
 

@@ -19,7 +19,7 @@ use crate::view::Happening;
 const TIMED_OUT: u8 = 120;
 /// The exit code of an abort, or of a task that left before `MPI_Finalize`.
 const ABORTED: u8 = 121;
-/// The exit code where tasks are lost.
+/// The exit code where tasks are lost, or their gdb.
 const LOST: u8 = 122;
 /// How long tasks are given to stop before they are looked at.
 const STOP_WAIT: Duration = Duration::from_secs(10);
@@ -188,11 +188,17 @@ impl<D: Debug> Shell<D> {
         (code, Some(format!("{who}: {what}")))
     }
 
-    /// 0 where all ended with 0; the one code that others ended with; else 1.
+    /// 0 where all ended with 0; 122 where that cannot be known; the one code that others ended with; else 1.
     fn code_of_the_end(&self) -> (u8, Option<String>) {
         if !self.tasks.lost().is_empty() {
             let who = set_text(self.tasks.lost(), 60);
             return (LOST, Some(format!("lost: {who}")));
+        }
+        let without_gdb = self.tasks.in_state(|state| *state == TaskState::GdbDead);
+        if !without_gdb.is_empty() {
+            // How the program would have ended nobody knows: it has ended with its gdb.
+            let who = set_text(&without_gdb, 60);
+            return (LOST, Some(format!("their gdb was killed or failed: {who}")));
         }
         let mut codes = Vec::new();
         for row in self.tasks.rows_of(self.debug.tasks()) {
@@ -244,13 +250,13 @@ impl<D: Debug> Shell<D> {
     }
 }
 
-/// 128 and the signal's number, as a shell says it.
+/// 128 and the signal's number, as a shell says it. Real-time signals have no names of their own: SIG34.
 fn code_of(signal: &str) -> u8 {
-    let number = signal.parse::<Signal>().map(|signal| signal as i32);
-    number
-        .ok()
-        .and_then(|number| u8::try_from(128 + number).ok())
-        .unwrap_or(ABORTED)
+    const SIGNAL_MAX: u8 = 64;
+    let named = signal.parse::<Signal>().map(|signal| signal as u8).ok();
+    let numbered = || signal.strip_prefix("SIG")?.parse().ok();
+    let number = named.or_else(numbered).filter(|it| *it <= SIGNAL_MAX);
+    number.map_or(ABORTED, |number| 128 + number)
 }
 
 #[cfg(test)]
@@ -261,6 +267,10 @@ mod tests {
     fn signals_are_told_as_a_shell_does() {
         assert_eq!(code_of("SIGSEGV"), 139);
         assert_eq!(code_of("SIGKILL"), 137);
+        assert_eq!(code_of("SIGSTKFLT"), 144);
+        assert_eq!(code_of("SIG34"), 162);
+        assert_eq!(code_of("SIG64"), 192);
         assert_eq!(code_of("SIG99"), ABORTED);
+        assert_eq!(code_of("?"), ABORTED);
     }
 }

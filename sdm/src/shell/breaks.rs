@@ -19,8 +19,8 @@ pub(super) struct Breaks {
     /// Who has which of them switched off.
     disabled: BTreeMap<u32, IdSet>,
     last: u32,
-    /// True where breakpoints are kept whose place is not loaded yet.
-    pub(super) pending: bool,
+    /// Whether breakpoints are kept whose place is not loaded yet; absent: who is at the prompt is asked.
+    pub(super) pending: Option<bool>,
 }
 
 impl Breaks {

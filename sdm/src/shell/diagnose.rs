@@ -11,7 +11,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::gather::join;
 use super::run::Said;
 use super::wait::{Goal, Waited};
-use super::{Shell, Verdict};
+use super::{Control, Shell, Verdict};
 use crate::diagnose::{Diagnosis, Observed, Sample, judge};
 use crate::session::Debug;
 use crate::view::{Happening, Item};
@@ -23,26 +23,44 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 /// The most tasks whose processor time is asked for, each by itself.
 const TICKS_MAX: u64 = 256;
 
+/// What `sdm diagnose` came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diagnosed {
+    /// It was said what is stuck.
+    Judged {
+        /// Somebody is.
+        stuck: bool,
+    },
+    /// Nobody could be attached to, or the session is over.
+    Unseen,
+    /// A person has given it up.
+    Interrupted,
+}
+
 impl<D: Debug> Shell<D> {
     /// `diagnose [SAMPLES]`.
     pub(super) fn diagnose(&mut self, said: &Said<'_>, samples: u32) -> Verdict {
         let found = self.diagnosis(said, samples, Observed::default());
+        let Some(found) = found else {
+            return Verdict::GivenUp;
+        };
         self.show(&Item::Diagnosis(found));
         Verdict::Done
     }
 
     /// Attaches to processes without changing them, says what is stuck, and leaves them; `states`
-    /// is what was seen of them before. Absent where nobody could be attached to.
+    /// is what was seen of them before.
     pub fn diagnose_target(
         &mut self,
         spec: AttachSpec,
         samples: u32,
         states: Vec<(IdSet, String)>,
-    ) -> Option<bool> {
+    ) -> Diagnosed {
         let all = self.debug.tasks().clone();
+        self.interrupted = false;
         let attached = self.attach_quietly(spec, &all).1;
         if attached.is_empty() || self.over.is_some() {
-            return None;
+            return self.undiagnosed();
         }
         let said = Said {
             line: "diagnose",
@@ -53,21 +71,39 @@ impl<D: Debug> Shell<D> {
             states,
             ..Observed::default()
         };
-        let found = self.diagnosis(&said, samples, observed);
-        let stuck = found.stuck;
-        self.show(&Item::Diagnosis(found));
+        let mut found = None;
+        if !self.interrupted {
+            found = self.diagnosis(&said, samples, observed);
+        }
+        let stuck = found.as_ref().map(|found| found.stuck);
+        if let Some(found) = found {
+            self.show(&Item::Diagnosis(found));
+        }
         let standing = self.standing().intersection(&attached);
         self.ask_quietly("detach", &standing, &Command::Detach);
-        self.over.is_none().then_some(stuck)
+        match stuck.filter(|_| self.over.is_none()) {
+            Some(stuck) => Diagnosed::Judged { stuck },
+            None => self.undiagnosed(),
+        }
     }
 
-    /// Samples the tasks and judges what was seen; `observed` holds what is known beforehand.
+    fn undiagnosed(&self) -> Diagnosed {
+        if self.interrupted && self.over.is_none() {
+            Diagnosed::Interrupted
+        } else {
+            Diagnosed::Unseen
+        }
+    }
+
+    /// Samples the tasks and judges what was seen; `observed` holds what is known beforehand. Gives nothing
+    /// where a person did not wait for it: what was not seen then says nothing about the tasks.
     pub(super) fn diagnosis(
         &mut self,
         said: &Said<'_>,
         samples: u32,
         mut observed: Observed,
-    ) -> Diagnosis {
+    ) -> Option<Diagnosis> {
+        self.interrupted = false;
         self.quiet_runs = true;
         self.open.hush_runs(true);
         let ran = self.tasks.running().intersection(&said.to);
@@ -79,7 +115,7 @@ impl<D: Debug> Shell<D> {
             if number > 0 {
                 observed.ran += self.run_for_a_moment(said.line, &looked);
             }
-            if self.over.is_some() {
+            if self.over.is_some() || self.interrupted {
                 break;
             }
             let last = number + 1 == samples;
@@ -87,14 +123,16 @@ impl<D: Debug> Shell<D> {
             observed.samples.push(sample);
         }
         observed.span = self.now() - began;
-        self.look_closer(said.line, &looked, &mut observed);
+        if !self.interrupted {
+            self.look_closer(said.line, &looked, &mut observed);
+        }
         self.quiet_runs = false;
         self.open.hush_runs(false);
         let going_on = ran.intersection(&self.standing());
         if !going_on.is_empty() && self.over.is_none() {
             self.continue_quietly(said.line, &going_on);
         }
-        judge(&observed)
+        (!self.interrupted).then(|| judge(&observed))
     }
 
     pub(super) fn standing(&self) -> IdSet {
@@ -171,8 +209,10 @@ impl<D: Debug> Shell<D> {
         }
         self.continue_quietly(line, &tasks);
         let until = self.now() + BETWEEN;
-        while self.now() < until && self.over.is_none() {
+        while self.now() < until && self.over.is_none() && !self.interrupted {
             self.pump(Some(until));
+            let control = self.take_control();
+            self.interrupted |= matches!(control, Some(Control::Interrupt | Control::Suspend));
         }
         let running = self.tasks.running().intersection(&tasks);
         self.stop_quietly(line, &running);
@@ -191,7 +231,12 @@ impl<D: Debug> Shell<D> {
         if tasks.is_empty() {
             return true;
         }
+        let before = self.interrupted;
         let (verdict, _) = self.ask_quietly(line, tasks, &Command::Interrupt);
+        if self.interrupted && !before {
+            // Some were not told to stop: nobody waits for them.
+            return false;
+        }
         let until = Some(self.now() + STOP_WAIT);
         let waited = self.wait_for(&Goal::Still(tasks.clone()), line, until);
         verdict != Verdict::GivenUp && waited != Waited::GivenUp

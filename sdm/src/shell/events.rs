@@ -55,6 +55,20 @@ impl<D: Debug> Shell<D> {
         self.view.group(false);
     }
 
+    /// Shows what was told and held back, for where nothing else that has happened is of interest any more.
+    pub(super) fn show_told(&mut self) {
+        let told = |item: &Item| {
+            let what = match item {
+                Item::Happened { what, .. } => Some(what),
+                _ => None,
+            };
+            matches!(what, Some(Happening::Notice(_)))
+        };
+        for item in self.notices.take_happened().into_iter().filter(told) {
+            self.show(&item);
+        }
+    }
+
     /// Shows who and what is gone, without waiting for more.
     pub(super) fn show_gone(&mut self) {
         for item in self.notices.take_gone() {
@@ -127,11 +141,13 @@ impl<D: Debug> Shell<D> {
         if rest.is_empty() && missing.is_empty() {
             return;
         }
+        let has_answers = !rest.is_empty();
         let name = self.open.name_of(id).unwrap_or("an earlier command");
         let mut open = Open::new(name, &IdSet::new());
         rest.into_iter().for_each(|class| open.take(class));
         open.miss(missing, lost);
-        open.gathered.late = late;
+        // What comes when the command is over is late, also where only the person who gave it up thinks that it is.
+        open.gathered.late = late || has_answers;
         self.show(&Item::Answer(open.gathered));
     }
 
@@ -163,6 +179,9 @@ impl<D: Debug> Shell<D> {
     }
 
     fn handle_complete(&mut self, id: CommandId) {
+        if self.input_taken(id) {
+            return;
+        }
         let Some(open) = self.open.find(id) else {
             return;
         };

@@ -16,6 +16,9 @@ use crate::view::Item;
 /// How deep files may name files.
 pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
+/// Why a look at a job came to nothing, where a person did not wait for it.
+const INTERRUPTED: &str = "interrupted; every process was left as it was";
+
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -36,6 +39,16 @@ pub enum StacksCode {
     Differ = 1,
     /// Not all could be looked at.
     Error = 2,
+    /// A person has given it up.
+    Interrupted = 130,
+}
+
+impl StacksCode {
+    /// Why it is so, where that was not asked for.
+    #[must_use]
+    pub fn reason(self) -> Option<String> {
+        (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())
+    }
 }
 
 impl<D: Debug> Shell<D> {
@@ -81,10 +94,12 @@ impl<D: Debug> Shell<D> {
         let all = self.debug.tasks().clone();
         let programs = programs.into_iter();
         let programs = programs.map(|(tasks, spec)| (tasks.intersection(&all), spec));
-        programs
+        let ids = programs
             .filter(|(tasks, _)| !tasks.is_empty())
             .map(|(tasks, spec)| self.send("start", &tasks, &Command::Start(spec)))
-            .collect()
+            .collect();
+        self.begin_input();
+        ids
     }
 
     pub(super) fn finish_start(&mut self, ids: &[CommandId], waited: Waited) -> bool {
@@ -113,8 +128,9 @@ impl<D: Debug> Shell<D> {
     /// first line that fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
         while self.over.is_none() && !self.warned {
-            source.request(&self.prompt(), self.asking.is_some());
-            let line = match self.next_line() {
+            let prompt = self.prompt();
+            source.request(&prompt, self.asking.is_some());
+            let line = match self.next_line(prompt, source) {
                 Some(Control::Line(line)) => line,
                 Some(Control::Cleared) => {
                     self.abandon_input();
@@ -209,7 +225,7 @@ impl<D: Debug> Shell<D> {
         if self.source_depth == SOURCE_DEPTH_MAX {
             return self.complain(format!("{file}: files name files too deep"), "");
         }
-        let text = match std::fs::read_to_string(file) {
+        let text = match sdm_core::files::read_text(file.as_ref()) {
             Ok(text) => text,
             Err(error) => return self.complain(format!("{file}: {error}"), ""),
         };
@@ -258,6 +274,7 @@ impl<D: Debug> Shell<D> {
     /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
     pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
         let all = self.debug.tasks().clone();
+        self.interrupted = false;
         let (verdict, attached) = self.attach_quietly(spec, &all);
         let mut code = if verdict == Verdict::Done {
             StacksCode::Agree
@@ -265,19 +282,22 @@ impl<D: Debug> Shell<D> {
             StacksCode::Error
         };
         if attached.is_empty() || self.over.is_some() {
-            return StacksCode::Error;
+            return self.code_of_nothing();
         }
-        let (verdict, open) = self.ask_quietly("stacks", &attached, &Command::Stacks { full });
-        if verdict != Verdict::Done {
-            code = StacksCode::Error;
-        }
-        if let Some(open) = open {
-            let stacks = open.gathered.stacks();
-            if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
-                code = StacksCode::Differ;
+        if !self.interrupted {
+            let (verdict, open) = self.ask_quietly("stacks", &attached, &Command::Stacks { full });
+            if verdict != Verdict::Done {
+                code = StacksCode::Error;
             }
-            self.show(&answer(open.gathered, full));
+            if let Some(open) = open {
+                let stacks = open.gathered.stacks();
+                if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
+                    code = StacksCode::Differ;
+                }
+                self.show(&answer(open.gathered, full));
+            }
         }
+        let whole = !self.interrupted;
         let (verdict, open) = self.ask_quietly("detach", &attached, &Command::Detach);
         if verdict != Verdict::Done {
             code = StacksCode::Error;
@@ -285,7 +305,16 @@ impl<D: Debug> Shell<D> {
         if let Some(open) = open {
             self.show_unless_all_well(open);
         }
-        code
+        if whole { code } else { StacksCode::Interrupted }
+    }
+
+    /// The exit code where there are no stacks.
+    pub(super) fn code_of_nothing(&self) -> StacksCode {
+        if self.interrupted && self.over.is_none() {
+            StacksCode::Interrupted
+        } else {
+            StacksCode::Error
+        }
     }
 
     pub(super) fn show_unless_all_well(&mut self, open: super::open::Open) {

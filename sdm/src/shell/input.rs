@@ -23,6 +23,8 @@ pub enum Control {
     Warned,
     /// A signal wants `sdm` to end: its number.
     Terminate(u8),
+    /// What was read for the programs, where it was asked for; nothing at its end.
+    Input(Vec<u8>),
 }
 
 /// A line, and where it stands.
@@ -39,6 +41,15 @@ pub trait LineSource {
     /// Asks for the next line: it comes as a [`Control`]. A question is no command: its answer
     /// is not remembered.
     fn request(&mut self, prompt: &str, question: bool);
+
+    /// What the prompt says now, where that has changed since the line was asked for.
+    fn retell(&mut self, _prompt: &str) {}
+}
+
+/// Reads what programs are to read, piece by piece: each when it is asked for.
+pub trait InputSource {
+    /// Asks for the next piece: it comes as [`Control::Input`].
+    fn request(&mut self);
 }
 
 /// The lines of files and of the command line.

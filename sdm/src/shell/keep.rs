@@ -19,7 +19,7 @@ impl<D: Debug> Shell<D> {
     /// `save FILE`: commands that make the breakpoints and sets again.
     pub(super) fn save(&mut self, file: &str) -> Verdict {
         let text = self.saved();
-        match std::fs::write(file, text) {
+        match sdm_core::files::replace(file.as_ref(), text.as_bytes()) {
             Ok(()) => Verdict::Done,
             Err(error) => self.complain(format!("save: {file}: {error}"), ""),
         }
@@ -38,8 +38,9 @@ impl<D: Debug> Shell<D> {
         {
             line(format_args!("defset {name} {tasks}"));
         }
-        if self.breaks.pending {
-            line(format_args!("set breakpoint pending on"));
+        if let Some(pending) = self.breaks.pending {
+            let word = if pending { "on" } else { "off" };
+            line(format_args!("set breakpoint pending {word}"));
         }
         let all = self.debug.tasks();
         for row in self.breaks.rows() {

@@ -22,6 +22,7 @@ impl<D: Debug> Shell<D> {
     /// Detaches what lives, where the session is to end so, and stays with what was started and
     /// detached until it has ended; Ctrl-C kills it.
     pub fn leave(&mut self, mut ending: Ending) -> Ending {
+        self.show_told();
         let wanted = matches!(self.over, None | Some(Over::Quit(_)));
         if !self.options.is_ours() || !wanted {
             return ending;

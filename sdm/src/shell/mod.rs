@@ -43,8 +43,9 @@ mod widen;
 
 pub use again::Restart;
 pub use batch::Batch;
+pub use diagnose::Diagnosed;
 pub use flow::{Ending, StacksCode};
-pub use input::{Control, LineSource, Script, ScriptLine};
+pub use input::{Control, InputSource, LineSource, Script, ScriptLine};
 pub use wait::COMPLETE_WAIT;
 pub use widen::{Widen, Widened, Widening};
 
@@ -67,6 +68,7 @@ use again::Question;
 use breaks::Breaks;
 use define::{Collecting, Defined};
 use display::Displays;
+use feed::OwnInput;
 use notices::Notices;
 use open::{Open, OpenCommands};
 use output::Output;
@@ -142,6 +144,8 @@ pub struct Shell<D> {
     /// What an empty line says again.
     last: Option<String>,
     stdin: Vec<(IdSet, u64)>,
+    /// What `sdm` reads for the programs, where it does.
+    own_input: Option<OwnInput>,
     asking: Option<Question>,
     /// A line is being completed: nothing is shown.
     completing: bool,
@@ -162,6 +166,8 @@ pub struct Shell<D> {
     foldable: Option<Item>,
     /// A signal says that the time is nearly over.
     warned: bool,
+    /// A person has given up waiting since this was reset.
+    interrupted: bool,
     /// Who was started how.
     programs: Vec<(IdSet, StartSpec)>,
     /// What gdb was told to be like, in order, and in which tasks.
@@ -252,6 +258,7 @@ impl<D: Debug> Shell<D> {
             phases: Vec::new(),
             last: None,
             stdin: Vec::new(),
+            own_input: None,
             asking: None,
             completing: false,
             source_depth: 0,
@@ -262,6 +269,7 @@ impl<D: Debug> Shell<D> {
             foldable: None,
             quiet_runs: false,
             warned: false,
+            interrupted: false,
             programs: Vec::new(),
             settings: Vec::new(),
             restart: None,

@@ -4,12 +4,12 @@ use sdm_debug::command::BreakSpec;
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 
-use super::again::{DeleteAll, Question, is_yes};
+use super::again::{DeleteAll, Pending, Question, is_yes};
 use super::run::Said;
 use super::{Shell, Verdict};
 use crate::commands::Point;
 use crate::session::Debug;
-use crate::view::Item;
+use crate::view::{Gathered, Item};
 
 /// The most lines that are done at one breakpoint.
 const COMMANDS_MAX: usize = 100;
@@ -19,11 +19,12 @@ impl<D: Debug> Shell<D> {
     pub(super) fn insert_point(&mut self, said: &Said<'_>, point: Point) -> Verdict {
         let point = match point {
             Point::Break(spec) => Point::Break(BreakSpec {
-                pending: self.breaks.pending,
+                pending: spec.pending || self.breaks.pending == Some(true),
                 ..spec
             }),
             point => point,
         };
+        let asked = point.clone();
         let number = self.breaks.next_number();
         let (verdict, open) = self.ask_quietly(said.line, &said.to, &point.command(number));
         let Some(mut open) = open else {
@@ -40,8 +41,33 @@ impl<D: Debug> Shell<D> {
             }
         }
         let differ = self.only_programs_differ(&open);
+        if let Point::Break(spec) = asked
+            && self.asks()
+            && self.breaks.pending.is_none()
+            && is_nowhere(&open.gathered)
+        {
+            let (line, to) = (said.line.to_owned(), said.to.clone());
+            self.asking = Some(Question::Pending(Pending { line, to, spec }));
+        }
         self.show(&Item::Answer(open.gathered));
         if differ { Verdict::Done } else { verdict }
+    }
+
+    /// The answer to the question whether a breakpoint waits for its place.
+    pub(super) fn answer_pending(&mut self, asked: Pending, answer: &str) -> Verdict {
+        if !is_yes(answer) {
+            return Verdict::Done;
+        }
+        let said = Said {
+            line: &asked.line,
+            to: asked.to,
+            named: false,
+        };
+        let spec = BreakSpec {
+            pending: true,
+            ..asked.spec
+        };
+        self.insert_point(&said, Point::Break(spec))
     }
 
     /// `condition N [COND]`.
@@ -273,4 +299,24 @@ impl<D: Debug> Shell<D> {
     fn no_such_breakpoint(&mut self, number: u32) -> Verdict {
         self.complain(format!("No breakpoint number {number}."), "")
     }
+}
+
+/// True where nobody has the place of a breakpoint: where gdb asks whether it is to wait for one. Known by gdb's words,
+/// as its records have nothing else for it.
+fn is_nowhere(gathered: &Gathered) -> bool {
+    const BEGINNINGS: [&str; 4] = [
+        "No source file named ",
+        "No line ",
+        "No compiled code for line ",
+        "No symbol table is loaded",
+    ];
+    let is_about_the_place = |text: &str| {
+        let no_function = text.starts_with("Function \"") && text.contains(" not defined");
+        no_function || BEGINNINGS.iter().any(|words| text.starts_with(words))
+    };
+    gathered.ok.is_empty()
+        && !gathered.failed.is_empty()
+        && gathered.failed.iter().all(|(_, failure)| {
+            failure.code == FailureCode::Gdb && is_about_the_place(&failure.text)
+        })
 }

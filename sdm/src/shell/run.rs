@@ -33,6 +33,7 @@ impl<D: Debug> Shell<D> {
             Some(Question::Quit) => return self.answer_quit(line.trim()),
             Some(Question::Again(again)) => return self.answer_again(again, line.trim()),
             Some(Question::Delete(all)) => return self.answer_delete(&all, line.trim()),
+            Some(Question::Pending(asked)) => return self.answer_pending(asked, line.trim()),
             None => {}
         }
         if self.collecting.is_some() {
@@ -270,7 +271,11 @@ impl<D: Debug> Shell<D> {
         rule: (u16, Vec<u8>),
     ) -> (Verdict, Option<super::open::Open>) {
         let id = self.send_merged(said, to, command, rule);
-        let waited = self.wait_for(&Goal::Answered(id), said, None);
+        let goal = match command {
+            Command::Detach => Goal::Left(id),
+            _ => Goal::Answered(id),
+        };
+        let waited = self.wait_for(&goal, said, None);
         let Some(mut open) = self.open.remove(id) else {
             return (Verdict::Failed, None);
         };
@@ -369,6 +374,7 @@ impl<D: Debug> Shell<D> {
             }
             Some(Question::Again(_)) => self.say("not started anew"),
             Some(Question::Delete(_)) => self.say("not deleted"),
+            Some(Question::Pending(_)) => {}
             None => {
                 self.quit();
             }

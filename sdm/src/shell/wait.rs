@@ -7,6 +7,7 @@ use sdm_debug::event::Phase;
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
+use super::input::LineSource;
 use super::notices::Patience;
 use super::{Control, Over, Shell};
 use crate::commands;
@@ -28,6 +29,8 @@ pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 pub(super) enum Goal {
     /// A question is answered.
     Answered(CommandId),
+    /// Tasks are left: whoever does not wait for it does not break it off.
+    Left(CommandId),
     /// Every task that was let run has stopped or ended.
     Run(Vec<CommandId>),
     /// The tasks are held at `main`.
@@ -61,11 +64,14 @@ impl<D: Debug> Shell<D> {
         let began = self.now();
         let until = match goal {
             Goal::Answered(_) if self.completing => Some(began + COMPLETE_WAIT),
-            Goal::Answered(_) => Some(began + self.options.query_timeout + TREE_GRACE),
+            Goal::Answered(_) | Goal::Left(_) => {
+                Some(began + self.options.query_timeout + TREE_GRACE)
+            }
             _ => until,
         };
         self.notices.patience = match goal {
             Goal::Answered(_)
+            | Goal::Left(_)
             | Goal::Run(_)
             | Goal::Still(_)
             | Goal::Gone(_)
@@ -90,6 +96,7 @@ impl<D: Debug> Shell<D> {
             match self.take_control() {
                 Some(Control::Interrupt) if !interrupted => {
                     interrupted = true;
+                    self.interrupted = true;
                     self.interrupt_goal(goal);
                 }
                 Some(Control::Interrupt | Control::Suspend) => return Waited::GivenUp,
@@ -97,6 +104,10 @@ impl<D: Debug> Shell<D> {
             }
             if self.is_reached(goal) {
                 return Waited::Reached;
+            }
+            // Who stands still does nothing about it.
+            if interrupted && self.only_silent_left(goal) {
+                return Waited::GivenUp;
             }
             if self.over.is_some() || self.jobless {
                 return Waited::Over;
@@ -128,13 +139,18 @@ impl<D: Debug> Shell<D> {
                 Control::Terminate(signal) => {
                     self.over.get_or_insert(Over::Terminated(signal));
                 }
+                Control::Input(bytes) => self.take_input(bytes),
                 line => self.lines.push_back(line),
             }
         }
     }
 
-    /// The next line; absent where there is none to come.
-    pub(super) fn next_line(&mut self) -> Option<Control> {
+    /// The next line; absent where there is none to come. Until it comes the prompt follows what happens.
+    pub(super) fn next_line(
+        &mut self,
+        mut prompt: String,
+        source: &mut dyn LineSource,
+    ) -> Option<Control> {
         loop {
             // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own.
             let _ = self.take_control();
@@ -151,12 +167,19 @@ impl<D: Debug> Shell<D> {
                 None => {}
             }
             self.pump(None);
+            let now = self.prompt();
+            if now != prompt {
+                source.retell(&now);
+                prompt = now;
+            }
         }
     }
 
     fn is_reached(&self, goal: &Goal) -> bool {
         match goal {
-            Goal::Answered(id) => self.open.get(*id).is_none_or(|open| open.complete),
+            Goal::Answered(id) | Goal::Left(id) => {
+                self.open.get(*id).is_none_or(|open| open.complete)
+            }
             Goal::Run(ids) | Goal::Held(ids) => {
                 let mut open = ids.iter().filter_map(|id| self.open.get(*id));
                 open.all(|open| open.complete)
@@ -173,15 +196,30 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    /// Ctrl-C: a question is given up; tasks that run are stopped.
-    fn interrupt_goal(&mut self, goal: &Goal) {
-        let tasks = match goal {
-            Goal::Answered(id) => return self.debug.cancel(*id),
+    /// Who is waited for.
+    fn left_of(&self, goal: &Goal) -> IdSet {
+        match goal {
+            Goal::Answered(id) | Goal::Left(id) => self.asked_and_left(&[*id]).1,
             Goal::Run(ids) | Goal::Held(ids) | Goal::Started(ids) => self.asked_and_left(ids).1,
             Goal::Still(tasks) => tasks.intersection(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
             Goal::LauncherOver => IdSet::new(),
-        };
+        }
+    }
+
+    fn only_silent_left(&self, goal: &Goal) -> bool {
+        let left = self.left_of(goal);
+        !left.is_empty() && left.is_subset(self.tasks.silent())
+    }
+
+    /// Ctrl-C: a question is given up; tasks that run are stopped.
+    fn interrupt_goal(&mut self, goal: &Goal) {
+        match goal {
+            Goal::Answered(id) => return self.debug.cancel(*id),
+            Goal::Left(_) => return,
+            _ => {}
+        }
+        let tasks = self.left_of(goal);
         if tasks.is_empty() {
             return;
         }
@@ -208,7 +246,7 @@ impl<D: Debug> Shell<D> {
     fn status_line(&self, goal: &Goal, said: &str, took: Duration) -> String {
         let seconds = took.as_secs();
         match goal {
-            Goal::Answered(id) => {
+            Goal::Answered(id) | Goal::Left(id) => {
                 let (to, left) = self.asked_and_left(&[*id]);
                 let done = to.len() - left.len();
                 format!(

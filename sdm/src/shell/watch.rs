@@ -27,9 +27,10 @@ impl<D: Debug> Shell<D> {
         period: Duration,
     ) -> StacksCode {
         let all = self.debug.tasks().clone();
+        self.interrupted = false;
         let (verdict, attached) = self.attach_quietly(spec, &all);
         if attached.is_empty() || self.over.is_some() {
-            return StacksCode::Error;
+            return self.code_of_nothing();
         }
         self.quiet_runs = true;
         self.open.hush_runs(true);
@@ -41,17 +42,16 @@ impl<D: Debug> Shell<D> {
             shown: None,
             gone: IdSet::new(),
         };
-        loop {
-            let mut enough = !self.look_again(&attached, &mut watch);
+        while !self.interrupted {
+            let enough = !self.look_again(&attached, &mut watch);
             let standing = self.standing().intersection(&attached);
-            if standing.is_empty() || self.over.is_some() || enough {
+            if standing.is_empty() || self.over.is_some() || self.interrupted || enough {
                 break;
             }
             self.continue_quietly("stacks", &standing);
-            enough |= self.let_pass(&watch, period);
+            let enough = self.let_pass(&watch, period);
             let running = self.tasks.running().intersection(&attached);
-            enough |= !self.stop_quietly("stacks", &running);
-            if enough || self.over.is_some() {
+            if !self.stop_quietly("stacks", &running) || enough || self.over.is_some() {
                 break;
             }
         }
@@ -65,7 +65,8 @@ impl<D: Debug> Shell<D> {
         match watch.shown {
             Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
             Some(_) if verdict == Verdict::Done => StacksCode::Agree,
-            _ => StacksCode::Error,
+            Some(_) => StacksCode::Error,
+            None => self.code_of_nothing(),
         }
     }
 

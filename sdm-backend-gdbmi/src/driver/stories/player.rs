@@ -65,6 +65,9 @@ impl Host for BlindHost {
     fn entry_address(&self, _: i32) -> Option<u64> {
         None
     }
+    fn completes_writes(&self) -> bool {
+        true
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }
@@ -94,6 +97,7 @@ impl Player {
             symbols_wait: minutes,
             interrupt_wait: minutes,
             internal_breakpoints: false,
+            registers_unknown: false,
             fold: FoldRules::default(),
         };
         let mut player = Self {

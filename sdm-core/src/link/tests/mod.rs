@@ -487,7 +487,9 @@ fn quiet_peers_are_pinged_and_found_silent() {
         assert!(pings < 10);
     }
     assert_eq!(pings, PINGS_UNANSWERED_MAX + 1);
-    assert_eq!(pair.now - start, after * (PINGS_UNANSWERED_MAX + 1));
+    let took = pair.now - start;
+    assert!(took <= after * 3 / 2, "{took:?}");
+    assert!(took > after * 149 / 100, "{took:?}");
 }
 
 #[test]
@@ -541,7 +543,8 @@ fn who_was_stopped_asks_before_it_judges() {
     pair.now += Duration::from_secs(3600);
     pair.parent.handle_timeout(pair.now).unwrap();
     assert_eq!(events(&mut pair.parent), []);
-    assert_eq!(pair.parent.poll_timeout(), Some(pair.now + PING_AFTER));
+    assert!(!pair.parent.is_silent());
+    assert!(pair.parent.poll_timeout() > Some(pair.now));
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn breakpoints_have_places_and_conditions() {
     check("i b", C::Breakpoints { watchpoints: false });
     check("i wat", C::Breakpoints { watchpoints: true });
     check("info display", C::Displays);
-    check("set breakpoint pending on", C::SetPending(true));
+    check("set breakpoint pending on", C::SetPending(Some(true)));
+    check("set breakpoint pending auto", C::SetPending(None));
 }
 
 #[test]

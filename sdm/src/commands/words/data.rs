@@ -98,7 +98,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "set",
         usage: "set var NAME = VALUE",
         what: "changes a variable",
-        more: "set breakpoint pending on|off: keeps breakpoints whose place is not loaded yet.\n\
+        more: "set breakpoint pending on|off|auto: keeps breakpoints whose place is not loaded yet; auto asks.\n\
                set args ARGS: the program's arguments, from the next `run` on.\n\
                set confirm on|off: asks before `run` and `quit` end something.\n\
                All other settings are gdb's own.",
@@ -107,6 +107,7 @@ pub(super) const COMMANDS: &[Spec] = &[
             "args",
             "breakpoint pending on",
             "breakpoint pending off",
+            "breakpoint pending auto",
             "confirm off",
             "confirm on",
         ]),
@@ -212,10 +213,16 @@ fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         return Ok(C::Ask(Command::SetVariable { expression }));
     }
     if word == "breakpoint" && ahead.take_word("pending") {
+        if ahead.take_word("auto") {
+            ahead.finish("set breakpoint pending")?;
+            *rest = ahead;
+            return Ok(C::SetPending(None));
+        }
         let on = args::on_off(&mut ahead, "set breakpoint pending")?;
-        let on = on.ok_or_else(|| ahead.error("set breakpoint pending: expected on or off"))?;
+        let expected = || ahead.error("set breakpoint pending: expected on, off or auto");
+        let on = on.ok_or_else(expected)?;
         *rest = ahead;
-        return Ok(C::SetPending(on));
+        return Ok(C::SetPending(Some(on)));
     }
     if word == "args" {
         let at = ahead.at();

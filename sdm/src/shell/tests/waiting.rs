@@ -325,6 +325,7 @@ fn a_breakpoint_belongs_to_its_set() {
     });
     let lines = [
         "break nowhere",
+        "n",
         "[0-2] break a.c:1",
         "break a.c:2",
         "[1] delete 1",

@@ -1,0 +1,51 @@
+//! Which scripts of programs and libraries a gdb executes.
+
+use std::sync::LazyLock;
+
+/// For gdb's Python, as text.
+const LOADER: &str = include_str!("autoload.py");
+
+/// How what it has to say of a script begins.
+pub(crate) const MARK: &str = "sdm: ";
+
+static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));
+
+/// The command that has gdb load scripts with our rules. A gdb without Python says so, and loads none.
+pub(super) fn command() -> &'static str {
+    &COMMAND
+}
+
+/// Code as one line of gdb's, in a name space of its own.
+fn command_of(code: &str) -> String {
+    let mut line = String::from("python exec(\"");
+    for code in code.lines() {
+        let text = code.trim_start_matches(' ');
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        // One blank says as much as four.
+        line.push_str(&" ".repeat((code.len() - text.len()) / 4));
+        for character in text.chars() {
+            if matches!(character, '\\' | '"') {
+                line.push('\\');
+            }
+            line.push(character);
+        }
+        line.push_str("\\n");
+    }
+    line.push_str("\", {\"__name__\": \"sdm\"})");
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_becomes_one_line() {
+        let code = "# why\nif a:\n    b = \"\\n\"\n\n    # too\n    c\n";
+        let expect = r#"python exec("if a:\n b = \"\\n\"\n c\n", {"__name__": "sdm"})"#;
+        assert_eq!(command_of(code), expect);
+        assert!(!command().contains('\n') && command().is_ascii());
+    }
+}

@@ -1,0 +1,185 @@
+//! The library that completes gdb's writes of registers (see `sdm-xstate`): when it is loaded into gdb, and how.
+//!
+//! It comes with this program, as bytes, and is given to gdb as a file in memory that gdb inherits: there is nothing to
+//! install beside a server or to copy with it, nobody else can have put another in its place, and it cannot be changed once
+//! it is sealed. The library hides the file from what gdb starts; `LD_PRELOAD` is put right by gdb.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::str::FromStr;
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+/// The library; empty where processors have no such registers.
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
+
+/// What the file is called that it lies in: this stands in `/proc/PID/maps` of a gdb that has loaded it.
+const NAME: &str = "sdm-xstate";
+
+/// The variable that names what is loaded into a program.
+const VARIABLE: &str = "LD_PRELOAD";
+
+/// How many bytes of registers a gdb older than 14 knows.
+const KNOWN_BYTES: u32 = 2696;
+
+/// The file has a number from here on, so that what closes or uses low ones on the way to gdb leaves it alone.
+const FD_FIRST: i32 = 200;
+
+/// When the library is loaded that has a gdb older than 14 write registers on a processor with more of them than it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// Where the processor is one.
+    #[default]
+    Auto,
+    /// Everywhere: it does nothing where it is not needed.
+    Always,
+    /// Nowhere: what gdb cannot do is refused.
+    Never,
+}
+
+impl FromStr for Completion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(format!("{text:?}: not auto, always or never")),
+        }
+    }
+}
+
+impl Completion {
+    /// True where a gdb that is older than 14 and has not loaded the library fails at registers.
+    pub(crate) fn is_needed(self) -> bool {
+        self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
+    }
+
+    /// The library for gdbs, where they are to load it. Where it cannot be had, that is logged: gdb does without.
+    pub(crate) fn preload(self) -> Option<Preload> {
+        if self == Self::Never || !self.is_needed() || LIBRARY.is_empty() {
+            return None;
+        }
+        Preload::new()
+            .inspect_err(|error| tracing::warn!("the library for gdb's registers: {error}"))
+            .ok()
+    }
+}
+
+/// The library in a file that a gdb can inherit.
+pub(crate) struct Preload {
+    file: OwnedFd,
+}
+
+impl Preload {
+    fn new() -> io::Result<Self> {
+        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+        let mut file = std::fs::File::from(memfd_create(NAME, flags)?);
+        file.write_all(LIBRARY)?;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
+        let high = crate::sys::duplicate_from(&file, FD_FIRST);
+        Ok(Self {
+            // Where no number is as high, any will do.
+            file: high.unwrap_or_else(|_| file.into()),
+        })
+    }
+
+    /// Has a gdb load it; the user's own libraries after it, as without it.
+    pub(crate) fn load_into(&self, command: &mut Command) {
+        let user = std::env::var_os(VARIABLE);
+        let mut names = OsString::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        if let Some(user) = &user {
+            names.push(" ");
+            names.push(user);
+        }
+        command.env(VARIABLE, names);
+        // The first of its settings: the user's own ones go before it.
+        command.args(["-iex".into(), restoring(user.as_deref())]);
+        crate::sys::hand_on(command, &self.file);
+    }
+}
+
+/// What a gdb is told that has loaded it, so that programs find what the user gave them.
+fn restoring(user: Option<&OsStr>) -> OsString {
+    match user {
+        Some(value) if !is_changed_by_gdb(VARIABLE.as_ref(), value) => {
+            let mut setting = OsString::from(format!("set environment {VARIABLE}="));
+            setting.push(value);
+            setting
+        }
+        _ => format!("unset environment {VARIABLE}").into(),
+    }
+}
+
+/// True where gdb cannot be told to set the variable to exactly this value, as it takes blanks off a line's ends.
+pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
+    let value = value.as_bytes();
+    let is_odd =
+        value.is_empty() || value.trim_ascii() != value || value.iter().any(u8::is_ascii_control);
+    name == VARIABLE && is_odd
+}
+
+/// True where the process has loaded the library, as far as this one may know.
+pub(crate) fn is_loaded(pid: i32) -> bool {
+    let maps = sdm_core::files::read_lossy(format!("/proc/{pid}/maps"));
+    maps.is_ok_and(|maps| maps.contains(&format!("/memfd:{NAME} ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_told_when_to_load() {
+        assert_eq!("auto".parse(), Ok(Completion::Auto));
+        assert_eq!("always".parse(), Ok(Completion::Always));
+        assert_eq!("never".parse(), Ok(Completion::Never));
+        let wrong: Result<Completion, _> = "yes".parse();
+        assert_eq!(wrong, Err("\"yes\": not auto, always or never".to_owned()));
+        assert!(Completion::Never.preload().is_none());
+    }
+
+    #[test]
+    fn the_users_value_is_set_again_by_gdb_or_behind_it() {
+        let check = |user: Option<&str>, expect: &str| {
+            assert_eq!(restoring(user.map(OsStr::new)), expect, "{user:?}");
+        };
+        check(None, "unset environment LD_PRELOAD");
+        check(
+            Some("liba.so b.so"),
+            "set environment LD_PRELOAD=liba.so b.so",
+        );
+        check(Some("a=b:c"), "set environment LD_PRELOAD=a=b:c");
+        for odd in ["", " a", "a ", "a\nb"] {
+            check(Some(odd), "unset environment LD_PRELOAD");
+            assert!(is_changed_by_gdb("LD_PRELOAD".as_ref(), odd.as_ref()));
+            assert!(!is_changed_by_gdb("PATH".as_ref(), odd.as_ref()));
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_program_loads_it_and_what_it_starts_does_not_inherit_it() {
+        let preload = Completion::Always.preload().unwrap();
+        let run = |shell: &str| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", shell, "sh"]);
+            preload.load_into(&mut command);
+            let output = command.output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        // What a wrapper of gdb's starts can load it, too.
+        let maps = run("grep -c sdm-xstate /proc/self/maps; echo");
+        assert_ne!(maps.trim(), "0");
+        let fd = preload.file.as_raw_fd();
+        assert!(fd >= FD_FIRST);
+        let again = io::Write::write(&mut std::fs::File::from(preload.file), b"x");
+        assert!(again.is_err(), "it is sealed");
+    }
+}

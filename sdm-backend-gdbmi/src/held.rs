@@ -1,0 +1,113 @@
+//! A process that a gdb is to attach to, as it is before, and as it is to be again when gdb does not leave it by
+//! itself.
+//!
+//! When a gdb is killed the kernel lets go of what it has traced, with its breakpoints in it: whoever runs into one
+//! is killed by SIGTRAP. And a stop that gdb had asked for and not heard of yet takes effect then, for ever. So such
+//! a process is stopped, by the kernel with gdb's end ([`Leash`]) and once more as soon as that is seen, its code is put
+//! back, and it goes on, unless it was stopped before anybody attached.
+
+use std::rc::Rc;
+
+use nix::sys::signal::Signal;
+use sdm_core::files;
+
+use crate::leash::{Leash, Tied};
+use crate::process::{Identity, identity};
+use crate::restore;
+use crate::warden::Warden;
+
+/// A process under a gdb that attaches to it. When it is dropped gdb has nothing to do with it any more.
+pub(crate) struct Held {
+    who: Identity,
+    /// It stood still before, and is to stand still again.
+    stopped: bool,
+    /// Traps in its code that were there before: another tool's.
+    foreign: Vec<u64>,
+    /// It was stopped here.
+    frozen: bool,
+    warden: Rc<Warden>,
+    leash: Option<Tied>,
+}
+
+impl Held {
+    /// To be called before gdb hears of the process; absent where that is gone. `woken` where it stands still for
+    /// a debugger that is to let it run.
+    pub(crate) fn new(
+        pid: i32,
+        woken: bool,
+        (gdb, leash): (i32, Option<Leash>),
+        warden: &Rc<Warden>,
+    ) -> Option<Self> {
+        let who = identity(pid)?;
+        let stopped = !woken && is_stopped(pid);
+        // Where that fails nobody whom gdb can attach to is meant.
+        let foreign = restore::breakpoints(pid).unwrap_or_default();
+        // Its pipe has room for thousands of them, and it reads.
+        let _ = warden.hold(gdb, pid, stopped);
+        Some(Self {
+            who,
+            stopped,
+            foreign,
+            frozen: false,
+            warden: Rc::clone(warden),
+            leash: leash.and_then(|leash| leash.tie(pid)),
+        })
+    }
+
+    /// gdb is to end by itself, and leaves it then.
+    pub(crate) fn untie(&mut self) {
+        self.leash = None;
+    }
+
+    /// Stops it, whether it is traced or not: it runs into nothing any more.
+    pub(crate) fn freeze(&mut self) {
+        self.who.signal(Signal::SIGSTOP);
+        self.frozen = true;
+    }
+
+    /// Puts back what gdb has changed in its code. Gives what is to be told of it.
+    pub(crate) fn restore(&self) -> Option<String> {
+        let pid = self.who.pid();
+        match restore::remove_breakpoints(pid, &self.foreign) {
+            Ok(0) => None,
+            Ok(1) => Some(format!(
+                "process {pid}: took out a breakpoint that gdb had left in it"
+            )),
+            Ok(count) => Some(format!(
+                "process {pid}: took out {count} breakpoints that gdb had left in it"
+            )),
+            Err(_) if !self.who.is_alive() => None,
+            Err(error) => Some(format!(
+                "process {pid}: breakpoints of gdb can be left in it: {error}"
+            )),
+        }
+    }
+
+    /// Takes out what gdb has inserted; gdb believes it there, and puts back the same bytes when it stops it.
+    pub(crate) fn clear(&self) {
+        // It may have ended.
+        let _ = restore::remove_breakpoints(self.who.pid(), &self.foreign);
+    }
+
+    /// A stop of gdb's has come to it after gdb had left it.
+    pub(crate) fn wake(&mut self) {
+        self.frozen |= is_stopped(self.who.pid());
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.untie();
+        if self.frozen && !self.stopped {
+            self.who.signal(Signal::SIGCONT);
+        }
+        let _ = self.warden.let_go(self.who.pid());
+    }
+}
+
+/// True where a signal has stopped the process, and no tracer.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    state.is_some_and(|rest| rest.starts_with('T'))
+}

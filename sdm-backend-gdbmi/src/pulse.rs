@@ -1,0 +1,87 @@
+//! Whether processes that gdb holds still live: it does not hear of the end of one that stands still, which only
+//! SIGKILL brings about, and the kernel tells nobody else as long as gdb has not taken note of its threads.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use sdm_core::files;
+use sdm_debug::TaskState;
+
+use crate::driver::Driver;
+
+/// How often those that stand still are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// When to look next.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    look_at: Option<Instant>,
+}
+
+impl Pulse {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.look_at
+    }
+
+    /// Nobody is looked at while nobody stands still.
+    pub(crate) fn keep<'a>(&mut self, now: Instant, mut drivers: impl Iterator<Item = &'a Driver>) {
+        if !drivers.any(|driver| standing(driver).is_some()) {
+            self.look_at = None;
+        } else if self.look_at.is_none() {
+            self.look_at = Some(now + PERIOD);
+        }
+    }
+
+    /// True where the time has come.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        self.look_at.take_if(|at| *at <= now).is_some()
+    }
+}
+
+/// Tells a task's driver of its process's end, where that is dead.
+pub(crate) fn look(now: Instant, driver: &mut Driver) {
+    if standing(driver).is_some_and(is_dead) {
+        driver.handle_killed(now);
+    }
+}
+
+/// The process of a task that stands still.
+fn standing(driver: &Driver) -> Option<i32> {
+    let stands = driver.task_state() == TaskState::Stopped;
+    driver.pid().filter(|_| stands)
+}
+
+/// True where no thread of a process lives; its first one can have ended by itself.
+fn is_dead(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        let stat = files::read_lossy(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+        state.is_none_or(|rest| rest.starts_with(['Z', 'X']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_dead_when_nobody_has_asked_for_its_end_too() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        assert!(!is_dead(pid));
+        child.kill().unwrap();
+        let begin = Instant::now();
+        while !is_dead(pid) && begin.elapsed() < Duration::from_secs(30) {
+            std::thread::yield_now();
+        }
+        assert!(is_dead(pid), "a zombie");
+        child.wait().unwrap();
+        assert!(is_dead(pid), "gone");
+    }
+}

@@ -1,0 +1,387 @@
+//! Reaching one child at start-up, without I/O: which address next, when, and when to give up.
+//!
+//! An announced port is where the child is, so who refuses there is gone. Where nobody has announced,
+//! a person may not even have started the child yet, and it takes the first free port of a range: a refusal
+//! says nothing, and the dialer looks upwards, past ports where somebody else answers and past a few
+//! where nobody does. How many of those it passes doubles each round, up to a bound, so that a child that is
+//! merely late is found at once, and one that is far up is found too.
+//!
+//! What a stranger says without the key (another protocol, version, session or key, a plain refusal) may be
+//! forged and only informs: it rules an announced address out after a while, so that a start fails
+//! with the reason before its whole time is over, and somebody on the way has no shorter one to lie.
+
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use crate::ids::ServerId;
+use crate::limits::HANDSHAKE_WAIT;
+use crate::link::LinkError;
+use crate::transport::ConnectionString;
+pub use place::Place;
+
+/// The pause after the first round that found nobody; it doubles from round to round.
+pub const PAUSE_MIN: Duration = Duration::from_millis(1);
+/// The longest pause between two rounds.
+pub const PAUSE_MAX: Duration = Duration::from_millis(250);
+/// How long one connection may take before its handshake begins: a host that drops packets must
+/// not use up the time of its other addresses.
+pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
+/// Handshakes in a row with somebody else after which an announced address is given up: somebody of
+/// this session. The pauses between eight make a quarter of a second.
+pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
+/// How long an announced address must have had nobody but strangers who do not show the key before it is
+/// given up for so many handshakes with those.
+pub const STRANGER_WAIT: Duration = Duration::from_secs(10);
+/// The most ports in a row at which nobody is that a search passes: they were taken when the child came by
+/// them, and are free now.
+pub const EMPTY_RUN_MAX: u16 = 16;
+/// What is said, before the time, of an address from which nothing comes back.
+pub const UNANSWERED: &str = "no answer within";
+/// What is said of a connection that stands and over which nothing came.
+const NO_ANSWER: &str = "connected, but nobody answers";
+
+/// Whom to reach, and where it may be.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Who.
+    pub server: ServerId,
+    /// Its host's name, for a person.
+    pub host: String,
+    /// Where it may be, best first; numeric.
+    pub places: Vec<Place>,
+    /// When to give up.
+    pub deadline: Instant,
+    /// How long to wait before the first try.
+    pub pause: Duration,
+}
+
+/// What to do now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DialStep {
+    /// Connect there, and drop an earlier connection of this dialer.
+    Connect(ConnectionString),
+    /// Nothing before this instant, unless something happens.
+    WaitUntil(Instant),
+    /// It was not reached: who, where, why, and after how many tries.
+    GiveUp(String),
+}
+
+/// How an attempt failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DialFailure {
+    /// Nobody listens there: the error of the system.
+    Refused(String),
+    /// No connection for another reason: the error of the system.
+    NotReached(String),
+    /// A connection, but no handshake.
+    Link(LinkError),
+    /// A connection that ended without a word.
+    Closed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The next attempt can be made.
+    Idle,
+    /// Not before then.
+    Pause(Instant),
+    /// Under way; it counts as failed then.
+    Connecting(Instant),
+    /// A connection stands: its handshake has a deadline of its own, or this one where others are to
+    /// be looked at.
+    Greeting(Option<Instant>),
+}
+
+/// What was met at one place.
+#[derive(Clone, Copy, Default, Debug)]
+struct Met {
+    /// Handshakes in a row with others of this session, at most `STRANGER_HANDSHAKES_MAX`.
+    others: u8,
+    /// Handshakes in a row with strangers of any kind, at most `STRANGER_HANDSHAKES_MAX`.
+    strangers: u8,
+    /// When the first of those was.
+    since: Option<Instant>,
+}
+
+/// Reaches one child. Call [`Dialer::poll`] after every input and at the instant that it gives;
+/// when the link is up, drop it.
+#[derive(Debug)]
+pub struct Dialer {
+    target: Target,
+    state: State,
+    /// Which of the places is next, < `places.len()`.
+    place_index: usize,
+    /// How far above its first port the next one is.
+    offset: u16,
+    /// Ports in a row at which nobody was, in this round and place.
+    empty_run: u16,
+    /// How many of those end the search of a place, 1 to `EMPTY_RUN_MAX`.
+    empty_run_max: u16,
+    /// How long a handshake of this round may take where there are other ports to look at.
+    greeting_wait: Duration,
+    pause: Duration,
+    started: Instant,
+    tries: u32,
+    /// The last failure, and where.
+    last: Option<(ConnectionString, String)>,
+    /// The last one that was there instead, and where: the better hint of the two.
+    stranger: Option<(ConnectionString, String)>,
+    /// What was met at each place.
+    met: Vec<Met>,
+    /// True where the last connection stood, but nobody spoke.
+    unanswered: bool,
+    /// Tries in a row that were refused.
+    refusals: usize,
+}
+
+impl Dialer {
+    /// Begins to look.
+    #[must_use]
+    pub fn new(now: Instant, target: Target) -> Self {
+        let state = if target.pause.is_zero() {
+            State::Idle
+        } else {
+            State::Pause(now + target.pause)
+        };
+        let met = vec![Met::default(); target.places.len()];
+        Self {
+            target,
+            state,
+            place_index: 0,
+            offset: 0,
+            empty_run: 0,
+            empty_run_max: 1,
+            greeting_wait: ATTEMPT_WAIT,
+            pause: PAUSE_MIN,
+            started: now,
+            tries: 0,
+            last: None,
+            stranger: None,
+            met,
+            unanswered: false,
+            refusals: 0,
+        }
+    }
+
+    /// Whom it looks for.
+    #[must_use]
+    pub fn server(&self) -> ServerId {
+        self.target.server
+    }
+
+    /// Where it was reached, once the link is up: the port is known from then on.
+    #[must_use]
+    pub fn reached(&self) -> ConnectionString {
+        self.next_address()
+    }
+
+    /// Whether that was one of several ports.
+    #[must_use]
+    pub fn has_searched(&self) -> bool {
+        !self.target.places[self.place_index].is_known()
+    }
+
+    /// What to do now.
+    pub fn poll(&mut self, now: Instant) -> DialStep {
+        match self.state {
+            State::Connecting(until) if now >= until => {
+                let text = format!("{UNANSWERED} {} s", ATTEMPT_WAIT.as_secs());
+                self.failed(now, text, false);
+            }
+            State::Greeting(Some(until)) if now >= until => {
+                self.failed(now, NO_ANSWER.to_owned(), true);
+                self.unanswered = true;
+            }
+            _ => {}
+        }
+        if now >= self.target.deadline || self.first_left(now, 0).is_none() {
+            if matches!(self.state, State::Greeting(_)) {
+                self.failed(now, NO_ANSWER.to_owned(), true);
+                self.unanswered = true;
+            }
+            return DialStep::GiveUp(self.report(now));
+        }
+        let deadline = self.target.deadline;
+        match self.state {
+            State::Pause(until) if now < until => DialStep::WaitUntil(until.min(deadline)),
+            State::Idle | State::Pause(_) => {
+                self.state = State::Connecting(now + ATTEMPT_WAIT);
+                self.tries += 1;
+                DialStep::Connect(self.next_address())
+            }
+            State::Connecting(until) | State::Greeting(Some(until)) => {
+                DialStep::WaitUntil(until.min(deadline))
+            }
+            State::Greeting(None) => DialStep::WaitUntil(deadline),
+        }
+    }
+
+    /// True where somebody listens whom this dialer looks for, as far as can be known, but does
+    /// not answer: a process that stands still.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered
+    }
+
+    /// True where every announced address refused one after the other: who announced them
+    /// listened there, and so is gone.
+    #[must_use]
+    pub fn is_refused(&self, now: Instant) -> bool {
+        let all = 0..self.met.len();
+        let left = all.filter(|at| self.may_be(now, *at)).count();
+        let is_known = self.target.places.iter().all(Place::is_known);
+        is_known && left > 0 && self.refusals >= left
+    }
+
+    /// The connection stands; its handshake begins.
+    pub fn handle_connected(&mut self, now: Instant) {
+        if let State::Connecting(_) = self.state {
+            let is_range = !self.target.places[self.place_index].is_known();
+            self.state = State::Greeting(is_range.then_some(now + self.greeting_wait));
+        }
+    }
+
+    /// The attempt came to nothing. One that [`Dialer::poll`] has told to drop must not be
+    /// reported.
+    pub fn handle_failure(&mut self, now: Instant, failure: DialFailure) {
+        if !matches!(self.state, State::Connecting(_) | State::Greeting(_)) {
+            return;
+        }
+        self.note_met(now, &failure);
+        match failure {
+            DialFailure::Refused(error) => {
+                let count = self.refusals + 1;
+                self.failed(now, error, false);
+                self.refusals = count;
+            }
+            DialFailure::NotReached(error) => self.failed(now, error, false),
+            DialFailure::Closed => {
+                self.failed(now, "the connection was closed".to_owned(), true);
+            }
+            DialFailure::Link(error) => {
+                let text = error.to_string();
+                let unanswered = matches!(error, LinkError::HandshakeTimeout(_));
+                self.stranger = Some((self.next_address(), text.clone()));
+                self.failed(now, text, true);
+                self.unanswered = unanswered;
+            }
+        }
+    }
+
+    /// Counts those who were met in a row at this place and are not the one who is looked for.
+    fn note_met(&mut self, now: Instant, failure: &DialFailure) {
+        let met = &mut self.met[self.place_index];
+        let (other, stranger) = match failure {
+            DialFailure::Link(error) => (
+                matches!(error, LinkError::WrongPeer { .. }),
+                error.is_someone_else(),
+            ),
+            _ => (false, false),
+        };
+        let next = |count: u8, another: bool| match another {
+            true => (count + 1).min(STRANGER_HANDSHAKES_MAX),
+            false => 0,
+        };
+        *met = Met {
+            others: next(met.others, other),
+            strangers: next(met.strangers, stranger),
+            since: stranger.then(|| met.since.unwrap_or(now)),
+        };
+    }
+
+    fn next_address(&self) -> ConnectionString {
+        let place = &self.target.places[self.place_index];
+        place.at(self.offset).unwrap_or(place.first().clone())
+    }
+
+    /// Moves on to where the next attempt goes; `occupied`: somebody was there.
+    fn failed(&mut self, now: Instant, text: String, occupied: bool) {
+        let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
+        tracing::debug!(
+            "{server} on {host}: try {} at {address}: {text}",
+            self.tries
+        );
+        self.last = Some((address, text));
+        self.unanswered = false;
+        self.refusals = 0;
+        self.state = State::Idle;
+        self.empty_run = if occupied { 0 } else { self.empty_run + 1 };
+        let place = &self.target.places[self.place_index];
+        let is_last = self.offset == u16::MAX || place.at(self.offset + 1).is_none();
+        if !is_last && self.empty_run < self.empty_run_max {
+            self.offset += 1;
+            return;
+        }
+        self.offset = 0;
+        self.empty_run = 0;
+        if let Some(index) = self.first_left(now, self.place_index + 1) {
+            self.place_index = index;
+            return;
+        }
+        self.end_round(now);
+    }
+
+    /// The first place from `from` on where the child may still be.
+    fn first_left(&self, now: Instant, from: usize) -> Option<usize> {
+        (from..self.met.len()).find(|at| self.may_be(now, *at))
+    }
+
+    /// True where the child may be, after those who were met there.
+    fn may_be(&self, now: Instant, at: usize) -> bool {
+        let met = &self.met[at];
+        let lasted = met.since.is_some_and(|since| now >= since + STRANGER_WAIT);
+        let others = met.others >= STRANGER_HANDSHAKES_MAX;
+        let strangers = met.strangers >= STRANGER_HANDSHAKES_MAX && lasted;
+        !self.target.places[at].is_known() || !(others || strangers)
+    }
+
+    fn end_round(&mut self, now: Instant) {
+        self.place_index = self.first_left(now, 0).unwrap_or(0);
+        self.state = State::Pause(now + self.pause);
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        self.empty_run_max = (self.empty_run_max * 2).min(EMPTY_RUN_MAX);
+        self.greeting_wait = (self.greeting_wait * 2).min(HANDSHAKE_WAIT);
+    }
+
+    /// For example `server 3 on n1: not reached at tcp://10.0.0.7:7003-7258 after 12 tries in 60 s:
+    /// connection refused at tcp://10.0.0.7:7004; at tcp://10.0.0.7:7003: not an SDM peer`.
+    fn report(&self, now: Instant) -> String {
+        let Target { server, host, .. } = &self.target;
+        let places = self.target.places.iter().map(Place::to_string);
+        let places: Vec<String> = places.collect();
+        let seconds = (now - self.started).as_secs_f32();
+        let mut text = format!("{server} on {host}: ");
+        if places.is_empty() {
+            text.push_str("no address is known");
+            return text;
+        }
+        if let [only] = &self.target.places[..]
+            && only.first().caller().is_some()
+        {
+            let _ = write!(text, "has not called here within {seconds:.1} s");
+            return text;
+        }
+        let tries = if self.tries == 1 { "try" } else { "tries" };
+        let places = places.join(", ");
+        let _ = write!(
+            text,
+            "not reached at {places} after {} {tries} in {seconds:.1} s",
+            self.tries
+        );
+        if let Some((at, why)) = &self.last {
+            let _ = write!(text, ": {why} at {at}");
+        }
+        if let Some((at, why)) = self
+            .stranger
+            .as_ref()
+            .filter(|s| Some(*s) != self.last.as_ref())
+        {
+            let _ = write!(text, "; {why} at {at}");
+        }
+        text
+    }
+}

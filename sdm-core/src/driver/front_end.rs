@@ -1,0 +1,107 @@
+//! The master's way to its front-end: a number of tries, then it says why.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{Driver, DriverEvent};
+use crate::dialer::{ATTEMPT_WAIT, UNANSWERED};
+use crate::limits::FRONT_END_TRIES;
+use crate::member::Output;
+use crate::node::LinkId;
+use crate::transport::{ConnId, ConnectionString, Transport};
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl<T: Transport> Driver<T> {
+    /// Connects to the front-end and waits until the link is up. It may be at any of these places: all are tried, up to
+    /// [`FRONT_END_TRIES`] times.
+    ///
+    /// # Errors
+    /// The transport cannot wait for events. The inner error says where the front-end was not reached, and why.
+    pub fn reach_front_end(
+        &mut self,
+        places: &[ConnectionString],
+    ) -> io::Result<Result<(), String>> {
+        let mut last = "no address is known".to_owned();
+        for attempt in 0..FRONT_END_TRIES {
+            if attempt > 0 {
+                self.idle_until(Instant::now() + PAUSE)?;
+            }
+            for place in places {
+                match self.try_front_end(place)? {
+                    Ok(()) => return Ok(Ok(())),
+                    Err(why) => last = format!("{why} at {place}"),
+                }
+                tracing::debug!("try {} of {FRONT_END_TRIES}: {last}", attempt + 1);
+            }
+        }
+        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        Ok(Err(format!(
+            "front-end: not reached at {} after {FRONT_END_TRIES} tries: {last}",
+            places.join(", ")
+        )))
+    }
+
+    pub(super) fn begin_front_end(&mut self, place: &ConnectionString) -> (ConnId, LinkId) {
+        let conn = self.transport.connect(place);
+        let link = self.member.connect_front_end(Instant::now());
+        self.add(conn, link, false);
+        self.drain();
+        (conn, link)
+    }
+
+    /// One try; the inner error says why it came to nothing.
+    fn try_front_end(&mut self, place: &ConnectionString) -> io::Result<Result<(), String>> {
+        let (conn, link) = self.begin_front_end(place);
+        let late = Instant::now() + ATTEMPT_WAIT;
+        while self.member.node().parent_link() != Some(link) {
+            if let Some(why) = self.take_refusal() {
+                return Ok(Err(why));
+            }
+            let connecting = self.connections.get(&conn).is_some_and(|it| !it.connected);
+            if connecting && Instant::now() >= late {
+                self.transport.close(conn);
+                self.remove(conn);
+                let why = format!("{UNANSWERED} {} s", ATTEMPT_WAIT.as_secs());
+                self.member.handle_closed(Instant::now(), link, &why);
+                self.drain();
+                continue;
+            }
+            // The handshake has a time-out of its own.
+            self.step(connecting.then_some(late))?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// That the link to the front-end did not come up, and why.
+    fn take_refusal(&mut self) -> Option<String> {
+        let is_end = |it: &DriverEvent| matches!(it, DriverEvent::Output(Output::Ended));
+        let at = self.events.iter().position(is_end)?;
+        self.events.remove(at);
+        let why = match at.checked_sub(1).and_then(|at| self.events.remove(at)) {
+            Some(DriverEvent::Output(Output::Refused { why })) => why,
+            _ => String::new(),
+        };
+        Some(why.trim_start_matches("front-end: ").to_owned())
+    }
+
+    fn idle_until(&mut self, deadline: Instant) -> io::Result<()> {
+        while Instant::now() < deadline {
+            self.step(Some(deadline))?;
+        }
+        Ok(())
+    }
+
+    /// Waits once, for the transport, the member's next time-out or the deadline.
+    fn step(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let now = Instant::now();
+        if self.member.poll_timeout().is_some_and(|at| at <= now) {
+            self.member.handle_timeout(now);
+            self.drain();
+            return Ok(());
+        }
+        let until = deadline.into_iter().chain(self.member.poll_timeout()).min();
+        self.turn(until.map(|until| until.saturating_duration_since(now)))
+    }
+}

@@ -1,0 +1,353 @@
+//! A member over a transport: the event loop of the master, of every server and of the front-end.
+
+mod front_end;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use crate::member::{Member, Output};
+use crate::node::LinkId;
+use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
+
+/// What the owner of a [`Driver`] is told.
+#[derive(Debug)]
+pub enum DriverEvent {
+    /// Something for the owner from the member: never [`Output::Dial`], [`Output::Write`] or
+    /// [`Output::Close`].
+    Output(Output),
+    /// A descriptor watched through [`Driver::transport`] is ready.
+    Ready(RawFd),
+    /// Another thread woke the loop.
+    Woken,
+}
+
+/// What is read from a connection in one go.
+const READ_BYTES: usize = 64 << 10;
+/// How many reads one connection may take before others get their turn.
+const READS_MAX: usize = 16;
+/// How long the last bytes may take at the end.
+const FLUSH_WAIT: Duration = Duration::from_secs(2);
+
+struct Connection {
+    link: LinkId,
+    /// Bytes that the socket had no room for.
+    unsent: Vec<u8>,
+    sent: usize,
+    connected: bool,
+    /// To be closed once everything is sent.
+    closing: bool,
+}
+
+/// A member with its connections.
+pub struct Driver<T: Transport> {
+    member: Member,
+    transport: T,
+    connections: BTreeMap<ConnId, Connection>,
+    by_link: BTreeMap<LinkId, ConnId>,
+    /// Connections with bytes left to read after their turn.
+    unread: VecDeque<ConnId>,
+    events: VecDeque<DriverEvent>,
+    ready: Vec<TransportEvent>,
+    buffer: Vec<u8>,
+}
+
+impl<T: Transport> Driver<T> {
+    /// Joins the two.
+    pub fn new(member: Member, transport: T) -> Self {
+        Self {
+            member,
+            transport,
+            connections: BTreeMap::new(),
+            by_link: BTreeMap::new(),
+            unread: VecDeque::new(),
+            events: VecDeque::new(),
+            ready: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+        }
+    }
+
+    /// The transport, for listening and watching.
+    pub fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// A handle that wakes [`Driver::next`] from another thread.
+    pub fn waker(&self) -> Waker {
+        self.transport.waker()
+    }
+
+    /// The member inside.
+    #[must_use]
+    pub fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// Lets the member do something, then carries out what it wants done.
+    pub fn with_member<R>(&mut self, act: impl FnOnce(&mut Member, Instant) -> R) -> R {
+        let result = act(&mut self.member, Instant::now());
+        self.drain();
+        result
+    }
+
+    /// Begins to connect to the front-end, once; that it is not there is told later, as an end. See
+    /// [`Driver::reach_front_end`].
+    pub fn connect_front_end(&mut self, address: &ConnectionString) {
+        self.begin_front_end(address);
+    }
+
+    /// The next thing to be told; absent where nothing came until `deadline` (`None` waits).
+    ///
+    /// # Errors
+    /// The transport cannot wait for events: nothing can go on.
+    pub fn next(&mut self, deadline: Option<Instant>) -> io::Result<Option<DriverEvent>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            let now = Instant::now();
+            if self.member.poll_timeout().is_some_and(|at| at <= now) {
+                self.member.handle_timeout(now);
+                self.drain();
+                self.drop_cut_off(now);
+                continue;
+            }
+            let until = [deadline, self.member.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min();
+            let mut wait = until.map(|until| until.saturating_duration_since(now));
+            if !self.unread.is_empty() {
+                wait = Some(Duration::ZERO);
+            }
+            self.turn(wait)?;
+            if self.events.is_empty() && deadline.is_some_and(|at| at <= Instant::now()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for the transport once and handles what is ready.
+    fn turn(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.transport.poll(wait, &mut ready)?;
+        for conn in std::mem::take(&mut self.unread) {
+            self.read(conn);
+        }
+        for event in ready.drain(..) {
+            self.handle(event);
+        }
+        self.ready = ready;
+        self.drain();
+        Ok(())
+    }
+
+    fn handle(&mut self, event: TransportEvent) {
+        match event {
+            TransportEvent::Accepted { conn, .. } => match self.member.accept(Instant::now()) {
+                Some(link) => {
+                    self.add(conn, link, true);
+                    self.read(conn);
+                }
+                None => self.transport.close(conn),
+            },
+            TransportEvent::Connected(conn) => {
+                let Some(connection) = self.connections.get_mut(&conn) else {
+                    return;
+                };
+                connection.connected = true;
+                let link = connection.link;
+                self.member.handle_connected(Instant::now(), link);
+                self.drain();
+                self.write(conn);
+            }
+            TransportEvent::ConnectFailed { conn, error } => {
+                if let Some(connection) = self.remove(conn) {
+                    let now = Instant::now();
+                    self.member
+                        .handle_connect_failed(now, connection.link, &error);
+                    self.member
+                        .handle_closed(now, connection.link, &error.to_string());
+                }
+            }
+            TransportEvent::Readable(conn) => self.read(conn),
+            TransportEvent::Writable(conn) => self.write(conn),
+            TransportEvent::Ready { fd } => self.events.push_back(DriverEvent::Ready(fd)),
+            TransportEvent::Woken => self.events.push_back(DriverEvent::Woken),
+        }
+    }
+
+    fn add(&mut self, conn: ConnId, link: LinkId, connected: bool) {
+        let connection = Connection {
+            link,
+            unsent: Vec::new(),
+            sent: 0,
+            connected,
+            closing: false,
+        };
+        self.connections.insert(conn, connection);
+        self.by_link.insert(link, conn);
+    }
+
+    fn remove(&mut self, conn: ConnId) -> Option<Connection> {
+        let connection = self.connections.remove(&conn)?;
+        self.by_link.remove(&connection.link);
+        Some(connection)
+    }
+
+    /// Reads what is there, within the connection's turn.
+    fn read(&mut self, conn: ConnId) {
+        for _ in 0..READS_MAX {
+            let Some(connection) = self.connections.get(&conn) else {
+                return;
+            };
+            let link = connection.link;
+            let why = match self.transport.recv(conn, &mut self.buffer) {
+                Ok(0) => "closed by the other side".to_owned(),
+                Ok(count) => {
+                    self.member
+                        .handle_bytes(Instant::now(), link, &self.buffer[..count]);
+                    self.drain();
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error.to_string(),
+            };
+            self.transport.close(conn);
+            self.remove(conn);
+            self.member.handle_closed(Instant::now(), link, &why);
+            self.drain();
+            return;
+        }
+        self.unread.push_back(conn);
+    }
+
+    /// Writes until the socket has no room or there is nothing more.
+    fn write(&mut self, conn: ConnId) {
+        let now = Instant::now();
+        loop {
+            let Some(connection) = self.connections.get_mut(&conn) else {
+                return;
+            };
+            if !connection.connected {
+                return;
+            }
+            if connection.sent == connection.unsent.len() {
+                connection.unsent.clear();
+                connection.sent = 0;
+                if connection.unsent.capacity() > 2 * READ_BYTES {
+                    connection.unsent = Vec::new();
+                }
+                let link = connection.link;
+                let some = !connection.closing
+                    && self.member.poll_transmit(now, link, &mut connection.unsent);
+                if !some || connection.unsent.is_empty() {
+                    if connection.closing {
+                        self.transport.close(conn);
+                        self.remove(conn);
+                    }
+                    return;
+                }
+            }
+            match self
+                .transport
+                .send(conn, &connection.unsent[connection.sent..])
+            {
+                Ok(count) => connection.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let link = connection.link;
+                    self.transport.close(conn);
+                    self.remove(conn);
+                    self.member.handle_closed(now, link, &error.to_string());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends connections to hosts that are cut off. Over a silent link pings go on, so there is
+    /// something to be acknowledged.
+    fn drop_cut_off(&mut self, now: Instant) {
+        let silent = self.member.silent_links();
+        let conns = silent.filter_map(|link| Some((link, *self.by_link.get(&link)?)));
+        let gone: Vec<_> = conns
+            .filter(|(_, conn)| self.transport.is_cut_off(*conn))
+            .collect();
+        for (link, conn) in gone {
+            self.transport.close(conn);
+            self.remove(conn);
+            let why = "its host acknowledges nothing";
+            self.member.handle_closed(now, link, why);
+            self.drain();
+        }
+    }
+
+    /// Carries out what the member wants done; writes come last, one flush per connection.
+    fn drain(&mut self) {
+        let mut flush: Vec<LinkId> = Vec::new();
+        loop {
+            while let Some(output) = self.member.poll_output() {
+                match output {
+                    Output::Write(link) => {
+                        if !flush.contains(&link) {
+                            flush.push(link);
+                        }
+                    }
+                    Output::Close { link, last_bytes } => {
+                        flush.retain(|other| *other != link);
+                        self.close(link, &last_bytes);
+                    }
+                    Output::Dial { link, address } => self.dial(link, &address),
+                    output => self.events.push_back(DriverEvent::Output(output)),
+                }
+            }
+            let Some(link) = flush.pop() else { return };
+            if let Some(&conn) = self.by_link.get(&link) {
+                self.write(conn);
+            }
+        }
+    }
+
+    fn dial(&mut self, link: LinkId, address: &ConnectionString) {
+        let conn = self.transport.connect(address);
+        self.add(conn, link, false);
+    }
+
+    /// Closes a connection after its last bytes, as far as the socket takes them.
+    fn close(&mut self, link: LinkId, last_bytes: &[u8]) {
+        if let Some(&conn) = self.by_link.get(&link)
+            && let Some(connection) = self.connections.get_mut(&conn)
+        {
+            connection.unsent.extend_from_slice(last_bytes);
+            connection.closing = true;
+            if connection.connected {
+                self.write(conn);
+            } else {
+                self.transport.close(conn);
+                self.remove(conn);
+            }
+        }
+    }
+
+    /// Sends what is left everywhere, within a bound of time; for the very end.
+    pub fn flush(&mut self) {
+        let deadline = Instant::now() + FLUSH_WAIT;
+        loop {
+            let conns: Vec<ConnId> = self.connections.keys().copied().collect();
+            conns.into_iter().for_each(|conn| self.write(conn));
+            let busy = self.transport.is_holding()
+                || self
+                    .connections
+                    .values()
+                    .any(|c| c.connected && c.sent < c.unsent.len());
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !busy || left.is_zero() || self.turn(Some(left.min(FLUSH_WAIT / 8))).is_err() {
+                return;
+            }
+        }
+    }
+}

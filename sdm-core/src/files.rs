@@ -1,0 +1,362 @@
+//! Files, folders and programs where another user could have had a hand.
+//!
+//! Nothing that another user owns is executed, loaded, sourced or followed. What is opened here is a plain file: a FIFO
+//! in its place would keep its reader waiting for ever, and a device does things when it is opened. What is written is
+//! made anew under a name that nobody can foresee, for this user alone, and then renamed into place. What is found on
+//! `PATH` is found in a folder that has a whole name: an empty one is whatever folder one happens to be in.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::fcntl::OFlag;
+use nix::unistd::{AccessFlags, Uid, User, access, geteuid};
+
+/// The largest text that is read of a file or of `/proc`, in bytes.
+pub const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// The folders that are searched where `PATH` is not set.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// What Python takes folders from.
+const PYTHON_VARIABLES: [&str; 2] = ["PYTHONPATH", "PYTHONHOME"];
+/// How often another name is tried for a new file.
+const NAMES_MAX: u32 = 16;
+/// Rights that others must not have to what is this user's alone.
+const OTHERS: u32 = 0o077;
+/// In a folder of this mode nobody can rename what is another user's.
+const STICKY: u32 = 0o1000;
+
+/// Opens a plain file for reading. Names of what this process was handed (`/dev/stdin`, `/dev/fd/3`) and
+/// `/dev/null` are opened as they are.
+///
+/// # Errors
+/// There is none, it may not be read, or it is something else than a file: the error says what.
+pub fn open(path: &Path) -> io::Result<File> {
+    if is_handed_over(path) {
+        return File::open(path);
+    }
+    let (known, found) = look(path, OFlag::empty())?;
+    check_plain(&found)?;
+    // What was looked at is what is opened, whatever stands at the path by now.
+    File::open(format!("/proc/self/fd/{}", known.as_raw_fd()))
+}
+
+/// Opens a plain file that this user or root owns and nobody else can write to.
+///
+/// # Errors
+/// As [`open`]; it is another user's, or others may write to it.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    let found = file.metadata()?;
+    if found.file_type().is_char_device() && is_handed_over(path) {
+        return Ok(file);
+    }
+    check_own(&found)?;
+    Ok(file)
+}
+
+/// The text of a plain file.
+///
+/// # Errors
+/// As [`open`]; it is longer than [`TEXT_BYTES_MAX`], or no text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    text_of(open(path)?, TEXT_BYTES_MAX)
+}
+
+/// The text of an open file, at most `bytes_max` of it.
+///
+/// # Errors
+/// It is longer, is no text, or cannot be read.
+pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(bytes_max + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > bytes_max {
+        true => Err(io::Error::other(format!("larger than {bytes_max} bytes"))),
+        false => Ok(text),
+    }
+}
+
+/// What the kernel says in a file of `/proc`. Names of processes and files need not be text: a process must not be
+/// overlooked for one that is none.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(TEXT_BYTES_MAX)
+        .read_to_end(&mut bytes)?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+/// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of
+/// this user's keeps the rights that it has.
+///
+/// # Errors
+/// It cannot be written, or what is there is no file; it is another user's in a folder where only that one can
+/// replace it.
+pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let before = fs::symlink_metadata(path).ok();
+    let mut mode = 0o600;
+    if let Some(before) = &before {
+        // A link is not followed: it is what is replaced.
+        if !before.is_symlink() {
+            check_plain(before)?;
+        }
+        if before.is_file() && before.uid() == geteuid().as_raw() {
+            mode = before.mode() & 0o777;
+        }
+    }
+    let (mut file, new) = create_beside(path)?;
+    let written = file
+        .set_permissions(Permissions::from_mode(mode))
+        .and_then(|()| file.write_all(contents))
+        .and_then(|()| fs::rename(&new, path));
+    written.map_err(|error| {
+        // It is in nobody's way, but of no use.
+        let _ = fs::remove_file(&new);
+        match before.filter(|it| error.raw_os_error() == Some(nix::libc::EPERM) && !is_own(it)) {
+            Some(before) => foreign(&before),
+            None => error,
+        }
+    })
+}
+
+/// Creates a file that was not there, for this user alone.
+///
+/// # Errors
+/// There is something at the path, or it cannot be made.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
+}
+
+/// A new file in the folder of `path`, under a name that nobody knows before.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let mut tries = 0;
+    loop {
+        let mut new = OsString::from(".");
+        new.push(name);
+        new.push(format!(".{}.new", random_word()?));
+        let new = path.with_file_name(new);
+        match create_new(&new) {
+            Ok(file) => return Ok((file, new)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
+            Err(error) => return Err(error),
+        }
+        tries += 1;
+    }
+}
+
+/// Sees to a folder of this user's, made where it is missing, into which nobody else can look and which nobody else can
+/// put another one in the place of.
+///
+/// # Errors
+/// It cannot be made, or is not so; the error says whose it is, or what is wrong with it.
+pub fn private_folder(path: &Path) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = fs::metadata(above.unwrap_or(Path::new(".")))?;
+    if !is_own(&above) {
+        return Err(io::Error::other(format!(
+            "lies in a folder that {}",
+            foreign(&above)
+        )));
+    }
+    if above.mode() & 0o002 != 0 && above.mode() & STICKY == 0 {
+        let what = "lies in a folder where everybody can rename everything (chmod +t it)";
+        return Err(io::Error::other(what));
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let (_, found) = look(path, OFlag::O_NOFOLLOW)?;
+    if !found.is_dir() {
+        return Err(io::Error::other("is no folder"));
+    }
+    if found.uid() != geteuid().as_raw() {
+        return Err(foreign(&found));
+    }
+    if found.mode() & OTHERS != 0 {
+        let what = "is open to others: make it yours alone (chmod 700)";
+        return Err(io::Error::other(what));
+    }
+    Ok(())
+}
+
+/// The folder for what is this user's alone and goes with the machine: sockets, keys. Where another user has taken the
+/// place that it usually has, it has another one, which is found again.
+///
+/// # Errors
+/// There can be none; the error names the folder that was tried last.
+pub fn runtime_folder() -> io::Result<PathBuf> {
+    let own = geteuid();
+    let set = std::env::var_os("XDG_RUNTIME_DIR").filter(|set| !set.is_empty());
+    let by_system = Path::new("/run/user").join(own.to_string());
+    // Behind su and sudo the variable names the folder of whoever was there before.
+    for runtime in set.map(PathBuf::from).into_iter().chain([by_system]) {
+        let is_mine = |found: Metadata| {
+            found.is_dir() && found.uid() == own.as_raw() && found.mode() & 0o022 == 0
+        };
+        if fs::metadata(&runtime).is_ok_and(is_mine) {
+            let folder = runtime.join("sdm");
+            return checked(folder);
+        }
+    }
+    let temporary = std::env::temp_dir();
+    let name = format!("sdm-{own}");
+    let usual = temporary.join(&name);
+    let is_taken = fs::symlink_metadata(&usual).is_ok_and(|it| it.uid() != own.as_raw());
+    if !is_taken {
+        return checked(usual);
+    }
+    let prefix = format!("{name}-");
+    let is_another = |entry: &fs::DirEntry| {
+        let named = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(prefix.as_bytes());
+        named && private_folder(&entry.path()).is_ok()
+    };
+    let entries = fs::read_dir(&temporary)?.flatten();
+    let found = entries.filter(is_another).map(|entry| entry.path()).min();
+    match found {
+        Some(folder) => Ok(folder),
+        None => checked(temporary.join(format!("{prefix}{}", random_word()?))),
+    }
+}
+
+fn checked(folder: PathBuf) -> io::Result<PathBuf> {
+    match private_folder(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => {
+            let text = format!("{} {error}", folder.display());
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
+}
+
+/// Whether a file or folder is this user's; root's counts as everybody's.
+#[must_use]
+pub fn is_own(found: &Metadata) -> bool {
+    [0, geteuid().as_raw()].contains(&found.uid())
+}
+
+/// A user's name, or the number where there is none.
+#[must_use]
+pub fn user(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => user.name,
+        _ => format!("user {uid}"),
+    }
+}
+
+/// The program of this name in the folders of `PATH`; folders without a whole name do not count.
+#[must_use]
+pub fn search(name: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let name = name.as_ref();
+    std::env::split_paths(&search_path())
+        .map(|folder| folder.join(name))
+        .find(|program| is_program(program))
+}
+
+/// `PATH` without folders that have no whole name.
+#[must_use]
+pub fn search_path() -> OsString {
+    whole_names(&std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()))
+}
+
+/// Whether there is a file that this user may execute.
+#[must_use]
+pub fn is_program(path: &Path) -> bool {
+    path.is_file() && access(path, AccessFlags::X_OK).is_ok()
+}
+
+/// Has a program with a Python of its own, gdb for one, import nothing from whatever folder it is started in.
+pub fn shut_python(command: &mut Command) {
+    for name in PYTHON_VARIABLES {
+        match std::env::var_os(name).map(|folders| whole_names(&folders)) {
+            Some(folders) if !folders.is_empty() => command.env(name, folders),
+            _ => command.env_remove(name),
+        };
+    }
+}
+
+/// The folders of a list with whole names.
+fn whole_names(folders: &OsStr) -> OsString {
+    let whole = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
+    // None of them holds a colon: they come from such a list.
+    std::env::join_paths(whole).unwrap_or_default()
+}
+
+/// What stands at a path, found out without opening it.
+fn look(path: &Path, flags: OFlag) -> io::Result<(File, Metadata)> {
+    let flags = OFlag::O_PATH | flags;
+    let known = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    let found = known.metadata()?;
+    Ok((known, found))
+}
+
+fn is_handed_over(path: &Path) -> bool {
+    let folders = ["/dev/fd", "/proc/self/fd"];
+    let one = ["/dev/null", "/dev/stdin"]
+        .iter()
+        .any(|it| path == Path::new(it));
+    one || path
+        .parent()
+        .is_some_and(|it| folders.iter().any(|known| it == Path::new(known)))
+}
+
+fn check_plain(found: &Metadata) -> io::Result<()> {
+    let kind = found.file_type();
+    let what = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    let owner = user(found.uid());
+    Err(io::Error::other(format!(
+        "is {what} of {owner}'s, not a file"
+    )))
+}
+
+fn check_own(found: &Metadata) -> io::Result<()> {
+    if !is_own(found) {
+        return Err(foreign(found));
+    }
+    // Where everybody has a group of his own, it has his number.
+    let is_private_group = found.gid() == found.uid();
+    let by_others = if is_private_group { 0o002 } else { 0o022 };
+    match found.mode() & by_others {
+        0 => Ok(()),
+        _ => Err(io::Error::other("others may write to it: chmod go-w it")),
+    }
+}
+
+fn foreign(found: &Metadata) -> io::Error {
+    let (owner, own) = (user(found.uid()), user(geteuid().as_raw()));
+    let text = format!("belongs to {owner} and you are {own}");
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
+}
+
+fn random_word() -> io::Result<String> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+use nix::sys::stat::Mode;
+
+use super::*;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sdm-files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn plain_files_are_read_and_nothing_else_is_opened() {
+    let folder = Folder::new("open");
+    let file = folder.0.join("file");
+    fs::write(&file, "text").unwrap();
+    assert_eq!(read_text(&file).unwrap(), "text");
+    // Nobody writes to it: this would wait for ever.
+    let fifo = folder.fifo("fifo");
+    for read in [open, open_own] {
+        let error = read(&fifo).unwrap_err().to_string();
+        assert!(error.starts_with("is a FIFO of "), "{error}");
+    }
+    let link = folder.0.join("link");
+    std::os::unix::fs::symlink(&fifo, &link).unwrap();
+    assert!(open(&link).is_err());
+    assert_eq!(
+        open(&folder.0).unwrap_err().kind(),
+        io::ErrorKind::IsADirectory
+    );
+    assert_eq!(
+        open(Path::new("/no")).unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
+    assert!(
+        open(Path::new("/dev/zero"))
+            .unwrap_err()
+            .to_string()
+            .contains("a device")
+    );
+    assert_eq!(read_text(Path::new("/dev/null")).unwrap(), "");
+    let (reader, mut writer) = io::pipe().unwrap();
+    writer.write_all(b"handed").unwrap();
+    drop(writer);
+    let name = format!("/dev/fd/{}", reader.as_raw_fd());
+    assert_eq!(read_text(Path::new(&name)).unwrap(), "handed");
+}
+
+#[test]
+fn texts_have_a_bound() {
+    let folder = Folder::new("bound");
+    let file = folder.0.join("file");
+    fs::write(&file, b"12345").unwrap();
+    assert_eq!(text_of(open(&file).unwrap(), 5).unwrap(), "12345");
+    assert!(text_of(open(&file).unwrap(), 4).is_err());
+    fs::write(&file, b"a\xffb").unwrap();
+    assert!(read_text(&file).is_err());
+    assert_eq!(read_lossy(&file).unwrap(), "a\u{fffd}b");
+}
+
+#[test]
+fn a_file_that_others_may_write_is_not_ones_own() {
+    let folder = Folder::new("own");
+    let file = folder.0.join("file");
+    fs::write(&file, "").unwrap();
+    let allow = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    allow(0o644);
+    assert!(open_own(&file).is_ok());
+    allow(0o646);
+    let error = open_own(&file).unwrap_err().to_string();
+    assert!(error.contains("chmod go-w"), "{error}");
+    assert!(open_own(Path::new("/etc/passwd")).is_ok());
+    assert!(open_own(Path::new("/dev/null")).is_ok());
+}
+
+#[test]
+fn what_is_written_is_this_users_alone_and_follows_no_link() {
+    let folder = Folder::new("replace");
+    let file = folder.0.join("report");
+    replace(&file, b"one").unwrap();
+    assert_eq!(
+        (mode(&file), &*fs::read(&file).unwrap()),
+        (0o600, &b"one"[..])
+    );
+    // Rights that were given to it stay.
+    fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    replace(&file, b"two").unwrap();
+    assert_eq!(
+        (mode(&file), &*fs::read(&file).unwrap()),
+        (0o640, &b"two"[..])
+    );
+    let link = folder.0.join("link");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    replace(&link, b"three").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"two");
+    assert_eq!(
+        (mode(&link), &*fs::read(&link).unwrap()),
+        (0o600, &b"three"[..])
+    );
+    for no_file in [
+        folder.fifo("fifo"),
+        folder.0.clone(),
+        folder.0.join("none/x"),
+    ] {
+        assert!(replace(&no_file, b"").is_err(), "{}", no_file.display());
+    }
+    assert!(create_new(&link).is_err());
+    // Nothing of a try that failed is left.
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 3);
+}
+
+#[test]
+fn a_folder_of_ones_own_is_one() {
+    let folder = Folder::new("private");
+    let own = folder.0.join("own");
+    for _ in 0..2 {
+        private_folder(&own).unwrap();
+        assert_eq!(mode(&own), 0o700);
+    }
+    let link = folder.0.join("link");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    let refused = |path: &Path| private_folder(path).unwrap_err().to_string();
+    assert!(refused(&link).contains("is no folder"));
+    fs::set_permissions(&own, Permissions::from_mode(0o750)).unwrap();
+    assert!(refused(&own).contains("chmod 700"));
+    fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    assert!(refused(&folder.0.join("new")).contains("chmod +t"));
+}
+
+#[test]
+fn folders_without_a_whole_name_do_not_count() {
+    let check = |given: &str, expect: &str| {
+        assert_eq!(
+            whole_names(OsStr::new(given)),
+            OsStr::new(expect),
+            "{given}"
+        );
+    };
+    check("/usr/bin:/bin", "/usr/bin:/bin");
+    check(":/a:.::b:../c:/d e:", "/a:/d e");
+    check("", "");
+    check(".", "");
+}

@@ -1,0 +1,165 @@
+//! What a process of the session is handed when it is started: the session's name and its key.
+//!
+//! Both come in the environment, in a file that nobody else may read, through a socket of the front-end's, or on
+//! standard input; never on a command line. They are taken out of the environment before anything else is started, so
+//! that no program inherits them.
+
+#[cfg(feature = "net")]
+mod source;
+
+#[cfg(feature = "net")]
+use std::ffi::OsString;
+#[cfg(feature = "net")]
+use std::path::Path;
+
+#[cfg(feature = "net")]
+use zeroize::Zeroize;
+use zeroize::Zeroizing;
+
+use crate::ids::SessionId;
+#[cfg(feature = "net")]
+use crate::link::LinkConfig;
+use crate::secure::SessionKey;
+
+/// The variable that names the session.
+pub const SESSION_VARIABLE: &str = "SDM_SESSION";
+/// The variable that holds the key, in hexadecimal.
+pub const KEY_VARIABLE: &str = "SDM_KEY";
+/// The variable that says what is logged, in the words of `tracing`: `info`, `sdm_core=debug`.
+pub const LOG_VARIABLE: &str = "SDM_LOG";
+/// The variable that holds a server's own number where `sdm` itself starts it.
+pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
+/// The variable that holds how many servers there are.
+pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
+/// The variable that holds a server's number among those of its host.
+pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
+/// The variable that says when a server gives its debuggers what completes their writes of registers.
+pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
+/// All variables of ours: no program is to see them.
+#[cfg(feature = "net")]
+const OURS: [&str; 7] = [
+    SESSION_VARIABLE,
+    KEY_VARIABLE,
+    LOG_VARIABLE,
+    SERVER_VARIABLE,
+    SERVER_COUNT_VARIABLE,
+    LOCAL_INDEX_VARIABLE,
+    XSTATE_VARIABLE,
+];
+/// What a source begins with that is a socket: `unix:///run/user/1000/sdm-.../key`.
+pub const SOCKET_SCHEME: &str = "unix://";
+
+/// What could not be taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandoverError {
+    /// It is not there.
+    #[error("{0} is not set: this program is started by sdm; by hand it wants --handover")]
+    Missing(&'static str),
+    /// It is there, but it is not one. The value is not repeated: it may be a key.
+    #[error("{0} is set to something else than what sdm hands over")]
+    Bad(&'static str),
+    /// The file or the socket that was to hold it.
+    #[error("handover from {name}: {what}")]
+    Source {
+        /// Its path.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// Takes the session's name and key out of the environment, and every other variable of ours; or,
+/// where a `source` is given, out of that file: `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a
+/// socket at which they are said.
+///
+/// Call it first thing in `main`, while the process has one thread.
+///
+/// # Errors
+/// A variable that is missing or is not what it should be; they are all removed even then. A file
+/// that cannot be read, or that is not this user's alone; a socket of another user.
+#[cfg(feature = "net")]
+pub fn take(source: Option<&Path>) -> Result<LinkConfig, HandoverError> {
+    let lookup = |name: &str| std::env::var_os(name).map(OsString::into_string);
+    let [session, key] = [SESSION_VARIABLE, KEY_VARIABLE].map(lookup);
+    sys::wipe(KEY_VARIABLE);
+    sys::remove_variables(&OURS);
+    let Some(source) = source else {
+        return config(session, key);
+    };
+    let text = source::read(source)?;
+    let value = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once('='));
+        let (_, value) = lines.find(|(line, _)| *line == name)?;
+        Some(Ok(value.trim_end().to_owned()))
+    };
+    config(value(SESSION_VARIABLE), value(KEY_VARIABLE))
+}
+
+/// What [`take`] reads from a file. The caller sees to it that nobody else reads it.
+#[must_use]
+pub fn to_text(session: SessionId, key: &SessionKey) -> Zeroizing<String> {
+    let key = key.to_hex();
+    let key = key.as_str();
+    Zeroizing::new(format!(
+        "{SESSION_VARIABLE}={session}\n{KEY_VARIABLE}={key}\n"
+    ))
+}
+
+/// A value, or text that is none.
+#[cfg(feature = "net")]
+type Text = Option<Result<String, OsString>>;
+
+#[cfg(feature = "net")]
+fn config(session: Text, key: Text) -> Result<LinkConfig, HandoverError> {
+    let session = session.ok_or(HandoverError::Missing(SESSION_VARIABLE))?;
+    let session = session.ok().and_then(|text| text.parse::<SessionId>().ok());
+    let session = session.ok_or(HandoverError::Bad(SESSION_VARIABLE))?;
+    let key = key.ok_or(HandoverError::Missing(KEY_VARIABLE))?;
+    let mut text = key.map_err(|_| HandoverError::Bad(KEY_VARIABLE))?;
+    let key = text.parse::<SessionKey>();
+    text.zeroize();
+    Ok(LinkConfig::new(
+        key.map_err(|_| HandoverError::Bad(KEY_VARIABLE))?,
+        session,
+    ))
+}
+
+#[cfg(feature = "net")]
+#[allow(unsafe_code)]
+mod sys {
+    use std::ffi::{CStr, CString, c_char};
+
+    use zeroize::Zeroize;
+
+    unsafe extern "C" {
+        fn getenv(name: *const c_char) -> *mut c_char;
+    }
+
+    /// Overwrites a variable's value where the process was started with it, so that it cannot be
+    /// read in `/proc` any more; the variable is no use after that.
+    pub(super) fn wipe(name: &str) {
+        let name = CString::new(name).expect("no name of ours holds a zero");
+        // SAFETY: `name` ends with a zero and lives across the call; called at the start of `main`,
+        // before any other thread exists that could change the environment.
+        let value = unsafe { getenv(name.as_ptr()) };
+        if value.is_null() {
+            return;
+        }
+        // SAFETY: getenv gives a string that ends with a zero, in memory of this process that it may
+        // write; nobody else refers to it, as there is no other thread.
+        let bytes = unsafe {
+            let len = CStr::from_ptr(value).count_bytes();
+            std::slice::from_raw_parts_mut(value.cast::<u8>(), len)
+        };
+        bytes.zeroize();
+    }
+
+    /// Removes variables.
+    pub(super) fn remove_variables(names: &[&str]) {
+        for name in names {
+            // SAFETY: called at the start of `main`, before any other thread exists that could
+            // read the environment.
+            unsafe { std::env::remove_var(name) };
+        }
+    }
+}

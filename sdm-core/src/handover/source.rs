@@ -1,0 +1,215 @@
+//! Where the session's name and key are read from: a file, a socket or standard input.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+use zeroize::Zeroizing;
+
+use super::{HandoverError, SOCKET_SCHEME};
+
+/// The longest text that is handed over, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+/// How long who listens at a socket may take to say it: that is `sdm`, which may have others to start.
+const SOCKET_WAIT: Duration = Duration::from_secs(60);
+
+/// What is handed over there.
+pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
+    let name = source.display().to_string();
+    let failed = |what: String| HandoverError::Source {
+        name: name.clone(),
+        what,
+    };
+    let name_bytes = source.as_os_str().as_bytes();
+    let input: Result<Box<dyn Read>, Refused> = if source == Path::new("-") {
+        // Not through the buffer that the library keeps of it.
+        let stdin = io::stdin().as_fd().try_clone_to_owned();
+        stdin
+            .map(|it| Box::new(File::from(it)) as Box<dyn Read>)
+            .map_err(Refused::from)
+    } else if let Some(path) = name_bytes.strip_prefix(SOCKET_SCHEME.as_bytes()) {
+        socket(Path::new(std::ffi::OsStr::from_bytes(path)))
+    } else {
+        file(source)
+    };
+    let input = input.map_err(|error| failed(error.to_string()))?;
+    first_lines(input).map_err(|error| failed(error.to_string()))
+}
+
+/// Why nothing is read.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("it is no file")]
+    NoFile,
+    #[error("it belongs to user {0}, and this is user {1}")]
+    Owner(u32, u32),
+    #[error("others may read it: chmod 600 it")]
+    Mode,
+    #[error("user {0} listens there, and this is user {1}")]
+    Listener(u32, u32),
+}
+
+/// A file that is this user's alone. A link to one is not followed, and a pipe not waited for.
+fn file(path: &Path) -> Result<Box<dyn Read>, Refused> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits()).open(path)?;
+    let found = file.metadata()?;
+    let own = geteuid().as_raw();
+    if !found.is_file() {
+        return Err(Refused::NoFile);
+    }
+    if found.uid() != own {
+        return Err(Refused::Owner(found.uid(), own));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(Refused::Mode);
+    }
+    Ok(Box::new(file))
+}
+
+/// A socket at which this user listens: nobody else's word is taken for the session's.
+fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(SOCKET_WAIT))?;
+    let peer = getsockopt(&stream, PeerCredentials).map_err(io::Error::from)?;
+    let own = geteuid().as_raw();
+    if peer.uid() != own {
+        return Err(Refused::Listener(peer.uid(), own));
+    }
+    Ok(Box::new(stream))
+}
+
+/// The first lines, up to the first empty one. What is behind it may be read too, and is thrown away.
+fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
+    // One buffer that is wiped, and no other: a key does not stay where it was read.
+    let mut bytes = Zeroizing::new([0; TEXT_BYTES_MAX]);
+    let mut count = 0;
+    while count < bytes.len() {
+        let more = match input.read(&mut bytes[count..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            more => more?,
+        };
+        count += more;
+        if more == 0 || lines(&bytes[..count]).any(|line| line == b"\n" || line == b"\r\n") {
+            break;
+        }
+    }
+    let wanted = lines(&bytes[..count]).take_while(|line| !line.trim_ascii().is_empty());
+    let end: usize = wanted.map(<[u8]>::len).sum();
+    let text = std::str::from_utf8(&bytes[..end]);
+    let text = text.map_err(|_| io::Error::other("it is no text"))?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// With their ends.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    use super::super::{SESSION_VARIABLE, take, to_text};
+    use super::*;
+    use crate::ids::SessionId;
+    use crate::secure::{SessionKey, draw_session_id};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("sdm-handover-{name}-{}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn handed() -> (SessionId, Zeroizing<String>) {
+        let id = draw_session_id().unwrap();
+        (id, to_text(id, &SessionKey::draw().unwrap()))
+    }
+
+    fn refused(path: &Path) -> String {
+        take(Some(path)).map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_alone_is_refused() {
+        let folder = Folder::new("file");
+        let path = folder.0.join("key");
+        fs::write(&path, handed().1.as_bytes()).unwrap();
+        let allow = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        allow(0o640);
+        assert!(refused(&path).ends_with("chmod 600 it"));
+        allow(0o600);
+        assert!(take(Some(&path)).is_ok());
+        let link = folder.0.join("link");
+        symlink(&path, &link).unwrap();
+        assert!(
+            refused(&link).contains("symbolic links"),
+            "{}",
+            refused(&link)
+        );
+        let pipe = folder.0.join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        assert!(refused(&pipe).ends_with("it is no file"));
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+            assert!(refused(&path).ends_with("it belongs to user 65534, and this is user 0"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_handover_is_refused() {
+        let folder = Folder::new("text");
+        let path = folder.0.join("key");
+        fs::write(&path, "SDM_SESSION=x\n\nSDM_KEY=behind the end").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let error = take(Some(&path)).map(drop).unwrap_err();
+        assert_eq!(error, HandoverError::Bad(SESSION_VARIABLE));
+        fs::remove_file(&path).unwrap();
+        let error = take(Some(&path)).map(drop).unwrap_err();
+        assert!(matches!(error, HandoverError::Source { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_socket_says_it() {
+        let folder = Folder::new("socket");
+        let path = folder.0.join("key");
+        let source = PathBuf::from(format!("{SOCKET_SCHEME}{}", path.display()));
+        assert!(refused(&source).contains("No such file"));
+        let listener = UnixListener::bind(&path).unwrap();
+        let (id, text) = handed();
+        let says = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+        });
+        assert_eq!(take(Some(&source)).unwrap().session, id);
+        says.join().unwrap();
+        // The file is there, and nobody listens any more.
+        assert!(refused(&source).contains("refused"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Lines of the log (`SDM_LOG`), on standard error: bounded, and nothing in them moves a terminal's cursor.
+//!
+//! A server's log comes to the front-end through whatever started it, among other text. So its lines begin like an
+//! announcement, and are told from that text by it.
+
+#[cfg(feature = "net")]
+use std::io::{self, Write};
+
+/// What a server's lines begin with.
+pub const LOG_MAGIC: &str = "SDM1 log ";
+/// The longest line, in bytes, without its end: below `PIPE_BUF`, so that one write of it stays in one piece.
+pub const LINE_BYTES_MAX: usize = 2048;
+
+/// Writes each event as one line to standard error. One call of `write` is one event.
+#[cfg(feature = "net")]
+#[derive(Clone, Copy, Debug)]
+pub struct LogWriter {
+    before: &'static str,
+}
+
+#[cfg(feature = "net")]
+impl LogWriter {
+    /// For a process whose standard error goes through others.
+    #[must_use]
+    pub fn forwarded() -> Self {
+        Self { before: LOG_MAGIC }
+    }
+
+    /// For one whose standard error is read by a person.
+    #[must_use]
+    pub fn direct() -> Self {
+        Self { before: "" }
+    }
+
+    /// Says a line that another process has logged.
+    pub fn pass_on(line: &str) {
+        // Whoever closed standard error wants no log.
+        let _ = Self::direct().write(line.as_bytes());
+    }
+}
+
+#[cfg(feature = "net")]
+impl Write for LogWriter {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let mut line = line(self.before, event);
+        line.push('\n');
+        io::stderr().lock().write_all(line.as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
+/// An event as one line without its end, cut where it is too long.
+#[must_use]
+pub fn line(before: &str, event: &[u8]) -> String {
+    const CUT: &str = "...";
+    let mut line = before.to_owned();
+    for c in String::from_utf8_lossy(event.trim_ascii_end()).chars() {
+        let end = line.len();
+        match c {
+            c if c.is_control() => line.extend(c.escape_default()),
+            // Characters that turn the direction of writing round, or hide.
+            '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                line.extend(c.escape_unicode());
+            }
+            c => line.push(c),
+        }
+        if line.len() > LINE_BYTES_MAX - CUT.len() {
+            line.truncate(end);
+            line.push_str(CUT);
+            break;
+        }
+    }
+    line
+}
+
+/// The part of a text that is a line of a server's log, without what it begins with.
+#[must_use]
+pub fn find(text: &str) -> Option<&str> {
+    text.split_once(LOG_MAGIC).map(|(_, line)| line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_bounded_and_plain() {
+        assert_eq!(line("", b"INFO up\n"), "INFO up");
+        let hostile = "a\x1b[2Jb\nSDM1 server=0\r\u{202e}\u{9b}";
+        let expect = r"a\u{1b}[2Jb\nSDM1 server=0\r\u{202e}\u{9b}";
+        assert_eq!(line("", hostile.as_bytes()), expect);
+        let long = line(LOG_MAGIC, "é\n".repeat(4000).as_bytes());
+        assert!(long.len() <= LINE_BYTES_MAX && long.ends_with("..."));
+        assert_eq!(line("", b"\xff"), "\u{fffd}");
+    }
+
+    #[test]
+    fn a_servers_lines_are_found_behind_a_launchers_tag() {
+        let said = line(LOG_MAGIC, b"INFO server{id=3}: up\n");
+        assert_eq!(find(&said), Some("INFO server{id=3}: up"));
+        let tagged = format!("[1,3]<stderr>:{said}");
+        assert_eq!(find(&tagged), Some("INFO server{id=3}: up"));
+        assert_eq!(find("INFO server{id=3}: up"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Text that is shown but not ours: it must not move the cursor or change the terminal.
+
+use std::io::{self, Write};
+
+/// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
+#[must_use]
+pub fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            push(&mut text, c);
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// The same for text of several lines: line ends stay.
+#[must_use]
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<_> = text
+        .split('\n')
+        .map(|line| printable(line.as_bytes()))
+        .collect();
+    lines.join("\n")
+}
+
+/// Standard error for a log and for last words: what is written to it is escaped, line ends stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Complaints;
+
+impl Write for Complaints {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let mut text = String::with_capacity(bytes.len());
+        for line in lines {
+            let end = usize::from(line.ends_with(b"\n"));
+            text.push_str(&printable(&line[..line.len() - end]));
+            text.push_str(&"\n"[..end]);
+        }
+        io::stderr().write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+fn push(text: &mut String, c: char) {
+    match c {
+        '\t' => text.push(c),
+        c if c.is_control() && u32::from(c) < 0x100 => {
+            text.push_str(&format!("\\x{:02x}", u32::from(c)));
+        }
+        // Characters that turn the direction of writing round, or hide.
+        '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            text.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        }
+        c => text.push(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_could_steer_it() {
+        for (bytes, expect) in [
+            (&b"plain\ttext"[..], "plain\ttext"),
+            (b"\x1b[2Jgone", "\\x1b[2Jgone"),
+            (b"50%\r100%", "50%\\x0d100%"),
+            (b"bell\x07 del\x7f", "bell\\x07 del\\x7f"),
+            (b"\xff\xfe raw", "\\xff\\xfe raw"),
+            ("c1 \u{9b}31m".as_bytes(), "c1 \\x9b31m"),
+            ("gr\u{fc}n \u{202e}abc".as_bytes(), "gr\u{fc}n \\u{202e}abc"),
+        ] {
+            assert_eq!(printable(bytes), expect);
+        }
+        assert_eq!(printable_lines("a\nb\x1b"), "a\nb\\x1b");
+    }
+}

@@ -1,0 +1,91 @@
+//! The process that started this one: whether it is still there to want something, and to be told when it is not.
+//!
+//! The kernel tells of its death by a signal. SIGTERM would wait for as long as this process is stopped; SIGCONT has it go
+//! on, whoever stopped it, so that it can end.
+
+use std::io;
+
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{Pid, getppid};
+
+use crate::files;
+
+/// The kernel's flag of a thread that is on its way out (`PF_EXITING`).
+const EXITING: u64 = 0x4;
+
+/// Who started this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Starter(Pid);
+
+impl Starter {
+    /// To be called early: a starter that is gone already is taken for what adopted us.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(getppid())
+    }
+
+    /// From now on its death is told by SIGCONT, over the descriptor given back: look then whether it
+    /// [is gone](Self::is_gone), as others may send that signal too. So are these signals, which this thread does not get
+    /// any more.
+    ///
+    /// # Errors
+    /// The system has no descriptor left; the starter has ended meanwhile.
+    pub fn follow(self, signals: &[Signal]) -> io::Result<SignalFd> {
+        let mut mask = SigSet::from_iter(signals.iter().copied());
+        mask.add(Signal::SIGCONT);
+        mask.thread_block()?;
+        let told = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        prctl::set_pdeathsig(Signal::SIGCONT)?;
+        if getppid() != self.0 {
+            return Err(io::Error::other("what started it has ended"));
+        }
+        Ok(told)
+    }
+
+    /// True where it has ended or is about to. The signal that tells us of its death comes when its
+    /// first thread goes, while others of its threads may still count as our parent; they tell us once more.
+    #[must_use]
+    pub fn is_gone(self) -> bool {
+        if getppid() != self.0 {
+            return true;
+        }
+        match files::read_lossy(format!("/proc/{}/stat", self.0)) {
+            Ok(stat) => is_ending(&stat),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+/// Reads `/proc/PID/stat`.
+fn is_ending(stat: &str) -> bool {
+    // The name in parentheses may hold anything.
+    let Some((_, fields)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let mut fields = fields.split(' ');
+    let state = fields.next();
+    let flags: Option<u64> = fields.nth(5).and_then(|flags| flags.parse().ok());
+    matches!(state, Some("Z" | "X")) || flags.is_some_and(|flags| flags & EXITING != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_living_starter_is_not_gone() {
+        assert!(!Starter::now().is_gone());
+        assert!(Starter(Pid::from_raw(i32::MAX)).is_gone());
+    }
+
+    #[test]
+    fn endings_are_told_by_state_and_by_flag() {
+        let stat = |state, flags| format!("7 (a ) b) {state} 1 7 7 0 -1 {flags} 0 0");
+        assert!(!is_ending(&stat("S", 4_194_304)));
+        assert!(is_ending(&stat("Z", 4_194_304)));
+        assert!(is_ending(&stat("R", 4_194_308)));
+        assert!(!is_ending("nonsense"));
+    }
+}

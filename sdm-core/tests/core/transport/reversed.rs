@@ -1,0 +1,71 @@
+//! The suite over connections that the other end makes.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+
+use sdm_core::ServerId;
+use sdm_core::transport::reversed::Reversed;
+use sdm_core::transport::tcp::TcpTransport;
+use sdm_core::transport::{ConnectionString, Transport as _};
+
+use crate::transport::driven::{config, drive_until, links};
+use crate::transport::hosts::{Hosts, local};
+use crate::transport::suite::transport_suite;
+
+/// B calls at A's desk.
+fn hosts_the_other_way_round() -> Hosts {
+    let transport = || Reversed::new(TcpTransport::new().expect("an event loop"));
+    let (mut a, mut b) = (transport(), transport());
+    let desk = a.listen(&local(), 1).expect("listen");
+    a.open_desk(config(1));
+    b.call(config(1), ServerId(3), vec![nobody(), desk]);
+    Hosts::new(a, b, || ConnectionString::called(ServerId(3)))
+}
+
+/// A place where nobody listens.
+fn nobody() -> ConnectionString {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+    socket.local_addr().expect("bound").into()
+}
+
+transport_suite!(
+    reversed,
+    super::hosts_the_other_way_round(),
+    [
+        bytes_pass_both_ways_and_then_the_end,
+        a_full_buffer_blocks_and_room_is_told,
+        a_waker_ends_the_waiting,
+        a_closed_connection_says_nothing_more,
+        links_talk,
+        a_wrong_key_is_said_at_both_ends,
+        ten_megabytes_of_output_under_credit,
+        control_passes_a_link_whose_bulk_is_stuck,
+    ]
+);
+
+/// Strangers at a desk are heard for a while, and make room for those who come after them.
+#[test]
+fn strangers_at_a_desk_change_nothing() {
+    let mut hosts = hosts_the_other_way_round();
+    let desk = hosts.a.listen(&local(), 1).expect("listen");
+    let at = desk.socket_addr().expect("tcp");
+    let strangers: Vec<TcpStream> = (0..300)
+        .map(|number| {
+            let mut stream = TcpStream::connect(at).expect("it listens");
+            let said = if number % 2 == 0 {
+                &[b'S'; 56][..]
+            } else {
+                b"SDMC"
+            };
+            stream.write_all(said).expect("it has room");
+            // The kernel holds only so many.
+            hosts.step();
+            stream
+        })
+        .collect();
+    let (mut parent, mut child) = links(&mut hosts, 7);
+    drive_until(&mut hosts, (&mut parent, &mut child), |parent, child| {
+        parent.link.is_up() && child.link.is_up()
+    });
+    drop(strangers);
+}

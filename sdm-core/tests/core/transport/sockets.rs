@@ -1,0 +1,65 @@
+//! The suite over sockets of every kind.
+
+use sdm_core::transport::ConnectionString;
+use sdm_core::transport::shaped::Shaped;
+use sdm_core::transport::tcp::TcpTransport;
+
+use crate::transport::hosts::{Hosts, local};
+use crate::transport::suite::{suite_over, transport_suite};
+
+fn hosts_with_sockets(place: fn() -> ConnectionString) -> Hosts {
+    let transport = || TcpTransport::new().expect("an event loop");
+    Hosts::new(transport(), transport(), place)
+}
+
+suite_over!(
+    tcp,
+    super::hosts_with_sockets(crate::transport::hosts::local)
+);
+
+/// What connects is slower than it could be, in both directions.
+fn shaped_hosts() -> Hosts {
+    let transport = || TcpTransport::new().expect("an event loop");
+    let mut shaped = Shaped::new(transport());
+    let shape = "latency_us=2000,bandwidth=20000000".parse().expect("one");
+    shaped.set_shape(shape).expect("a timer");
+    Hosts::new(shaped, transport(), local)
+}
+
+// Its room comes by itself, so that what is told of it cannot be told from what was told before.
+transport_suite!(
+    shaped,
+    super::shaped_hosts(),
+    [
+        a_refused_connection_is_an_event,
+        bytes_pass_both_ways_and_then_the_end,
+        a_taken_port_leads_to_the_next_one,
+        many_connections_are_accepted,
+        a_waker_ends_the_waiting,
+        a_closed_connection_says_nothing_more,
+        links_talk,
+        a_wrong_key_is_said_at_both_ends,
+        ten_megabytes_of_output_under_credit,
+        control_passes_a_link_whose_bulk_is_stuck,
+    ]
+);
+
+fn local_v6() -> ConnectionString {
+    ConnectionString::tcp("::1", 0).expect("an address")
+}
+
+suite_over!(tcp_v6, super::hosts_with_sockets(super::local_v6));
+
+/// A path that no test of this or another process uses.
+fn fresh_path() -> ConnectionString {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static USED: AtomicU32 = AtomicU32::new(0);
+    let name = format!(
+        "sdm-transport-{}-{}",
+        std::process::id(),
+        USED.fetch_add(1, Ordering::Relaxed)
+    );
+    ConnectionString::try_from(std::env::temp_dir().join(name)).expect("a path")
+}
+
+suite_over!(unix, super::hosts_with_sockets(super::fresh_path));

@@ -1,0 +1,143 @@
+//! What is loaded into a gdb that knows less of the processor's registers than the kernel does.
+//!
+//! gdb 13 and older keep the extended registers of x86-64 in 2696 bytes. With AMX the kernel has 11008 of them and takes
+//! them as a whole only, so that such a gdb can write none: `Couldn't write extended state status: Bad address`. This
+//! [`ptrace`] stands before the C library's. Every request goes on as it came; only where the kernel has refused the write of
+//! a part (`EFAULT`) it reads the whole, lays the part over it, and writes that.
+//!
+//! As a crate of the workspace this is an ordinary library, for its tests. What is loaded is made of the same source by the
+//! build script of `sdm-backend-gdbmi`, with `--cfg preload`: a shared object of a few kilobytes that needs no other, so that
+//! it can be loaded with any C library, and by every program that a wrapper of gdb's runs on the way to gdb.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg_attr(preload, no_std)]
+
+mod sys;
+
+pub use sys::{ptrace, room::Room};
+
+/// How much room there is for the whole at first, in bytes: enough for what processors have now.
+const ROOM_BYTES: usize = 16 << 10;
+/// No processor has registers of so many bytes.
+const ROOM_BYTES_MAX: usize = 1 << 20;
+
+/// The extended registers of one thread, as the kernel gives and takes them.
+pub trait Registers {
+    /// Copies as much of them as there is room for. Gives how many bytes that were.
+    fn read(&mut self, into: &mut [u8]) -> Option<usize>;
+    /// Writes them; false where the kernel refuses.
+    fn write(&mut self, whole: &mut [u8]) -> bool;
+}
+
+/// Lays a part, from the beginning on, over what the registers hold. Gives whether they could be written then; nothing where
+/// the part is no part.
+pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
+    let mut bytes = ROOM_BYTES;
+    while bytes <= ROOM_BYTES_MAX {
+        let mut room = Room::new(bytes)?;
+        let count = registers.read(&mut room)?;
+        // Room that is full may have been too small.
+        if count < bytes {
+            let whole = room.get_mut(..count).filter(|_| part.len() < count)?;
+            whole.get_mut(..part.len())?.copy_from_slice(part);
+            return Some(registers.write(whole));
+        }
+        bytes *= 2;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A processor with registers of so many bytes.
+    struct Processor {
+        bytes: Vec<u8>,
+        writes: usize,
+    }
+
+    impl Processor {
+        fn new(bytes: usize) -> Self {
+            let bytes = (0..bytes).map(|at| u8::try_from(at % 251).unwrap());
+            Self {
+                bytes: bytes.collect(),
+                writes: 0,
+            }
+        }
+    }
+
+    impl Registers for Processor {
+        fn read(&mut self, into: &mut [u8]) -> Option<usize> {
+            let count = self.bytes.len().min(into.len());
+            into[..count].copy_from_slice(&self.bytes[..count]);
+            Some(count)
+        }
+
+        fn write(&mut self, whole: &mut [u8]) -> bool {
+            self.writes += 1;
+            let is_whole = whole.len() == self.bytes.len();
+            if is_whole {
+                self.bytes.copy_from_slice(whole);
+            }
+            is_whole
+        }
+    }
+
+    #[test]
+    fn a_part_is_laid_over_the_whole_of_any_size() {
+        for bytes in [11008, ROOM_BYTES - 1, ROOM_BYTES, ROOM_BYTES + 1, 300_000] {
+            let mut processor = Processor::new(bytes);
+            let before = processor.bytes.clone();
+            assert_eq!(
+                complete(&[255; 2696], &mut processor),
+                Some(true),
+                "{bytes}"
+            );
+            assert_eq!(processor.bytes[..2696], [255; 2696]);
+            assert_eq!(processor.bytes[2696..], before[2696..]);
+            assert_eq!(processor.writes, 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_part_is_not_written() {
+        for (registers, part) in [
+            (2696, 2696),
+            (832, 2696),
+            (0, 0),
+            (2 * ROOM_BYTES_MAX, 2696),
+        ] {
+            let mut processor = Processor::new(registers);
+            assert_eq!(
+                complete(&vec![1; part], &mut processor),
+                None,
+                "{registers}"
+            );
+            assert_eq!(processor.writes, 0);
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_stays_refused() {
+        struct Gone;
+        impl Registers for Gone {
+            fn read(&mut self, _: &mut [u8]) -> Option<usize> {
+                None
+            }
+            fn write(&mut self, _: &mut [u8]) -> bool {
+                true
+            }
+        }
+        assert_eq!(complete(&[0; 8], &mut Gone), None);
+        struct Sealed;
+        impl Registers for Sealed {
+            fn read(&mut self, _: &mut [u8]) -> Option<usize> {
+                Some(16)
+            }
+            fn write(&mut self, _: &mut [u8]) -> bool {
+                false
+            }
+        }
+        assert_eq!(complete(&[0; 8], &mut Sealed), Some(false));
+    }
+}

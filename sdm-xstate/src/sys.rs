@@ -1,0 +1,307 @@
+//! The only unsafe code of this crate: `ptrace` itself, and what it needs of the C library.
+#![allow(unsafe_code)]
+
+use core::arch::asm;
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::{Registers, complete};
+
+const PTRACE_TRACEME: c_int = 0;
+const PTRACE_PEEKTEXT: c_int = 1;
+const PTRACE_PEEKUSER: c_int = 3;
+const PTRACE_GETREGSET: c_int = 0x4204;
+const PTRACE_SETREGSET: c_int = 0x4205;
+/// The extended registers of x86-64.
+const NT_X86_XSTATE: usize = 0x202;
+const SYS_PTRACE: c_long = 101;
+const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
+const FD_CLOEXEC: c_int = 1;
+const F_SETFD: c_int = 2;
+const F_GET_SEALS: c_int = 1034;
+/// What the file that this library was loaded from cannot do any more: change. Nothing else that is inherited is like it.
+const SEALS: c_int = 0xf;
+/// How the file is named that this library was loaded from.
+const OWN_NAME: &[u8] = b"/proc/self/fd/";
+
+/// What the kernel says of a write that is not of the whole.
+pub(crate) const EFAULT: c_int = 14;
+
+/// The C library's `ptrace`, whose later arguments depend on the first.
+type Ptrace = unsafe extern "C" fn(c_int, ...) -> c_long;
+type Lookup = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+unsafe extern "C" {
+    fn syscall(number: c_long, ...) -> c_long;
+    fn __errno_location() -> *mut c_int;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+}
+
+#[cfg(preload)]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    unsafe extern "C" {
+        fn abort() -> !;
+    }
+    // SAFETY: ends the process.
+    unsafe { abort() }
+}
+
+/// A buffer of the kernel's `struct iovec`.
+#[repr(C)]
+struct Buffer {
+    at: *mut u8,
+    bytes: usize,
+}
+
+/// The `ptrace(2)` of the C library, which completes a write of extended registers that the kernel has refused because it is
+/// not of the whole.
+///
+/// The C library's takes what it needs of its arguments; on this architecture they are in the same registers whether their
+/// number is fixed or not, and what was not given is handed on as it is.
+///
+/// # Safety
+/// As of `ptrace(2)`.
+#[cfg_attr(preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn ptrace(
+    request: c_int,
+    pid: c_int,
+    address: *mut c_void,
+    data: *mut c_void,
+) -> c_long {
+    if request == PTRACE_TRACEME {
+        hide_own_file();
+    }
+    // SAFETY: the caller's request, as it came.
+    let result = unsafe { below(request, pid, address, data) };
+    let is_write = request == PTRACE_SETREGSET && address as usize == NT_X86_XSTATE;
+    if result != -1 || !is_write || errno() != EFAULT || data.is_null() {
+        return result;
+    }
+    // SAFETY: the kernel has read the buffer's place and length there; they are the caller's.
+    let part = unsafe {
+        let buffer = &*data.cast::<Buffer>();
+        if buffer.at.is_null() {
+            return result;
+        }
+        core::slice::from_raw_parts(buffer.at, buffer.bytes)
+    };
+    match complete(part, &mut Traced(pid)) {
+        Some(true) => 0,
+        Some(false) => -1,
+        None => {
+            set_errno(EFAULT);
+            -1
+        }
+    }
+}
+
+/// A thread that is traced.
+struct Traced(c_int);
+
+impl Traced {
+    /// Gives how many bytes the kernel has taken or given.
+    fn transfer(&mut self, request: c_int, bytes: &mut [u8]) -> Option<usize> {
+        let mut buffer = Buffer {
+            at: bytes.as_mut_ptr(),
+            bytes: bytes.len(),
+        };
+        let data = (&raw mut buffer).cast();
+        // SAFETY: the buffer lives until the call returns, and is as long as it says.
+        let result = unsafe { below(request, self.0, NT_X86_XSTATE as *mut c_void, data) };
+        (result == 0).then_some(buffer.bytes)
+    }
+}
+
+impl Registers for Traced {
+    fn read(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.transfer(PTRACE_GETREGSET, into)
+    }
+
+    fn write(&mut self, whole: &mut [u8]) -> bool {
+        self.transfer(PTRACE_SETREGSET, whole).is_some()
+    }
+}
+
+/// The `ptrace` that would have been called without this one.
+///
+/// # Safety
+/// As of `ptrace(2)`.
+unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
+    if let Some(next) = next() {
+        // SAFETY: it is the C library's, or another that stands before it.
+        return unsafe { next(request, pid, address, data) };
+    }
+    let mut word: c_long = 0;
+    let is_peek = (PTRACE_PEEKTEXT..=PTRACE_PEEKUSER).contains(&request);
+    let data = if is_peek {
+        (&raw mut word).cast()
+    } else {
+        data
+    };
+    // SAFETY: the caller's request; where the kernel stores a word, that is ours.
+    let result = unsafe {
+        syscall(
+            SYS_PTRACE,
+            c_long::from(request),
+            c_long::from(pid),
+            address,
+            data,
+        )
+    };
+    if is_peek && result == 0 {
+        // Any word may have been read, -1 too: it is no error where this is 0.
+        set_errno(0);
+        return word;
+    }
+    result
+}
+
+/// The next `ptrace` in the order in which names are looked up. Absent in a program without the library for that, as C
+/// libraries had it apart once: gdb is none such, but what a wrapper of gdb's runs may be.
+fn next() -> Option<Ptrace> {
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    let mut found = NEXT.load(Ordering::Relaxed);
+    if found.is_null() {
+        let lookup: usize;
+        // SAFETY: reads the address of a function, 0 where there is none: a name that must be there would keep the program
+        // from starting.
+        unsafe {
+            asm!(
+                ".weak dlsym",
+                "mov {}, qword ptr [rip + dlsym@GOTPCREL]",
+                out(reg) lookup,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        if lookup == 0 {
+            return None;
+        }
+        // SAFETY: the address is that of `dlsym`, and so is the type.
+        found = unsafe {
+            let lookup: Lookup = core::mem::transmute::<usize, Lookup>(lookup);
+            lookup(RTLD_NEXT, c"ptrace".as_ptr())
+        };
+        // Whoever else looks for it at the same time finds the same.
+        NEXT.store(found, Ordering::Relaxed);
+    }
+    if found.is_null() {
+        return None;
+    }
+    // SAFETY: what is called so has this type.
+    Some(unsafe { core::mem::transmute::<*mut c_void, Ptrace>(found) })
+}
+
+/// A process that is to be traced will be another program soon: it is not to inherit the file that this library was loaded
+/// from. It makes system calls only: it may be a child that shares its parent's memory.
+fn hide_own_file() {
+    // SAFETY: a string that stays, or none; the environment is not changed meanwhile.
+    let names = unsafe {
+        let names = getenv(c"LD_PRELOAD".as_ptr());
+        if names.is_null() {
+            return;
+        }
+        CStr::from_ptr(names).to_bytes()
+    };
+    for name in names.split(|byte| matches!(byte, b' ' | b':')) {
+        let Some(fd) = name.strip_prefix(OWN_NAME).and_then(number) else {
+            continue;
+        };
+        // SAFETY: asks for flags of a descriptor, and sets one.
+        unsafe {
+            let seals = fcntl(fd, F_GET_SEALS);
+            if seals != -1 && seals & SEALS == SEALS {
+                fcntl(fd, F_SETFD, FD_CLOEXEC);
+            }
+        }
+    }
+}
+
+fn number(digits: &[u8]) -> Option<c_int> {
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn errno() -> c_int {
+    // SAFETY: the calling thread's own.
+    unsafe { *__errno_location() }
+}
+
+fn set_errno(value: c_int) {
+    // SAFETY: the calling thread's own.
+    unsafe { *__errno_location() = value }
+}
+
+/// Memory that is nobody else's.
+pub(crate) mod room {
+    use core::ffi::{c_int, c_long, c_void};
+    use core::ops::{Deref, DerefMut};
+    use core::ptr::null_mut;
+
+    const PROT_READ_WRITE: c_int = 3;
+    const MAP_PRIVATE_ANONYMOUS: c_int = 0x22;
+
+    unsafe extern "C" {
+        fn mmap(
+            at: *mut c_void,
+            bytes: usize,
+            access: c_int,
+            flags: c_int,
+            fd: c_int,
+            from: c_long,
+        ) -> *mut c_void;
+        fn munmap(at: *mut c_void, bytes: usize) -> c_int;
+    }
+
+    /// So many bytes, from the kernel: the program's allocator may be at work in the calling thread.
+    pub struct Room {
+        at: *mut u8,
+        bytes: usize,
+    }
+
+    impl Room {
+        /// Bytes of 0; none where there is no memory.
+        #[must_use]
+        pub fn new(bytes: usize) -> Option<Self> {
+            // SAFETY: asks for memory anywhere.
+            let at = unsafe {
+                mmap(
+                    null_mut(),
+                    bytes,
+                    PROT_READ_WRITE,
+                    MAP_PRIVATE_ANONYMOUS,
+                    -1,
+                    0,
+                )
+            };
+            (at as usize != usize::MAX).then_some(Self {
+                at: at.cast(),
+                bytes,
+            })
+        }
+    }
+
+    impl Deref for Room {
+        type Target = [u8];
+
+        fn deref(&self) -> &[u8] {
+            // SAFETY: they were mapped for this, and are until it is dropped.
+            unsafe { core::slice::from_raw_parts(self.at, self.bytes) }
+        }
+    }
+
+    impl DerefMut for Room {
+        fn deref_mut(&mut self) -> &mut [u8] {
+            // SAFETY: as above; nobody else has a way to them.
+            unsafe { core::slice::from_raw_parts_mut(self.at, self.bytes) }
+        }
+    }
+
+    impl Drop for Room {
+        fn drop(&mut self) {
+            // SAFETY: nothing refers to them any more.
+            unsafe { munmap(self.at.cast(), self.bytes) };
+        }
+    }
+}

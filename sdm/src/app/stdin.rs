@@ -1,0 +1,98 @@
+//! What `sdm` reads for the programs, where no commands are read from there.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::{getpgrp, read, tcgetpgrp};
+use sdm_core::limits::BULK_CHUNK_BYTES_MAX;
+
+use super::Wake;
+use crate::shell::{Control, InputSource};
+
+/// How often a job in the background looks whether the terminal is its own again.
+const BACKGROUND_TURN: Duration = Duration::from_millis(500);
+
+/// This process's standard input, read in a thread of its own, which ends with the process.
+pub(super) struct Stdin {
+    asked: Sender<()>,
+}
+
+impl Stdin {
+    /// Reads nothing before it is asked to.
+    pub(super) fn start(controls: Sender<Control>, wake: Wake) -> io::Result<Self> {
+        let (asked, requests) = channel();
+        thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(move || read_pieces(&requests, &controls, &wake))?;
+        Ok(Self { asked })
+    }
+}
+
+impl InputSource for Stdin {
+    fn request(&mut self) {
+        // The thread ends only with the process.
+        let _ = self.asked.send(());
+    }
+}
+
+fn read_pieces(requests: &Receiver<()>, controls: &Sender<Control>, wake: &Wake) {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGTTIN);
+    // Who reads a terminal in the background is told so by an error, and not stopped.
+    let _ = signals.thread_block();
+    let mut buffer = vec![0; BULK_CHUNK_BYTES_MAX];
+    while let Ok(()) = requests.recv() {
+        let length = read_piece(&mut buffer).unwrap_or_else(|error| {
+            crate::sink::complain(format_args!("sdm: read standard input: {error}"));
+            0
+        });
+        let piece = Control::Input(buffer[..length].to_vec());
+        if controls.send(piece).is_err() {
+            return;
+        }
+        wake();
+    }
+}
+
+/// Waits for something to read; nothing is the end.
+fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
+    let stdin = io::stdin();
+    let is_terminal = stdin.is_terminal();
+    loop {
+        if is_terminal && !in_foreground()? {
+            // What is typed is for others.
+            thread::sleep(BACKGROUND_TURN);
+            continue;
+        }
+        match read(stdin.as_fd(), buffer) {
+            Ok(length) => return Ok(length),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+                // Whatever comes of it is found by reading.
+                let _ = poll(&mut fds, PollTimeout::NONE);
+            }
+            // Sent to the background just now.
+            Err(Errno::EIO) if is_terminal && !in_foreground()? => {}
+            // The terminal is gone.
+            Err(Errno::EIO) if is_terminal => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether what is typed on the terminal is for this process.
+fn in_foreground() -> io::Result<bool> {
+    match tcgetpgrp(io::stdin().as_fd()) {
+        Ok(group) => Ok(group == getpgrp()),
+        // Another session's terminal, with nobody to say whose turn it is.
+        Err(Errno::ENOTTY) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

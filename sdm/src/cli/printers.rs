@@ -1,0 +1,93 @@
+//! Pretty printers that are loaded although somebody else could have changed them.
+
+use clap::Args;
+use sdm_debug::{BackendSettings, GdbOptions};
+
+/// Which ones.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PrinterArgs {
+    /// Load pretty printers that others than root and you can write to: a folder whose scripts are
+    /// loaded with their libraries, or a script; can be given several times.
+    #[arg(long = "printers", value_name = "PATH", value_parser = checked, help_heading = "gdb")]
+    paths: Vec<String>,
+}
+
+impl PrinterArgs {
+    /// For the servers, where nothing else about gdb can be chosen.
+    #[must_use]
+    pub fn backend(&self) -> BackendSettings {
+        let settings = self.settings().collect();
+        backend(GdbOptions {
+            settings,
+            ..GdbOptions::default()
+        })
+    }
+
+    /// What every gdb is told.
+    pub(super) fn settings(&self) -> impl Iterator<Item = String> {
+        self.paths.iter().map(|path| line(path))
+    }
+}
+
+/// Settings that say nothing are none.
+pub(super) fn backend(options: GdbOptions) -> BackendSettings {
+    if options == GdbOptions::default() {
+        BackendSettings::Gdb
+    } else {
+        BackendSettings::GdbWith(options)
+    }
+}
+
+/// A path that every gdb can be told of, wherever it is started.
+fn checked(path: &str) -> Result<String, String> {
+    if !path.starts_with('/') && !path.starts_with("~/") {
+        return Err("a path begins with / or ~/: it is looked for on every host".to_owned());
+    }
+    if path.contains([':', '$', '*', '?', '[', '\\']) || path.contains(char::is_control) {
+        return Err("gdb knows no list of folders with such a name".to_owned());
+    }
+    Ok(path.to_owned())
+}
+
+/// What gdb is told of it. A script that bears its library's name is loaded when the library is.
+fn line(path: &str) -> String {
+    let is_script = [".py", ".gdb"].iter().any(|end| path.ends_with(end));
+    let is_beside = ["-gdb.py", "-gdb.gdb"]
+        .iter()
+        .any(|end| path.ends_with(end));
+    match is_script && !is_beside {
+        true => format!("source {path}"),
+        false => format!("add-auto-load-safe-path {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printers_are_folders_scripts_of_libraries_or_scripts() {
+        for (path, expect) in [
+            ("/sw/gcc", "add-auto-load-safe-path /sw/gcc"),
+            (
+                "~/lib/libx.so-gdb.py",
+                "add-auto-load-safe-path ~/lib/libx.so-gdb.py",
+            ),
+            ("/sw/a b/printers.py", "source /sw/a b/printers.py"),
+            ("/sw/x.gdb", "source /sw/x.gdb"),
+        ] {
+            let path = checked(path).unwrap();
+            assert_eq!(line(&path), expect);
+        }
+        for bad in [
+            "printers.py",
+            "",
+            "/a:/b",
+            "/a\nshell ls",
+            "/$debugdir",
+            "/*",
+        ] {
+            assert!(checked(bad).is_err(), "{bad:?}");
+        }
+    }
+}

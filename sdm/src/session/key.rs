@@ -1,0 +1,337 @@
+//! How the session's key comes to servers that `mpirun`, `mpiexec` or `srun` starts.
+//!
+//! Those hand environments on over channels of their own, which are not encrypted, to daemons that keep them. So what
+//! they carry is a place: a socket at which this process says the key to this user's processes, or a file that only this
+//! user may read.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::statfs::{self, FsType};
+use nix::unistd::geteuid;
+use sdm_core::files;
+use sdm_core::handover::{self, SOCKET_SCHEME};
+use sdm_core::ids::SessionId;
+use sdm_core::secure::SessionKey;
+use zeroize::Zeroizing;
+
+use super::error::SessionError;
+use super::withdraw;
+
+/// How the key comes to servers whose launcher hands environments on over channels of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyHandover {
+    /// Through a socket where all servers are on this machine, in a file where the home folder is on a network file
+    /// system, otherwise in the environment.
+    #[default]
+    Auto,
+    /// In the environment, which the launcher carries.
+    Environment,
+    /// In a file below this folder, which all hosts see; absent: the home folder.
+    File(Option<PathBuf>),
+    /// Through a socket: all servers are on this machine.
+    Socket,
+}
+
+impl FromStr for KeyHandover {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "env" => Ok(Self::Environment),
+            "file" => Ok(Self::File(None)),
+            "socket" => Ok(Self::Socket),
+            _ => match text.strip_prefix("file:") {
+                Some(folder) if folder.starts_with('/') => Ok(Self::File(Some(folder.into()))),
+                Some(_) => Err("the folder behind file: begins with /"),
+                None => Err("it is auto, socket, file, file:FOLDER or env"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for KeyHandover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Environment => f.write_str("env"),
+            Self::File(None) => f.write_str("file"),
+            Self::File(Some(folder)) => write!(f, "file:{}", folder.display()),
+            Self::Socket => f.write_str("socket"),
+        }
+    }
+}
+
+/// What is there for servers to fetch the key from, as long as this lives.
+pub(super) struct Offer {
+    /// This user's alone; goes with this.
+    folder: PathBuf,
+    path: PathBuf,
+    /// Who connects is told; without it the text is in a file.
+    socket: Option<UnixListener>,
+    text: Zeroizing<String>,
+}
+
+impl Offer {
+    /// Offers it in the way that is wanted; none where the launcher is to carry it.
+    pub(super) fn open(
+        way: &KeyHandover,
+        spans_hosts: bool,
+        session: SessionId,
+        key: &SessionKey,
+    ) -> Result<Option<Self>, SessionError> {
+        let text = || handover::to_text(session, key);
+        let home = || std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
+        match way {
+            KeyHandover::Environment => Ok(None),
+            KeyHandover::Socket => Self::listen(session, text()).map(Some),
+            KeyHandover::File(folder) => {
+                let below = folder.clone().unwrap_or_else(home);
+                Self::write(&below, session, text()).map(Some)
+            }
+            KeyHandover::Auto if !spans_hosts => match Self::listen(session, text()) {
+                // A temporary folder with a name that is too long for a socket.
+                Err(_) => Self::write(&std::env::temp_dir(), session, text()).map(Some),
+                listening => listening.map(Some),
+            },
+            KeyHandover::Auto if is_shared(&home()) => {
+                Self::write(&home(), session, text()).map(Some)
+            }
+            KeyHandover::Auto => Ok(None),
+        }
+    }
+
+    fn listen(session: SessionId, text: Zeroizing<String>) -> Result<Self, SessionError> {
+        let folder = files::runtime_folder();
+        let folder = folder.map_err(|source| SessionError::Io {
+            what: "hand the key over: a folder for a socket".to_owned(),
+            source,
+        })?;
+        let mut offer = Self::make(&folder, session, text)?;
+        let listener = UnixListener::bind(&offer.path);
+        let listener =
+            listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+        match listener {
+            Ok(listener) => offer.socket = Some(listener),
+            Err(source) => return Err(failed("listen at", &offer.path, source)),
+        }
+        Ok(offer)
+    }
+
+    fn write(
+        below: &Path,
+        session: SessionId,
+        text: Zeroizing<String>,
+    ) -> Result<Self, SessionError> {
+        let offer = Self::make(below, session, text)?;
+        // No other process has a name in there, so that no link is followed.
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let written = options.open(&offer.path).and_then(|mut file| {
+            file.write_all(offer.text.as_bytes())?;
+            // Other hosts are to see it.
+            file.sync_all()
+        });
+        match written {
+            Ok(()) => Ok(offer),
+            Err(source) => Err(failed("write", &offer.path, source)),
+        }
+    }
+
+    /// A folder that is this user's alone, and was not there before.
+    fn make(
+        below: &Path,
+        session: SessionId,
+        text: Zeroizing<String>,
+    ) -> Result<Self, SessionError> {
+        let folder = below.join(format!(".sdm-{session}"));
+        let path = folder.join("key");
+        withdraw::remember(&folder);
+        withdraw::remember(&path);
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|source| failed("make", &folder, source))?;
+        Ok(Self {
+            folder,
+            path,
+            socket: None,
+            text,
+        })
+    }
+
+    /// Where servers fetch it: no secret.
+    pub(super) fn place(&self) -> OsString {
+        let mut place = OsString::new();
+        if self.socket.is_some() {
+            place.push(SOCKET_SCHEME);
+        }
+        place.push(&self.path);
+        place
+    }
+
+    /// Readable when somebody wants it; -1 where nobody connects.
+    pub(super) fn fd(&self) -> RawFd {
+        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Says it to all processes of this user that have connected. Never waits: it has room in every socket.
+    pub(super) fn serve(&self) {
+        let Some(socket) = &self.socket else { return };
+        loop {
+            match socket.accept() {
+                Ok((stream, _)) => {
+                    if let Err(why) = self.tell(stream) {
+                        tracing::warn!("the key was not handed over: {why}");
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn tell(&self, mut stream: UnixStream) -> io::Result<()> {
+        let peer = getsockopt(&stream, PeerCredentials)?;
+        if peer.uid() != geteuid().as_raw() {
+            let who = format!("process {} of user {} asked for it", peer.pid(), peer.uid());
+            return Err(io::Error::other(who));
+        }
+        stream.set_nonblocking(true)?;
+        stream.write_all(self.text.as_bytes())
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        withdraw::withdraw(&[&self.path, &self.folder]);
+    }
+}
+
+fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
+    SessionError::Io {
+        what: format!("hand the key over: {what} {}", path.display()),
+        source,
+    }
+}
+
+/// Whether the folder is on a file system that clusters share between their hosts.
+fn is_shared(folder: &Path) -> bool {
+    statfs::statfs(folder).is_ok_and(|found| is_network(found.filesystem_type()))
+}
+
+/// The file systems of a network, by the kernel's numbers for them. Those of FUSE have one number for all, and are not
+/// counted.
+fn is_network(kind: FsType) -> bool {
+    const NETWORK: [u32; 13] = [
+        0x6969,      // NFS
+        0x0bd0_0bd0, // Lustre
+        0x4750_4653, // GPFS
+        0x1983_0326, // BeeGFS
+        0xff53_4d42, // CIFS
+        0xfe53_4d42, // SMB2
+        0x00c3_6400, // Ceph
+        0x5346_414f, // AFS
+        0xaad7_aaea, // PanFS
+        0x2003_0528, // OrangeFS
+        0x7461_636f, // OCFS2
+        0x0116_1970, // GFS2
+        0x6b41_4653, // AFS of the kernel
+    ];
+    u32::try_from(kind.0 & 0xffff_ffff).is_ok_and(|number| NETWORK.contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn ways_read_back() {
+        for text in ["auto", "env", "file", "file:/shared/me", "socket"] {
+            assert_eq!(text.parse::<KeyHandover>().unwrap().to_string(), text);
+        }
+        for text in ["", "file:", "file:here", "environment", "socket:/x"] {
+            assert!(text.parse::<KeyHandover>().is_err(), "{text}");
+        }
+    }
+
+    fn drawn() -> (SessionId, SessionKey) {
+        let id = sdm_core::secure::draw_session_id().unwrap();
+        (id, SessionKey::draw().unwrap())
+    }
+
+    #[test]
+    fn a_file_is_this_users_alone_and_goes() {
+        let (session, key) = drawn();
+        let way = KeyHandover::File(Some(std::env::temp_dir()));
+        let offer = Offer::open(&way, true, session, &key).unwrap().unwrap();
+        let path = PathBuf::from(offer.place());
+        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert_eq!(handover::take(Some(&path)).unwrap().key, key);
+        // What is there already is not taken, whoever made it.
+        let again = Offer::open(&way, true, session, &key).map(drop);
+        assert!(again.unwrap_err().to_string().contains("File exists"));
+        drop(offer);
+        assert!(!path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_socket_says_it_to_as_many_as_ask_and_goes() {
+        let (session, key) = drawn();
+        let offer = Offer::open(&KeyHandover::Socket, false, session, &key);
+        let offer = offer.unwrap().unwrap();
+        let place = PathBuf::from(offer.place());
+        let asks: Vec<_> = (0..3)
+            .map(|_| {
+                let place = place.clone();
+                std::thread::spawn(move || handover::take(Some(&place)).unwrap().key)
+            })
+            .collect();
+        while !asks.iter().all(std::thread::JoinHandle::is_finished) {
+            offer.serve();
+            std::thread::yield_now();
+        }
+        for ask in asks {
+            assert!(ask.join().unwrap() == key);
+        }
+        drop(offer);
+        assert!(handover::take(Some(&place)).is_err());
+    }
+
+    #[test]
+    fn auto_goes_by_where_the_servers_are() {
+        let (session, key) = drawn();
+        let offer = Offer::open(&KeyHandover::Auto, false, session, &key).unwrap();
+        let place = offer.expect("one machine").place();
+        assert!(place.to_str().unwrap().starts_with(SOCKET_SCHEME));
+        let offer = Offer::open(&KeyHandover::Environment, false, session, &key);
+        assert!(offer.unwrap().is_none());
+    }
+
+    #[test]
+    fn file_systems_of_a_network_are_known() {
+        assert!(is_network(statfs::NFS_SUPER_MAGIC));
+        assert!(is_network(statfs::AFS_SUPER_MAGIC));
+        for local in [
+            statfs::TMPFS_MAGIC,
+            statfs::EXT4_SUPER_MAGIC,
+            statfs::OVERLAYFS_SUPER_MAGIC,
+        ] {
+            assert!(!is_network(local));
+        }
+        assert!(!is_shared(Path::new("/proc")));
+    }
+}

@@ -1,0 +1,221 @@
+//! Runs one test program as an ordinary user, and sees that nothing of it is left: the test runner's `runner`.
+//!
+//! usage: `supervise PROGRAM [ARGUMENT...]`
+//!
+//! Where this is root, the program runs as an ordinary user, but for one named `privileged-...`, which sets up what only
+//! root can, and starts everything else as that user itself. It has a home and a temporary folder of its own. Orphans of the program
+//! become children of this process; what is still there ten seconds after the program's end is named, ended, and fails the test.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Gid, Pid, Uid, geteuid, setgid, setgroups, setuid};
+use sdm_tests::leftovers::{GONE_WITHIN, SUPERVISOR_VARIABLE, descendants_living, named};
+use sdm_tests::ordinary::USER;
+
+/// How often leftovers are looked for while they end.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+fn main() -> Result<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let Some(program) = arguments.next().map(PathBuf::from) else {
+        bail!("usage: supervise PROGRAM [ARGUMENT...]");
+    };
+    let arguments: Vec<OsString> = arguments.collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        let error = Command::new(&program).args(&arguments).exec();
+        return Err(error).context(format!("{}", program.display()));
+    }
+    let user = ordinary_user(&program);
+    let own = OwnFolder::make(user)?;
+    fixtures_folder(&program, user)?;
+    if let Some((uid, gid)) = user {
+        setgroups(&[]).context("supervise: drop the groups")?;
+        setgid(gid).context("supervise: become the group")?;
+        setuid(uid).context("supervise: become the user")?;
+    }
+    nix::sys::prctl::set_child_subreaper(true).context("supervise: take orphans")?;
+    // Before signals are blocked here, as a child inherits that.
+    let child = command(&program, &arguments, &own.0).spawn();
+    let child = child.with_context(|| format!("supervise: {}", program.display()))?;
+    let mut signals = SigSet::empty();
+    for signal in [
+        Signal::SIGCHLD,
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+    ] {
+        signals.add(signal);
+    }
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), None)?;
+    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
+    let (status, stopped) = wait_for(Pid::from_raw(child.id().cast_signed()), &signals)?;
+    let left = end_leftovers(if stopped { Duration::ZERO } else { GONE_WITHIN });
+    drop(own);
+    if !left.is_empty() && !stopped {
+        eprintln!(
+            "left behind by {}:",
+            arguments
+                .iter()
+                .map(|a| a.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" ")
+        );
+        for line in left {
+            eprintln!("  {line}");
+        }
+        return Ok(ExitCode::from(101));
+    }
+    Ok(exit_code(status))
+}
+
+/// Whom the program runs as, where that is not this user.
+fn ordinary_user(program: &Path) -> Option<(Uid, Gid)> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if !geteuid().is_root() || name.starts_with("privileged-") {
+        return None;
+    }
+    Some((Uid::from_raw(USER), Gid::from_raw(USER)))
+}
+
+/// A folder with a home and a temporary folder; it goes when this is dropped.
+struct OwnFolder(PathBuf);
+
+impl OwnFolder {
+    fn make(user: Option<(Uid, Gid)>) -> Result<Self> {
+        // Short: names of sockets lie in it.
+        let own = std::env::temp_dir().join(format!("sdm-t{}", std::process::id()));
+        let folder = Self(own.clone());
+        // What root sets up for the ordinary user, and what that user's programs set up, lies in root's.
+        let (mode, temporary) = match user {
+            None if geteuid().is_root() => (0o755, 0o1777),
+            _ => (0o700, 0o700),
+        };
+        for (path, mode) in [
+            (own.clone(), mode),
+            (own.join("home"), mode),
+            (own.join("tmp"), temporary),
+        ] {
+            let made = fs::create_dir(&path).and_then(|()| {
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+                match user {
+                    Some((uid, gid)) => chown(&path, Some(uid.as_raw()), Some(gid.as_raw())),
+                    None => Ok(()),
+                }
+            });
+            made.with_context(|| format!("supervise: {}", path.display()))?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        // The user cannot remove the folder itself where it lies in one of root's; then it stays, empty.
+        for inner in ["home", "tmp"] {
+            let _ = fs::remove_dir_all(self.0.join(inner));
+        }
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Where programs that tests have compiled are kept is the user's.
+fn fixtures_folder(program: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
+    let Some(target) = program.ancestors().nth(3) else {
+        return Ok(());
+    };
+    let folder = target.join("fixtures");
+    fs::create_dir_all(&folder).with_context(|| format!("supervise: {}", folder.display()))?;
+    if let Some((uid, gid)) = user {
+        chown(&folder, Some(uid.as_raw()), Some(gid.as_raw()))?;
+    }
+    Ok(())
+}
+
+fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
+    // What a shell runs in the background is born deaf to SIGINT.
+    let mut command = Command::new("/usr/bin/env");
+    command
+        .args(["--default-signal=INT,QUIT", "--"])
+        .arg(program)
+        .args(arguments)
+        .env("HOME", own.join("home"))
+        .env("TMPDIR", own.join("tmp"))
+        .env(SUPERVISOR_VARIABLE, std::process::id().to_string());
+    for variable in [
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "XDG_CACHE_HOME",
+        "USER",
+        "LOGNAME",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Waits for the program's end, and takes every orphan that ends; true where a signal asked for the end.
+fn wait_for(program: Pid, signals: &SignalFd) -> Result<(WaitStatus, bool)> {
+    let mut stopped = false;
+    loop {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => break,
+                Ok(status) if status.pid() == Some(program) => return Ok((status, stopped)),
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno).context("supervise: wait"),
+            }
+        }
+        let signal = signals.read_signal().context("supervise: read a signal")?;
+        let number = signal.and_then(|signal| i32::try_from(signal.ssi_signo).ok());
+        if number != Some(Signal::SIGCHLD as i32) {
+            stopped = true;
+            let _ = kill(program, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Waits until no process of the test is left; gives those that were, after ending them.
+fn end_leftovers(within: Duration) -> Vec<String> {
+    let deadline = Instant::now() + within;
+    let mut named_left = Vec::new();
+    loop {
+        while waitpid(None, Some(WaitPidFlag::WNOHANG))
+            .is_ok_and(|status| status != WaitStatus::StillAlive)
+        {}
+        let left = descendants_living(std::process::id());
+        if left.is_empty() {
+            return named_left;
+        }
+        if Instant::now() >= deadline {
+            for pid in left {
+                let line = named(pid);
+                if !named_left.contains(&line) {
+                    named_left.push(line);
+                }
+                let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+            }
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn exit_code(status: WaitStatus) -> ExitCode {
+    let code = match status {
+        WaitStatus::Exited(_, code) => code,
+        WaitStatus::Signaled(_, signal, _) => 128 + signal as i32,
+        _ => 101,
+    };
+    ExitCode::from(u8::try_from(code).unwrap_or(101))
+}

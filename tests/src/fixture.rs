@@ -1,0 +1,121 @@
+//! Programs under test, compiled once for all runs of all tests as long as their source stays as it is.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// Who compiles a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    /// No MPI.
+    C,
+    /// C++, no MPI.
+    Cxx,
+    /// Fortran, no MPI.
+    Fortran,
+    /// Open MPI.
+    OpenMpi,
+    /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
+    OpenMpi5,
+    /// MPICH.
+    Mpich,
+}
+
+impl Compiler {
+    fn command(self) -> PathBuf {
+        match self {
+            Self::C => "cc".into(),
+            Self::Cxx => "c++".into(),
+            Self::Fortran => "gfortran".into(),
+            Self::OpenMpi => "mpicc.openmpi".into(),
+            Self::OpenMpi5 => {
+                let folder = crate::parts::openmpi5();
+                folder.expect("the test has asked for it").join("bin/mpicc")
+            }
+            Self::Mpich => "mpicc.mpich".into(),
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Cxx => "cc",
+            Self::Fortran => "f90",
+            Self::C | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
+        }
+    }
+}
+
+/// Puts `tests/fixtures/NAME`, compiled, at `program`.
+///
+/// # Panics
+/// Where that fails; a missing compiler is named.
+pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path) {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let source = fixtures.join(name).with_extension(compiler.extension());
+    let text = fs::read(&source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
+    let command = compiler.command();
+    let mut key = Xxh3::new();
+    for part in [
+        text.as_slice(),
+        source.as_os_str().as_encoded_bytes(),
+        command.as_os_str().as_encoded_bytes(),
+        options.join("\0").as_bytes(),
+    ] {
+        key.update(&part.len().to_le_bytes());
+        key.update(part);
+    }
+    let kept = kept_in().join(format!("{name}-{:032x}", key.digest128()));
+    if !kept.is_file() {
+        // Whoever else compiles the same now puts the same into its place.
+        let own = kept.with_extension(std::process::id().to_string());
+        fs::create_dir_all(&own).expect("a folder to compile in");
+        run(&command, &source, options, &own, name);
+        fs::rename(own.join(name), &kept).expect("it was compiled");
+        let _ = fs::remove_dir_all(&own);
+    }
+    fs::copy(&kept, program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+}
+
+/// Where compiled programs are kept: below `target`, where this user may write there.
+fn kept_in() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let target = test
+        .ancestors()
+        .nth(3)
+        .expect("tests live in target/PROFILE/deps");
+    let folder = target.join("fixtures");
+    let _ = fs::create_dir_all(&folder);
+    match nix::unistd::access(&folder, nix::unistd::AccessFlags::W_OK) {
+        Ok(()) => folder,
+        Err(_) => std::env::temp_dir(),
+    }
+}
+
+fn run(compiler: &Path, source: &Path, options: &[&str], folder: &Path, name: &str) {
+    let mut command = Command::new(compiler);
+    command
+        .args(["-O0", "-pthread", "-o"])
+        .arg(folder.join(name))
+        .arg(source)
+        .args(options)
+        .args(["-lm"])
+        // Where Fortran writes its modules.
+        .current_dir(folder);
+    match command.output() {
+        Ok(done) => assert!(
+            done.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&done.stderr)
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            panic!(
+                "{} is missing: run scripts/install-deps",
+                compiler.display()
+            )
+        }
+        Err(error) => panic!("{}: {error}", compiler.display()),
+    }
+}

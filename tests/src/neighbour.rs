@@ -1,0 +1,400 @@
+//! Two ordinary users and root on one machine: what one of them plants, another one comes across.
+//!
+//! Only root can be three users; elsewhere such a test says so and is skipped.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::place::MARK_VARIABLE;
+use crate::run::BOUND;
+use crate::{binaries, leftovers};
+
+pub use crate::ordinary::USER;
+/// The neighbour's; no machine has a name for it.
+pub const NEIGHBOUR: u32 = 65533;
+
+/// Who does something, or whose something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Who supports all users, and looks at their jobs.
+    Root,
+    /// Who uses `sdm`, and must come to no harm.
+    User,
+    /// Who is not trusted.
+    Neighbour,
+}
+
+impl Who {
+    /// The Unix user id.
+    #[must_use]
+    pub fn uid(self) -> u32 {
+        match self {
+            Self::Root => 0,
+            Self::User => USER,
+            Self::Neighbour => NEIGHBOUR,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::User => "user",
+            Self::Neighbour => "neighbour",
+        }
+    }
+}
+
+/// The homes of the three, and a folder into which all of them can write; gone when it is dropped.
+pub struct Neighbour {
+    folder: PathBuf,
+}
+
+impl Neighbour {
+    /// A new one; absent, and said so, where this process is not root.
+    ///
+    /// # Panics
+    /// Where the folders cannot be made.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        if !nix::unistd::geteuid().is_root() {
+            println!(
+                "SKIP: only root can be a user and a neighbour of that user: this is not root"
+            );
+            return None;
+        }
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sdm-neighbour-{}-{count}-", std::process::id());
+        let temporary = std::env::temp_dir();
+        let temporary = match is_open_to_all(&temporary) {
+            true => temporary,
+            false => "/tmp".into(),
+        };
+        assert!(is_open_to_all(&temporary), "nobody but root gets to /tmp");
+        let neighbour = Self {
+            folder: temporary.join(name),
+        };
+        let make = |path: &Path, uid: u32, mode: u32| {
+            fs::create_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let rights = fs::set_permissions(path, Permissions::from_mode(mode));
+            rights.and_then(|()| chown(path, Some(uid), Some(uid)))
+        };
+        let made = make(&neighbour.folder, 0, 0o755)
+            // Where everybody leaves his mark; without the sticky bit, which has rules of its own.
+            .and_then(|()| make(&neighbour.folder.join("marks"), 0, 0o777))
+            .and_then(|()| make(&neighbour.home(Who::Root), 0, 0o700))
+            .and_then(|()| make(&neighbour.home(Who::User), USER, 0o700))
+            .and_then(|()| make(&neighbour.home(Who::Neighbour), NEIGHBOUR, 0o755))
+            .and_then(|()| make(&neighbour.shared(), 0, 0o1777));
+        made.expect("folders for the test");
+        Some(neighbour)
+    }
+
+    /// Somebody's home and temporary folder: the neighbour's can be read by all, the others' cannot.
+    #[must_use]
+    pub fn home(&self, who: Who) -> PathBuf {
+        self.folder.join(who.name())
+    }
+
+    /// A folder that is as `/tmp` is: all can write, nobody can remove what is another one's.
+    #[must_use]
+    pub fn shared(&self) -> PathBuf {
+        self.folder.join("shared")
+    }
+
+    /// Writes a file that is somebody's; a relative path is one in his home. Folders on the way to it are
+    /// made and are his, too.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn plant(
+        &self,
+        who: Who,
+        path: impl AsRef<Path>,
+        mode: u32,
+        contents: impl AsRef<[u8]>,
+    ) -> PathBuf {
+        let path = self.path(who, path.as_ref());
+        fs::write(&path, contents).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        self.give(who, &path, mode);
+        path
+    }
+
+    /// Copies a file so that it is somebody's, as [`Neighbour::plant`] does.
+    ///
+    /// # Panics
+    /// Where it cannot be copied.
+    pub fn plant_copy(
+        &self,
+        who: Who,
+        path: impl AsRef<Path>,
+        mode: u32,
+        of: impl AsRef<Path>,
+    ) -> PathBuf {
+        let path = self.path(who, path.as_ref());
+        fs::copy(of, &path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        self.give(who, &path, mode);
+        path
+    }
+
+    /// Makes a file or folder somebody's.
+    ///
+    /// # Panics
+    /// Where that cannot be.
+    pub fn give(&self, who: Who, path: &Path, mode: u32) {
+        let rights = fs::set_permissions(path, Permissions::from_mode(mode));
+        rights
+            .and_then(|()| chown(path, Some(who.uid()), Some(who.uid())))
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    fn path(&self, who: Who, path: &Path) -> PathBuf {
+        let path = self.home(who).join(path);
+        let missing: Vec<&Path> = path
+            .ancestors()
+            .skip(1)
+            .take_while(|it| !it.exists())
+            .collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            self.give(who, folder, 0o755);
+        }
+        path
+    }
+
+    /// What a planted thing leaves where it is executed.
+    #[must_use]
+    pub fn marker(&self, name: &str) -> Marker {
+        Marker(self.folder.join("marks").join(name))
+    }
+
+    /// A command of somebody's, in his home, with no variable of ours but `PATH`.
+    pub fn command(&self, who: Who, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.home(who))
+            .env("TMPDIR", self.home(who))
+            .env("SDM_CONFIG", "/dev/null")
+            .env(MARK_VARIABLE, self.mark())
+            .current_dir(self.home(who))
+            .stdin(Stdio::null());
+        if who != Who::Root {
+            // This drops all further groups, too.
+            command.uid(who.uid()).gid(who.uid());
+        }
+        command
+    }
+
+    /// `sdm ARGS` of somebody's.
+    pub fn sdm<S: AsRef<OsStr>>(&self, who: Who, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.command(who, self.binaries().join("sdm"));
+        command.args(args);
+        command
+    }
+
+    /// What all processes of it have in their environment or command line.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        let name = self.folder.file_name().and_then(OsStr::to_str);
+        name.expect("it is made of letters and digits")
+    }
+
+    /// Waits until a process that was started here has `part` in its command line: its pid.
+    ///
+    /// # Panics
+    /// Where none has within the bound.
+    #[must_use]
+    pub fn wait_for(&self, part: &str) -> u32 {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let mut held = leftovers::holding(self.mark()).into_iter();
+            if let Some((pid, _)) = held.find(|(_, line)| line.contains(part)) {
+                return pid;
+            }
+            assert!(Instant::now() < deadline, "no process {part:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends every process that was started here.
+    pub fn end_all(&self) {
+        for (pid, _) in leftovers::holding(self.mark()) {
+            let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+        }
+    }
+
+    /// Checks that no process is left that was started here.
+    ///
+    /// # Panics
+    /// Where one still is after ten seconds.
+    pub fn assert_gone(&self) {
+        leftovers::assert_gone(self.mark());
+    }
+
+    /// The binaries under test, where all can execute them.
+    ///
+    /// # Panics
+    /// Where they cannot be copied.
+    #[must_use]
+    pub fn binaries(&self) -> PathBuf {
+        let built = binaries::folder();
+        if is_open_to_all(&built) {
+            return built;
+        }
+        let copies = self.folder.join("bin");
+        if copies.is_dir() {
+            return copies;
+        }
+        let ours = |name: &str| {
+            let name = name.strip_prefix("lib").unwrap_or(name);
+            name.starts_with("sdm") && !name.ends_with(".d")
+        };
+        fs::create_dir(&copies).expect("a folder for the binaries");
+        for entry in fs::read_dir(&built).expect("the build's folder").flatten() {
+            let name = entry.file_name();
+            if entry.path().is_file() && name.to_str().is_some_and(ours) {
+                fs::copy(entry.path(), copies.join(name)).expect("a copy");
+            }
+        }
+        self.give(Who::Root, &copies, 0o755);
+        copies
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.end_all();
+        // A folder under /tmp that stays is no harm.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A file that is there if something was executed.
+#[derive(Clone, Debug)]
+pub struct Marker(PathBuf);
+
+impl Marker {
+    /// The file: whoever executes it writes it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A line of shell that leaves the mark, with the user id of whoever executes it.
+    #[must_use]
+    pub fn shell(&self) -> String {
+        // The next one is somebody else, perhaps, and writes to the same file.
+        format!("(umask 0; id -u >>'{}')", self.0.display())
+    }
+
+    /// A script that leaves the mark.
+    #[must_use]
+    pub fn script(&self) -> String {
+        format!("#!/bin/sh\n{}\n", self.shell())
+    }
+
+    /// A line of Python that leaves the mark.
+    #[must_use]
+    pub fn python(&self) -> String {
+        let path = self.0.display().to_string();
+        format!("import os; os.umask(0); open({path:?}, 'a').write(str(os.geteuid()) + '\\n')\n")
+    }
+
+    /// Checks that nobody executed it; `what` is what was planted.
+    ///
+    /// # Panics
+    /// Where somebody did; says who.
+    #[track_caller]
+    pub fn assert_absent(&self, what: &str) {
+        if let Ok(who) = fs::read_to_string(&self.0) {
+            panic!("{what} was executed by {who:?}");
+        }
+    }
+
+    /// Checks that somebody did: that what was planted works.
+    ///
+    /// # Panics
+    /// Where nobody did.
+    #[track_caller]
+    pub fn assert_left(&self, what: &str) {
+        assert!(self.0.exists(), "{what} was not executed");
+    }
+}
+
+/// All that a process said.
+#[must_use]
+pub fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+/// How a command ended, and all that it said.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its exit code; absent where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output, then standard error.
+    pub said: String,
+}
+
+impl Outcome {
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// Where it cannot be started, or does not end within the bound.
+    #[must_use]
+    pub fn of(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let (send, ended) = channel();
+        std::thread::spawn(move || send.send(child.wait_with_output()));
+        match ended.recv_timeout(BOUND) {
+            Ok(output) => Self::read(&output.expect("it is a child of this process")),
+            Err(_) => {
+                let _ = kill(pid, Signal::SIGKILL);
+                panic!("{command:?} does not end");
+            }
+        }
+    }
+
+    fn read(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            said: said(output),
+        }
+    }
+
+    /// Checks the exit code, and that it said `part`.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    #[track_caller]
+    pub fn expect(&self, code: i32, part: &str) {
+        assert!(
+            self.code == Some(code) && self.said.contains(part),
+            "no {code} and {part:?}: {self:?}"
+        );
+    }
+}
+
+fn is_open_to_all(folder: &Path) -> bool {
+    folder.ancestors().all(|folder| {
+        fs::metadata(folder)
+            .is_ok_and(|found| found.is_dir() && found.permissions().mode() & 1 == 1)
+    })
+}

@@ -1,0 +1,112 @@
+//! Who shows what nobody should see.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::disturbed::Disturbed;
+use crate::leftovers;
+
+/// Whether these bytes are somewhere in those.
+#[must_use]
+pub fn holds(bytes: &[u8], secret: &[u8]) -> bool {
+    bytes.windows(secret.len()).any(|window| window == secret)
+}
+
+/// The names of the processes of this machine that have the secret in a file of their `/proc`.
+#[must_use]
+pub fn who_shows(secret: &str, file: &str) -> Vec<String> {
+    leftovers::all_pids()
+        .filter(|pid| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            holds(&bytes, secret.as_bytes())
+        })
+        .map(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().to_owned()
+        })
+        .collect()
+}
+
+/// All that a process has in its memory, in parts; none where this user may not look.
+#[must_use]
+pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
+    let mem = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let part = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        let [from, to] = [from, to].map(|it| u64::from_str_radix(it, 16));
+        let (from, to) = (from.ok()?, to.ok()?);
+        let mut bytes = vec![0; usize::try_from(to - from).ok()?];
+        let is_ours = rest.starts_with("rw");
+        is_ours.then(|| mem.read_exact_at(&mut bytes, from).ok())??;
+        Some(bytes)
+    };
+    Some(maps.lines().filter_map(part).collect())
+}
+
+/// Lines of [`Disturbed`] for servers that tell the test the place of the key, and what is said there.
+pub const TELLS: &str = r#"
+umask 077
+for word in "$@"; do [ "$before" = --handover ] && place=$word; before=$word; done
+case $place in
+unix://*) perl -MIO::Socket::UNIX -e 'print IO::Socket::UNIX->new(Peer => shift)->getlines' "${place#unix://}" ;;
+*) cat "$place" ;;
+esac >"$0.$$.told"
+echo "$place" >"$0.$$.place"
+mv "$0.$$.told" "$0.told"; mv "$0.$$.place" "$0.place"
+"#;
+
+/// What such servers have told.
+pub struct Told {
+    /// The session's key, in hexadecimal.
+    pub key: String,
+    /// Where it was to be fetched.
+    pub place: String,
+}
+
+impl Told {
+    /// What they have told there.
+    ///
+    /// # Panics
+    /// Where they have not.
+    #[must_use]
+    pub fn in_town(town: &Disturbed) -> Self {
+        let read = |what: &str| {
+            let path = town.folder().join(format!("sdm-server.{what}"));
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        let text = read("told");
+        let key = text.lines().find_map(|line| line.strip_prefix("SDM_KEY="));
+        let key = key.unwrap_or_else(|| panic!("no key in {text:?}"));
+        assert_eq!(key.len(), 64, "32 bytes in hexadecimal");
+        Self {
+            key: key.to_owned(),
+            place: read("place").trim().to_owned(),
+        }
+    }
+
+    /// Checks that nobody's command line or environment has the key, and that one of these processes has its place.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub fn assert_carried_by(&self, names: &[&str]) {
+        for file in ["cmdline", "environ"] {
+            assert_eq!(who_shows(&self.key, file), [""; 0], "{file}");
+        }
+        let carries = who_shows(&self.place, "cmdline");
+        let known = |name: &String| names.iter().any(|known| name.starts_with(known));
+        assert!(carries.iter().any(known), "only {carries:?} have the place");
+    }
+
+    /// Checks that nothing is left in that place.
+    ///
+    /// # Panics
+    /// Where something is.
+    pub fn assert_gone(&self) {
+        let path = Path::new(self.place.trim_start_matches("unix://"));
+        let folder = path.parent().expect("a folder");
+        assert!(!folder.exists(), "{}", folder.display());
+    }
+}

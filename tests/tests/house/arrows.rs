@@ -1,0 +1,97 @@
+//! Who may import whom: the arrows of ARCHITECTURE.md held against the Cargo.toml files.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Every crate of ours and the crates of ours that it may import.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("sdm-idset", &[]),
+    ("sdm-core", &["sdm-idset"]),
+    ("sdm-debug", &["sdm-idset", "sdm-core"]),
+    (
+        "sdm-sim",
+        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
+    ),
+    ("sdm-backend-gdbmi", &["sdm-idset", "sdm-core", "sdm-debug"]),
+    ("sdm-launch", &["sdm-idset", "sdm-core"]),
+    ("sdm-pmix", &[]),
+    ("sdm-xstate", &[]),
+    ("sdm-keep", &["sdm-core"]),
+    ("sdm-master", &["sdm-core", "sdm-debug"]),
+    (
+        "sdm-server",
+        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-backend-gdbmi"],
+    ),
+    (
+        "sdm",
+        &[
+            "sdm-idset",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-launch",
+            "sdm-keep",
+        ],
+    ),
+];
+
+/// These see everything and are seen by nobody.
+const LEAVES: &[&str] = &["tests", "benches"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ is a folder of the workspace")
+}
+
+/// The crates of ours named in the `[dependencies]` of a Cargo.toml, its platform tables included.
+fn imports(folder: &str) -> BTreeSet<String> {
+    let path = root().join(folder).join("Cargo.toml");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut in_dependencies = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line.contains("dependencies") && !line.contains("dev-dependencies");
+        } else if in_dependencies && line.starts_with("sdm") {
+            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            found.insert(name.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_import_only_what_they_may() {
+    for (name, allowed) in ARROWS {
+        for import in imports(name) {
+            assert!(
+                allowed.contains(&import.as_str()),
+                "{name} must not import {import}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_member_is_in_the_table() {
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).expect("the workspace's file");
+    let members = text
+        .split("members = [")
+        .nth(1)
+        .and_then(|rest| rest.split(']').next());
+    let members = members.expect("the workspace lists its members");
+    let listed: BTreeSet<&str> = members.split('"').skip(1).step_by(2).collect();
+    let known: BTreeSet<&str> = ARROWS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(LEAVES.iter().copied())
+        .collect();
+    assert_eq!(listed, known);
+}
+
+#[test]
+fn the_table_can_fail() {
+    assert!(imports("sdm-server").contains("sdm-backend-gdbmi"));
+    assert!(!imports("sdm-core").contains("sdm-debug"));
+}

@@ -1,0 +1,52 @@
+//! The decoders' fuzz entries as bolero targets: `cargo bolero test -p sdm-tests --test house bolero::message` fuzzes
+//! one with libFuzzer or another engine; here each gets a few seconds of random inputs.
+
+use sdm_tests::hammer::targets;
+
+/// Gives a decoder what the engine makes up.
+fn feed(name: &str) {
+    let targets = targets();
+    let target = targets.iter().find(|target| target.name == name);
+    let target = target.unwrap_or_else(|| panic!("no decoder {name}"));
+    // A dozen bytes can stand for a set of millions: there a run has time for few.
+    let runs = usize::try_from(target.quick).expect("a few thousand");
+    bolero::check!()
+        .with_iterations(runs)
+        .for_each(|input: &[u8]| (target.run)(input));
+}
+
+macro_rules! targets {
+    ($($test:ident $name:literal)*) => {
+        $(#[test]
+        fn $test() {
+            feed($name);
+        })*
+
+        #[test]
+        fn every_decoder_is_one() {
+            let mut here = vec![$($name),*];
+            let mut there: Vec<_> = targets().iter().map(|target| target.name).collect();
+            here.sort_unstable();
+            there.sort_unstable();
+            assert_eq!(here, there);
+        }
+    };
+}
+
+targets! {
+    set "set"
+    set_text "set-text"
+    message "message"
+    frame "frame"
+    slice "slice"
+    member "member"
+    front_end "front-end"
+    handshake "handshake"
+    failure "failure"
+    debug "debug"
+    merge "merge"
+    mi "mi"
+    set_grammar "set-grammar"
+    keeper "keeper"
+    claim "claim"
+}

@@ -1,0 +1,8 @@
+//! What the project says of itself, and every decoder: no debugger is started.
+
+mod arrows;
+mod bolero;
+mod cited;
+mod decoders;
+mod settings;
+mod sink;

@@ -1,0 +1,103 @@
+//! Nothing is shown but through what escapes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What writes to a terminal without asking the sink.
+const WAYS_AROUND: [&str; 7] = [
+    "print!(",
+    "println!(",
+    "dbg!(",
+    "io::stdout",
+    "io::stderr",
+    "/dev/tty",
+    "STDOUT_FILENO",
+];
+
+/// Who may: the sinks, and who says nothing to a person.
+const ALLOWED: [(&str, &str); 8] = [
+    ("sdm-core/src/log.rs", "one line of the log, escaped"),
+    ("sdm/src/sink.rs", "the sink"),
+    ("sdm-core/src/printable.rs", "escapes all that it is given"),
+    (
+        "sdm-keep/src/client.rs",
+        "a terminal's bytes from the session that has escaped them",
+    ),
+    (
+        "sdm-keep/src/keeper.rs",
+        "one fixed line for who has started it",
+    ),
+    ("sdm-server/src/run.rs", "announcements for the launcher"),
+    (
+        "sdm-pmix/src/main.rs",
+        "answers for who has started it, which shows them escaped",
+    ),
+    (
+        "sdm-backend-gdbmi/src/stdio/inherited.rs",
+        "descriptors for the program",
+    ),
+];
+
+/// The lines of a source that go around the sink.
+fn ways_around(text: &str) -> Vec<&str> {
+    let code = text
+        .split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default();
+    let lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let around = |line: &&str| WAYS_AROUND.iter().any(|way| line.contains(way));
+    lines.filter(around).collect()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        if path.is_dir() && !is_test {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") && !is_test {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn nothing_goes_around_the_sink() {
+    assert_eq!(ways_around("fn a() {\n    eprintln!(\"x\");\n}\n").len(), 1);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace");
+    let mut found = Vec::new();
+    for name in [
+        "sdm",
+        "sdm-core",
+        "sdm-debug",
+        "sdm-launch",
+        "sdm-keep",
+        "sdm-master",
+        "sdm-server",
+        "sdm-pmix",
+        "sdm-backend-gdbmi",
+    ] {
+        sources(&root.join(name).join("src"), &mut found);
+    }
+    assert!(found.len() > 100);
+    let mut around = Vec::new();
+    for path in &found {
+        let name = path
+            .strip_prefix(root)
+            .expect("below it")
+            .display()
+            .to_string();
+        let text = fs::read_to_string(path).expect("a source");
+        let lines = ways_around(&text);
+        let is_allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == name);
+        assert!(!is_allowed || !lines.is_empty(), "{name} needs no leave");
+        if !is_allowed {
+            around.extend(lines.iter().map(|line| format!("{name}: {}", line.trim())));
+        }
+    }
+    assert!(around.is_empty(), "{}", around.join("\n"));
+}

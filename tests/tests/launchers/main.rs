@@ -1,0 +1,5 @@
+//! Whole sessions under the launchers of MPI.
+
+mod mpi;
+mod openmpi5;
+mod ordinary;

@@ -1,0 +1,147 @@
+//! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to what runs.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use sdm_tests::control;
+use sdm_tests::job::{Folder, HeldJob, look, running};
+use sdm_tests::parts;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::run::{BOUND, alone};
+use sdm_tests::sdm::Sdm;
+
+/// Without them each process looks for networks for seconds.
+const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
+
+#[test]
+fn four_ranks_are_launched() {
+    let _alone = alone();
+    let Some(folder) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", folder.join("bin").display());
+    let done = Sdm::run(&place, 4)
+        .env("PATH", path)
+        .args(QUICK.iter().flat_map(|it| ["--launcher-option", it]))
+        .lines(&["break add_up", "continue", "print contribution", "next"])
+        .lines(&["stacks", "continue"])
+        .program(&sum, &[])
+        .finish()
+        .code(0);
+    assert!(done.err.contains("is linked with Open MPI"), "{done}");
+    done.expect_part(
+        "continue",
+        "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+    );
+    let each = "rank 0: 1\nrank 1: 2\nrank 2: 3\nrank 3: 4\n";
+    done.expect("print contribution", each);
+    done.expect_part("next", "ranks 0-3 (4): add_up () at mpi_sum.c:");
+    done.expect_part("stacks", "ranks 0-3 (4): main ()");
+    for rank in 0..4 {
+        let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&said), "no {said:?} in {done}");
+    }
+}
+
+/// One gdb for all, before their first instruction.
+#[test]
+fn prterun_holds_its_ranks_until_they_are_attached_to() {
+    let _alone = alone();
+    let Some(folder) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let mpirun = folder.join("bin/mpirun").to_string_lossy().into_owned();
+    let sdm = |count| {
+        Sdm::run(&place, count)
+            .args(["--launcher", &mpirun, "--control", "pmix"])
+            .args(QUICK.iter().flat_map(|it| ["--launcher-option", it]))
+    };
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+    control::four_ranks_add_up(sdm(4), &sum, &["tbreak main", "continue"]);
+    control::held_ranks_end_well(&place, Compiler::OpenMpi5, &sdm);
+    let done = Sdm::run(&place, 1)
+        .args(["--launcher", &mpirun, "--control", "mpir"])
+        .program(&sum, &[]);
+    let done = done.finish().code(124);
+    assert!(done.err.contains("by --control pmix"), "{done}");
+}
+
+/// A helper that dies while it asks costs the job nothing, and nobody asks again.
+fn kill_the_helper(mpi: &Path, server: u32) {
+    let library = mpi.join("lib/openmpi/libpmix.so.2");
+    let ask = || {
+        let mut helper = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
+        helper.arg(&library).arg(server.to_string());
+        helper.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
+        helper
+    };
+    let mut helper = ask().stdout(Stdio::null()).spawn().expect("it runs");
+    let begun = std::env::temp_dir().join(format!("ompi.{server}/sdm-processes"));
+    let deadline = Instant::now() + BOUND;
+    while !begun.exists() {
+        assert!(Instant::now() < deadline, "no {}", begun.display());
+        std::thread::yield_now();
+    }
+    helper.kill().expect("it is ours");
+    helper.wait().expect("it ends");
+    let again = ask().output().expect("it runs");
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        said.contains("was asked before and has not answered"),
+        "{said}"
+    );
+}
+
+fn held_job(mpi: &Path, folder: &Folder, program: &Path) -> HeldJob {
+    let mut mpirun = Command::new(mpi.join("bin/mpirun"));
+    mpirun.args(["--oversubscribe", "--bind-to", "none", "-n", "4"]);
+    mpirun.args(QUICK);
+    HeldJob::start(mpirun, folder, program, 4)
+}
+
+#[test]
+fn a_hung_job_is_attached_to_and_left_as_it_was() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let folder = Folder::new("prterun");
+    let program = folder.compile(Compiler::OpenMpi5, "mpi_held");
+    let job = held_job(&mpi, &folder, &program);
+    let ranks = running(&program);
+    let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();
+    let before = looks();
+    let starter = job.starter().to_string();
+    let done = Sdm::new(&place, "stacks").args([&starter]).finish().code(1);
+    assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
+    assert!(done.out.contains("rank 1: main ()"), "{done}");
+    assert_eq!(looks(), before);
+    let done = Sdm::new(&place, "attach")
+        .args([&*starter, "--ranks", "1-2"])
+        .lines(&["[2] print rank", "attach 0", "print 1", "detach 1-2"])
+        .lines(&["print 2", "attach 1", "print 3", "detach"])
+        .finish()
+        .code(0);
+    done.expect("[2] print rank", "rank 2: 2\n");
+    done.expect_part("attach 0", "rank 0: attached, in MPI_Allreduce");
+    // What is in focus grows and shrinks with it.
+    done.expect("print 1", "ranks 0-2 (3): 1\n");
+    done.expect("print 2", "rank 0: 2\n");
+    done.expect("print 3", "ranks 0-1 (2): 3\n");
+    assert_eq!(looks(), before);
+    let attached = Sdm::new(&place, "attach").args([&starter]).talk().spawn();
+    attached.out.wait(0, "rank 1: attached");
+    kill_the_helper(&mpi, job.starter());
+    processes::signal(attached.pid(), Signal::SIGKILL);
+    assert_eq!(attached.finish().code, None);
+    assert_eq!(looks(), before);
+    job.finish();
+}

@@ -1,0 +1,10 @@
+//! What only root can set up: hosts in network namespaces with an sshd each, and a Slurm. `sdm` itself runs as an
+//! ordinary user there, too.
+
+mod neighbours;
+mod neighbours_gdb;
+mod openmpi5;
+mod session_key;
+mod slurm;
+mod ssh;
+mod tunnel;

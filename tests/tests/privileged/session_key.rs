@@ -1,0 +1,118 @@
+//! The session's key is nowhere where somebody else could read it.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process;
+
+use nix::sys::signal::Signal;
+use sdm::session::{KeyHandover, SessionConfig};
+use sdm_core::message::Health;
+use sdm_debug::command::StartSpec;
+use sdm_debug::{BackendSettings, Command};
+use sdm_idset::{IdSet, TaskId};
+use sdm_tests::disturbed::Disturbed;
+use sdm_tests::processes;
+use sdm_tests::run::{BOUND, Run, alone};
+use sdm_tests::secret::{holds, who_shows};
+
+/// Servers that log everything, and have their key told to the test.
+fn town() -> Disturbed {
+    Disturbed::new("umask 077; echo $SDM_KEY > $0.key; export SDM_LOG=trace; exec 2>$0.$$.log")
+}
+
+fn key(town: &Disturbed) -> String {
+    let text = fs::read_to_string(town.folder().join("sdm-server.key")).expect("a key");
+    let key = text.trim().to_owned();
+    assert_eq!(key.len(), 64, "32 bytes in hexadecimal");
+    key
+}
+
+fn check_logs(town: &Disturbed, key: &str) {
+    let entries = fs::read_dir(town.folder()).expect("the folder");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let logs: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|it| it == "log"))
+        .collect();
+    assert!(!logs.is_empty());
+    for log in logs {
+        let bytes = fs::read(&log).expect("a log");
+        assert!(!holds(&bytes, key.as_bytes()), "{}", log.display());
+    }
+}
+
+fn start(run: &mut Run) {
+    let spec = StartSpec {
+        program: b"/bin/sleep".to_vec(),
+        args: vec![b"1000".to_vec()],
+        ..StartSpec::default()
+    };
+    let all = run.all();
+    let ledger = run.ask(&all, &Command::Start(spec));
+    assert_eq!(ledger.answered, all, "{:?}", ledger.classes);
+}
+
+#[test]
+fn no_process_shows_the_key() {
+    let _alone = alone();
+    let town = town();
+    let config = SessionConfig {
+        backend: BackendSettings::Gdb,
+        ..town.config(2, BOUND)
+    };
+    let mut run = Run::start(&config);
+    start(&mut run);
+    let key = key(&town);
+    assert_eq!(who_shows(&key, "cmdline"), [""; 0]);
+    // Not even who was started with it: not the servers, nor the master, nor gdb, nor the program.
+    assert_eq!(who_shows(&key, "environ"), [""; 0]);
+    assert!(
+        !who_shows("SDM_SERVER_ID", "environ").is_empty(),
+        "it is looked for rightly"
+    );
+    run.close();
+    check_logs(&town, &key);
+}
+
+#[test]
+fn under_a_launcher_only_the_launcher_has_it() {
+    let _alone = alone();
+    let town = town();
+    let config = SessionConfig {
+        launcher: "mpirun".to_owned(),
+        key_handover: KeyHandover::Environment,
+        ..town.config(2, BOUND)
+    };
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let key = key(&town);
+    assert_eq!(who_shows(&key, "cmdline"), [""; 0]);
+    for name in who_shows(&key, "environ") {
+        assert!(name.starts_with("mpirun"), "{name}");
+    }
+    run.close();
+    check_logs(&town, &key);
+}
+
+#[test]
+fn a_server_that_crashes_leaves_no_core_file() {
+    const CORES: &str = "cd ${0%/*}; ulimit -c unlimited";
+    let _alone = alone();
+    let town = Disturbed::new(CORES);
+    let mut run = Run::start(&town.config(3, BOUND));
+    run.start_tasks();
+    processes::signal(run.server(2), Signal::SIGABRT);
+    run.wait_health(&IdSet::single(TaskId(2)), Health::Lost);
+    run.close();
+    let entries = fs::read_dir(town.folder()).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let cores: Vec<_> = names
+        .filter(|name| name.as_encoded_bytes().starts_with(b"core"))
+        .collect();
+    assert!(cores.is_empty(), "{cores:?}");
+    // Others would have left one.
+    let crash = process::Command::new("sh")
+        .args(["-c", &format!("{CORES}; kill -ABRT $$")])
+        .arg(town.folder().join("sh"))
+        .status();
+    assert!(crash.expect("sh").core_dumped());
+}

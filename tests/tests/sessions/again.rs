@@ -1,0 +1,200 @@
+//! A job started anew from the prompt and from scripts: real gdb, real launchers.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::sdm::Sdm;
+use sdm_tests::terminal::Terminal;
+
+/// A person fixes a breakpoint and runs again: asked first, everything of theirs is there again,
+/// what was spent is not, and nothing of the job before is left.
+#[test]
+fn a_person_runs_the_job_again() {
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./loop", "one"], 100);
+    terminal.wait("(sdm) ");
+    terminal.ask("tbreak step", "breakpoint 1 at");
+    terminal.ask("break 16 if i > 1", "breakpoint 2 at");
+    terminal.ask("[1] disable 2", "");
+    terminal.ask("watch local_to_nobody_else", "No symbol");
+    // The job waits at main: nothing is started for the first `run`.
+    let first = terminal.ask("run", "stopped at breakpoint 1");
+    assert!(!first.contains("beginning"), "{first}");
+    terminal.ask("[0] print i", "rank 0: ");
+    terminal.ask("up", "main");
+    terminal.ask("watch i", "watchpoint 3: i");
+    terminal.ask("set print address off", "");
+    terminal.ask("display argc", "argc");
+    terminal.ask("focus 1", "[1: ");
+    terminal.keys("run a 'b c'\n");
+    terminal.wait("start the job from the beginning, ending 2 tasks? (y or n) ");
+    terminal.keys("n\n");
+    terminal.wait("not started anew");
+    terminal.wait("(sdm) ");
+    let before = place.pids("sdm-server");
+    assert_eq!(before.len(), 2, "{before:?}");
+    terminal.keys("run a 'b c'\ny\n");
+    terminal.wait("starting anew: ./loop one : ./loop a 'b c'");
+    // Rank 1 has the breakpoint switched off, and runs on.
+    terminal.wait("breakpoint 3 is given up: No symbol \"i\" in current context");
+    terminal.wait("running: 1 ");
+    terminal.keys("\x03");
+    terminal.wait("stopped at breakpoint 2");
+    let shown = terminal.wait("(sdm) ");
+    assert!(shown.contains("argc"), "the display: {shown}");
+    let after = place.pids("sdm-server");
+    assert_eq!(after.len(), 2, "{after:?}");
+    assert!(after.iter().all(|pid| !before.contains(pid)), "{after:?}");
+    let listed = terminal.ask("info breakpoints", "");
+    assert!(
+        !listed.contains("tbreak") && !listed.contains("watch"),
+        "{listed}"
+    );
+    assert!(listed.contains("already hit 1 time"), "{listed}");
+    terminal.ask("all print argc", "Undefined command");
+    terminal.ask("[all] print argc", "rank 1: 3");
+    terminal.ask("[all] show args", "a 'b c'");
+    terminal.ask("show print address", "is off");
+    terminal.ask("[all] kill", "killed");
+    // Nothing runs, so nothing is asked.
+    terminal.ask("[all] set args", "");
+    terminal.ask("start", "ranks 0-1 (2): at main ()");
+    terminal.ask("[all] print argc", "ranks 0-1 (2): 1");
+    terminal.ask("set confirm off", "");
+    terminal.ask("release 1", "");
+    terminal.keys("quit\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
+
+/// A job that has ended, and one that stands in the middle, by each MPI; in a script nobody is asked.
+#[test]
+fn a_script_runs_an_mpi_job_again() {
+    for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", compiler);
+        let done = Sdm::run(&place, 3)
+            .args(["--launcher", launcher])
+            .lines(&["break main", "break add_up", "run", "continue"])
+            .lines(&["[2] kill", "run 7", "print argc", "hold 1", "delete 1"])
+            .lines(&["release", "continue &", "wait", "start", "info breakpoints"])
+            .lines(&["delete", "run", "ranks"])
+            .program(&sum, &[])
+            .finish()
+            .code(0);
+        // It stands at a breakpoint's place already, so the job is started to come there.
+        done.expect_part("run", "ranks 0-2 (3): stopped at breakpoint 1, main ()");
+        done.expect_part(
+            "continue",
+            "ranks 0-2 (3): stopped at breakpoint 2, add_up ()",
+        );
+        done.expect_part("run 7", "ranks 0-2 (3): stopped at breakpoint 1, main ()");
+        done.expect("print argc", "ranks 0-2 (3): 2\n");
+        done.expect_part("wait", "ranks 0-2 (3): stopped at breakpoint 2, add_up ()");
+        done.expect_part("start", "ranks 0-2 (3): at main ()");
+        done.expect_part("info breakpoints", "add_up");
+        done.expect_part("ranks", "ranks 0-2 (3)  exited");
+        assert!(done.out.contains("[2] rank 2 of 3: sum 6\n"), "{done}");
+    }
+}
+
+/// Watchpoints for reading and for any access are there again, before the program runs.
+#[test]
+fn what_is_watched_is_watched_again() {
+    let place = Place::new();
+    let tour = place.compile("tour", Compiler::C);
+    let done = Sdm::run(&place, 2)
+        .lines(&["rwatch called", "awatch global", "continue", "[1] continue"])
+        .lines(&["run", "[0-1] continue", "info watchpoints"])
+        .program(&tour, &[])
+        .finish()
+        .code(0);
+    done.expect_part("continue", "ranks 0-1 (2): watchpoint 2 (global)");
+    done.expect_part("[1] continue", "rank 1: watchpoint 1 (called)");
+    done.expect_part("run", "ranks 0-1 (2): watchpoint 2 (global)");
+    done.expect_part("[0-1] continue", "ranks 0-1 (2): watchpoint 1 (called)");
+    let hits = "rwatch called\n\tbreakpoint already hit 2 times\n";
+    done.expect_part("info watchpoints", hits);
+}
+
+/// Where the next job cannot be had the prompt stays, and can try again.
+#[test]
+fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
+    let place = Place::new();
+    let _program = place.compile("mpi_sum", Compiler::OpenMpi);
+    let mpirun = place.path().join("mpirun");
+    symlink("/usr/bin/mpirun.openmpi", &mpirun).unwrap();
+    let line = [
+        "run",
+        "-n",
+        "2",
+        "--launcher",
+        "./mpirun",
+        "--",
+        "./mpi_sum",
+    ];
+    let mut terminal = Terminal::start(&place, &line, 100);
+    terminal.wait("(sdm) ");
+    terminal.ask("break add_up", "breakpoint 1 at");
+    terminal.ask("kill", "killed");
+    fs::remove_file(&mpirun).unwrap();
+    terminal.ask("run", "there is no job now; `run` tries again");
+    terminal.ask("print 1", "there is no job");
+    terminal.ask("info breakpoints", "add_up");
+    sdm_tests::leftovers::assert_none_left(|| {
+        let left = place.pids("sdm-").into_iter();
+        left.map(|pid| (pid, String::new())).collect()
+    });
+    symlink("/usr/bin/mpirun.openmpi", &mpirun).unwrap();
+    terminal.ask("run", "stopped at breakpoint 1");
+    let both = "ranks 0-1 (2): stopped at breakpoint 1";
+    assert!(terminal.united().contains(both), "{}", terminal.text());
+    // The launcher dies, and the job with it.
+    let launchers = place.pids("--oversubscribe");
+    let [launcher] = launchers[..] else {
+        panic!("one launcher: {launchers:?}");
+    };
+    processes::signal(launcher, Signal::SIGKILL);
+    terminal.wait("the job is gone");
+    terminal.wait("(sdm) ");
+    // A launcher that brings nobody is waited for until that is given up.
+    fs::remove_file(&mpirun).unwrap();
+    let script =
+        "#!/bin/sh\n[ $1 = --version ] && exec mpirun.openmpi --version\nexec sleep 1000\n";
+    fs::write(&mpirun, script).unwrap();
+    fs::set_permissions(&mpirun, fs::Permissions::from_mode(0o755)).unwrap();
+    terminal.keys("run\n");
+    terminal.wait("start: launched 0/2");
+    terminal.keys("\x03");
+    terminal.wait("run: given up");
+    terminal.wait("(sdm) ");
+    assert_eq!(place.pids("sleep 1000"), Vec::<u32>::new());
+    fs::remove_file(&mpirun).unwrap();
+    symlink("/usr/bin/mpirun.openmpi", &mpirun).unwrap();
+    terminal.ask("run", "stopped at breakpoint 1");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
+
+/// What was attached to is not ours to start.
+#[test]
+fn what_was_not_started_here_is_not_started_anew() {
+    let place = Place::new();
+    let program = place.compile("loop", Compiler::C);
+    let mut held = sdm_tests::sdm::command(&place, &program).spawn().unwrap();
+    let done = Sdm::new(&place, "attach")
+        .args([held.id().to_string()])
+        .lines(&["run"])
+        .spawn();
+    assert!(done.err.wait_end());
+    let out = done.out.text();
+    assert!(out.contains("they cannot be started anew"), "{out}");
+    held.kill().unwrap();
+    held.wait().unwrap();
+    let _ = done.finish().code(123);
+}

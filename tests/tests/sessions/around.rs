@@ -1,0 +1,36 @@
+//! A server that stands still while those below it do not: the prompt comes back, they answer, and what comes late
+//! is said to be late.
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::terminal::Terminal;
+
+#[test]
+fn those_below_a_server_that_stands_still_are_not_held_up() {
+    let place = Place::new();
+    let _work = place.compile("work", Compiler::C);
+    let arguments = ["run", "-n", "8", "--timeout", "2", "--", "./work", "spin"];
+    let mut terminal = Terminal::start(&place, &arguments, 120);
+    terminal.wait("(sdm) ");
+    terminal.keys("continue\n");
+    terminal.wait("^C stops them");
+    // In the binomial tree servers 4, 5 and 6 are below it.
+    let inner = processes::servers(place.mark())[&3];
+    processes::signal(inner, Signal::SIGSTOP);
+    // Once: the second one would give the prompt back whatever is.
+    terminal.keys("\x03");
+    terminal.wait("rank 3: not heard for a while");
+    terminal.wait("(sdm) ");
+    terminal.keys("[0-2,4-7] print rank\n");
+    terminal.wait("ranks 0-2,4-7 (7): 0");
+    terminal.wait("(sdm) ");
+    terminal.keys("print rank\n");
+    terminal.wait("rank 3: no answer in time");
+    terminal.wait("(sdm) ");
+    processes::signal(inner, Signal::SIGCONT);
+    terminal.wait("late, to `print rank`:");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}

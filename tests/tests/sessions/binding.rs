@@ -1,0 +1,86 @@
+//! Processors: the program keeps what its launcher bound it to, its debugger is freed from that.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sdm_tests::leftovers::all_pids;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Running, Sdm};
+
+fn allowed(pid: u32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("Cpus_allowed_list:"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The processors of the processes below `root`, by the programs' names.
+fn allowed_below(root: u32) -> BTreeMap<String, Vec<String>> {
+    let below = sdm_tests::job::descendants(root);
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for pid in all_pids().filter(|pid| below.contains(pid)) {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        // Servers name themselves by their numbers.
+        let name = name
+            .trim_end()
+            .trim_end_matches(|it: char| it.is_ascii_digit());
+        found
+            .entry(name.to_owned())
+            .or_default()
+            .extend(allowed(pid));
+    }
+    found
+}
+
+fn check(sdm: &Running<'_>, work: &Path, is_right: impl Fn(&[String]) -> bool, all: &str) {
+    let found = allowed_below(sdm.pid());
+    let name = work
+        .file_name()
+        .expect("a file")
+        .to_string_lossy()
+        .into_owned();
+    assert!(is_right(&found[&name]), "{found:?}");
+    for debugger in ["sdm-srv-", "gdb"] {
+        let sets = &found[debugger];
+        assert!(
+            sets.iter().all(|it| it == all) && !sets.is_empty(),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn the_program_keeps_its_binding_and_its_debugger_has_none() {
+    let all = allowed(std::process::id()).expect("its own");
+    if all == "0" || !all.starts_with("0-") {
+        println!("SKIP: binding: this machine lets us use the processors {all} only");
+        return;
+    }
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut sdm = Sdm::behind(&["taskset", "-c", "0"], &place, 2)
+        .talk()
+        .program(&work, &["spin"])
+        .spawn();
+    sdm.out.wait(0, "at main ()");
+    check(&sdm, &work, |sets| sets == ["0", "0"], &all);
+    // What it starts itself is bound, too, and the whole of it still after it has run.
+    sdm.ask("continue &", "spinning");
+    check(&sdm, &work, |sets| sets == ["0", "0"], &all);
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let mut sdm = Sdm::run(&place, 2)
+        .args(["--launcher", "mpirun", "--launcher-option=--bind-to"])
+        .args(["--launcher-option=core"])
+        .talk()
+        .program(&sum, &[])
+        .spawn();
+    sdm.out.wait(0, "ranks 0-1 (2): at main ()");
+    // A core each, with as many processors as a core has here.
+    let apart = |sets: &[String]| sets.len() == 2 && sets[0] != sets[1] && !sets.contains(&all);
+    check(&sdm, &sum, apart, &all);
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
+}

@@ -1,0 +1,197 @@
+//! Members that a person starts, one command after the other, at a person's speed.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use nix::sys::signal::Signal;
+use sdm_tests::binaries;
+use sdm_tests::ordinary;
+use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
+use sdm_tests::processes;
+use sdm_tests::screen::Screen;
+use sdm_tests::sdm::{Running, Sdm};
+
+/// How often a member has looked in vain for another one before that is started: the first time was a hundredth
+/// of a second after it began.
+const TRIES: &str = "try 6 ";
+
+/// A command of those that `sdm` shows, typed.
+struct Typed {
+    child: Child,
+    out: Screen,
+    log: Screen,
+}
+
+impl Typed {
+    fn new(place: &Place, line: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        let mut child = ordinary::lower(&mut command)
+            .args(["-c", &format!("exec {line}")])
+            .env(MARK_VARIABLE, place.mark())
+            .env("SDM_LOG", "sdm_core=debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let out = child.stdout.take().expect("it is a pipe");
+        let log = child.stderr.take().expect("it is a pipe");
+        Self {
+            child,
+            out: Screen::read(out).0,
+            log: Screen::read(log).0,
+        }
+    }
+
+    /// Waits until it has looked in vain for a server.
+    fn misses(&self, server: u32) {
+        let wanted = format!("server {server} on 127.0.0.1: {TRIES}");
+        self.log.wait(0, &wanted);
+    }
+
+    /// Waits until it listens.
+    fn listens(&self) {
+        self.out.wait(0, "\n");
+    }
+}
+
+/// The first of ten ports that are free, for the test of this number: the first that servers try.
+fn ports(test: u16) -> u16 {
+    let free = |port: &u16| {
+        let mut all = *port..*port + 10;
+        all.all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    };
+    let bases = (0..50).map(|step| 23_000 + test * 500 + step * 10);
+    bases.into_iter().find(free).expect("free ports")
+}
+
+/// `sdm` of three servers, and the commands that it shows: the master's and theirs.
+fn shown<'a>(place: &'a Place, port: u16) -> (Running<'a>, Vec<String>) {
+    let work = place.compile("work", Compiler::C);
+    let sdm = Sdm::run(place, 3)
+        .args(["--launcher", "manual", "--port", &port.to_string()])
+        .env("XDG_RUNTIME_DIR", place.path())
+        .lines(&["break twice", "continue", "print number"])
+        .program(&work, &[])
+        .spawn();
+    let said = sdm.err.wait(0, &format!("--id 2 --port {}", port + 2));
+    let commands = said.lines().filter(|line| line.contains("--handover /"));
+    let commands: Vec<String> = commands.map(str::to_owned).collect();
+    assert_eq!(commands.len(), 4, "{said}");
+    (sdm, commands)
+}
+
+fn ends_well(sdm: Running, typed: Vec<Typed>) {
+    let done = sdm.finish().code(0);
+    done.expect("print number", "ranks 0-2 (3): 0\n");
+    for mut it in typed {
+        assert!(it.child.wait().expect("it ends").success());
+    }
+}
+
+#[test]
+fn who_is_above_may_be_there_long_before_those_below() {
+    let place = Place::new();
+    let (sdm, commands) = shown(&place, ports(0));
+    // The way to the front-end may be a name.
+    let master = commands[0].replace("127.0.0.1", "LOCALHOST");
+    let master = Typed::new(&place, &master);
+    master.misses(0);
+    let first = Typed::new(&place, &commands[1]);
+    master.misses(1);
+    // Server 2 is below server 1.
+    let second = Typed::new(&place, &commands[2]);
+    second.misses(2);
+    let third = Typed::new(&place, &commands[3]);
+    ends_well(sdm, vec![master, first, second, third]);
+}
+
+#[test]
+fn who_is_below_may_be_there_long_before_those_above() {
+    let place = Place::new();
+    let (sdm, commands) = shown(&place, ports(1));
+    let mut typed = Vec::new();
+    for command in commands.iter().rev() {
+        typed.push(Typed::new(&place, command));
+        if typed.len() < commands.len() {
+            typed.last().expect("it was just added").listens();
+        }
+    }
+    ends_well(sdm, typed);
+}
+
+#[test]
+fn ports_that_strangers_have_are_passed_by() {
+    let place = Place::new();
+    let port = ports(2);
+    let (sdm, commands) = shown(&place, port);
+    // One who says nothing, and one who says something else.
+    let _silent = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    let loud = TcpListener::bind(("127.0.0.1", port + 1)).expect("a free port");
+    thread::spawn(move || {
+        for mut stream in loud.incoming().flatten() {
+            let _ = stream.write_all(b"220 ready\r\n");
+            let _ = stream.read(&mut [0; 64]);
+        }
+    });
+    let master = Typed::new(&place, &commands[0]);
+    master.misses(0);
+    let mut typed = vec![master];
+    typed.extend(commands[1..].iter().map(|line| Typed::new(&place, line)));
+    ends_well(sdm, typed);
+}
+
+#[test]
+fn no_key_stays_where_the_start_is_ended_by_a_signal() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let place = Place::new();
+        let (sdm, commands) = shown(&place, ports(3));
+        let key = commands[0].split("--handover ").nth(1);
+        let key = key.and_then(|rest| rest.split(' ').next()).expect("a file");
+        let key = Path::new(key.trim_matches('\''));
+        assert!(key.is_file(), "{}", key.display());
+        processes::signal(sdm.pid(), signal);
+        let _ = sdm.finish().code(128 + signal as i32);
+        assert!(!key.exists(), "{signal}: {}", key.display());
+    }
+}
+
+#[test]
+fn a_master_without_a_front_end_says_so() {
+    let place = Place::new();
+    let key = place.path().join("key");
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&key)
+        .expect("a file");
+    let zeros = "00".repeat(32);
+    write!(file, "SDM_SESSION={}\nSDM_KEY={zeros}\n", &zeros[..16]).expect("room");
+    // A port that nobody has.
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = format!("tcp://{}", port.local_addr().expect("it is bound"));
+    drop(port);
+    let master = binaries::folder().join("sdm-master");
+    let run = |at: &str| {
+        let mut command = Command::new(&master);
+        command.arg("--handover").arg(&key).arg(at);
+        command.output().expect("a master")
+    };
+    let done = run(&at);
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let wanted = format!("sdm-master: front-end: not reached at {at} after 10 tries: ");
+    assert!(said.contains(&wanted), "{said}");
+    assert!(said.contains("refused"), "{said}");
+    let done = run("tcp://no-such-host.invalid:1");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("tcp://no-such-host.invalid:1"), "{said}");
+}

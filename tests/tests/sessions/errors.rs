@@ -1,0 +1,215 @@
+//! What cannot be done is said clearly: with an exit code in batch, with a live prompt else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use sdm_tests::binaries;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::terminal::Terminal;
+
+fn said(done: &Done, words: &str) {
+    let said = done.out.contains(words) || done.err.contains(words);
+    assert!(said, "no {words:?} in {done}");
+}
+
+/// Command lines that start nothing: options, the program, the exit code and what is said.
+const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
+    (
+        "-n 2",
+        "./nothere",
+        124,
+        "ranks 0-1 (2): ./nothere: no such file\n",
+    ),
+    ("-n 2", "nothere", 124, "nothere: not found on PATH\n"),
+    (
+        "-n 2",
+        "./text",
+        124,
+        "./text: is not executable\n  chmod +x",
+    ),
+    ("-n 2", "./", 124, "./: is a directory\n"),
+    (
+        "-n 2",
+        "./script",
+        124,
+        "./script is a script; debug its interpreter",
+    ),
+    (
+        "-n 2 --directory /nowhere",
+        "./work",
+        124,
+        "directory /nowhere: no such file",
+    ),
+    (
+        "-n 2 --gdb /nowhere/gdb",
+        "./work",
+        124,
+        "/nowhere/gdb: no such debugger",
+    ),
+    ("-n 0", "./work", 2, "invalid value '0'"),
+    (
+        "-n 2 --stdin 1-2",
+        "./work",
+        2,
+        "--stdin 1-2: there are only the ranks 0-1",
+    ),
+    ("-n 2 -x nofile", "./work", 2, "read nofile: No such file"),
+    (
+        "-n 2 --launcher mpirun",
+        "./nothere",
+        124,
+        "ranks 0-1 (2): ./nothere: no such file\n",
+    ),
+    (
+        "-n 2 --launcher mpirun --launcher-option=--what",
+        "./work",
+        124,
+        "option \"--what\"",
+    ),
+    (
+        "-n 2 --launcher mpiexec --launcher-option=-what",
+        "./work",
+        124,
+        "argument what\n",
+    ),
+];
+
+#[test]
+fn what_cannot_be_started_is_said() {
+    let place = Place::new();
+    let _work = place.compile("work", Compiler::C);
+    let script = place.path().join("script");
+    fs::write(&script, "#!/bin/sh\nexit\n").expect("a file");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::write(place.path().join("text"), "text").expect("a file");
+    for (options, program, code, words) in NOT_STARTED {
+        let done = Sdm::new(&place, "run")
+            .args(options.split(' '))
+            .lines(&["bt"])
+            .program(program.as_ref(), &[])
+            .finish()
+            .code(*code);
+        said(&done, words);
+        assert!(!done.out.contains("(sdm) bt"), "{done}");
+    }
+}
+
+#[test]
+fn without_gdb_or_a_launcher_sdm_says_what_is_missing() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let run = |launcher| {
+        let run = Sdm::run(&place, 2).env("PATH", binaries::folder());
+        let run = run.args(["--launcher", launcher]);
+        run.program(&work, &[]).finish().code(124)
+    };
+    said(
+        &run("local"),
+        "gdb: no such debugger on this host\n  install gdb, or name one with --gdb",
+    );
+    said(
+        &run("mpirun"),
+        "launcher mpirun: not found: no mpirun.openmpi on PATH",
+    );
+    said(
+        &run("mpiexec"),
+        "launcher mpiexec: not found: no mpiexec.hydra on PATH",
+    );
+}
+
+#[test]
+fn a_program_without_main_is_held_at_its_entry_point() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let strip = Command::new("strip").arg(&work).status();
+    assert!(strip.expect("strip runs").success());
+    let done = Sdm::run(&place, 2)
+        .lines(&["bt", "continue"])
+        .program(&work, &[])
+        .finish()
+        .code(0);
+    let held = "ranks 0-1 (2): at the entry point (no main that gdb can see), work+0x";
+    assert!(done.beginning().starts_with(held), "{done}");
+    done.expect_part("bt", "ranks 0-1 (2):\n#0  work+0x");
+    done.expect(
+        "continue",
+        "[0-1] total 6\nranks 0-1 (2): exited normally\n",
+    );
+}
+
+/// Commands that cannot be carried out, and what is said.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "frobnicate",
+        "Undefined command: \"frobnicate\".  Try \"help\", or \"gdb frobnicate\" if gdb has it.\n  frobnicate\n  ^\n",
+    ),
+    (
+        "[7] bt",
+        "no such rank: 7 (this session has 0-1)\n  [7] bt\n   ^\n",
+    ),
+    (
+        "focus 1-9",
+        "no such ranks: 2-9 (this session has 0-1)\n  focus 1-9\n        ^\n",
+    ),
+    ("[1-0] bt", "expected a last rank not below the first\n"),
+    ("[0 bt", "]"),
+    (
+        "break nowhere",
+        "ranks 0-1 (2): Function \"nowhere\" not defined.\n",
+    ),
+    ("break work.c:9999", "line 9999 in file \"work.c\".\n"),
+    ("delete 5", "No breakpoint number 5.\n"),
+    (
+        "print nothing",
+        "ranks 0-1 (2): No symbol \"nothing\" in current context.\n",
+    ),
+    ("frame 77", "ranks 0-1 (2): no frame 77\n"),
+    ("step -1", "expected how often, 1 or more, not `-1`\n"),
+    ("send 1 x", "send: 1 read an empty standard input\n"),
+    ("source nofile", "nofile: No such file or directory"),
+];
+
+#[test]
+fn commands_that_cannot_be_carried_out_end_a_script_and_no_prompt() {
+    let place = Place::new();
+    let _work = place.compile("work", Compiler::C);
+    for (line, words) in &REFUSED[..2] {
+        let done = Sdm::run(&place, 2)
+            .lines(&[line, "print 1"])
+            .program("./work".as_ref(), &[]);
+        let done = done.finish().code(123);
+        done.expect_part(line, words);
+        done.expect_part(line, &format!("session ended: `{line}` failed (-c 1)\n"));
+    }
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./work"], 200);
+    terminal.wait("(sdm) ");
+    for (line, words) in REFUSED {
+        if line.starts_with("break ") {
+            terminal.keys(&format!("{line}\n"));
+            terminal.wait(words);
+            terminal.wait("(y or [n]) ");
+            terminal.keys("n\n");
+            terminal.wait("(sdm) ");
+            continue;
+        }
+        terminal.ask(line, words);
+    }
+    terminal.ask("print 40 + 2", "ranks 0-1 (2): 42\n");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn a_prompt_lives_on_where_the_program_could_not_be_started() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./nothere"], 100);
+    terminal.wait("ranks 0-1 (2): ./nothere: no such file\n");
+    terminal.wait("(sdm) ");
+    terminal.ask("print 1", "ranks 0-1 (2): not started\n");
+    terminal.keys("quit\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}

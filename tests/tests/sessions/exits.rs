@@ -1,0 +1,61 @@
+//! What `sdm` ends with, and what it says then.
+
+use std::fs;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+#[test]
+fn every_signal_has_its_exit_code() {
+    let place = Place::new();
+    let raises = place.compile("raises", Compiler::C);
+    // gdb does not know 16, which is SIGSTKFLT; from 32 on they have numbers only.
+    for (number, name) in [
+        (11, "SIGSEGV"),
+        (16, "SIGSTKFLT"),
+        (34, "SIG34"),
+        (64, "SIG64"),
+    ] {
+        let done = Sdm::run(&place, 1).args(["--batch", "--no-report"]);
+        let done = done.program(&raises, &[&number.to_string()]).finish();
+        let done = done.code(128 + number);
+        assert!(done.out.contains(&format!("signal {name}")), "{done}");
+    }
+    // The same of a program that gdb has left.
+    let go = place.path().join("go");
+    let done = Sdm::run(&place, 1).lines(&["detach"]).talk();
+    let running = done
+        .program(&raises, &["34", go.to_str().expect("text")])
+        .spawn();
+    running.out.wait(0, "sdm stays until");
+    fs::write(&go, "").expect("a file");
+    let done = running.finish();
+    let end = "rank 0: terminated by signal SIG34\n";
+    assert!(done.out.contains(end), "{done}");
+}
+
+#[test]
+fn lost_output_is_said() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let said = "sdm: write standard output: ";
+    for (limit, to, why) in [
+        ("unlimited", "/dev/full", "No space left on device"),
+        ("0", "output", "File too large"),
+    ] {
+        let script = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\" >{to}");
+        let prefix = ["/bin/sh", "-c", &script, "sh"];
+        for options in [&["-c", "continue"][..], &["-c", "continue", "--json"]] {
+            let done = Sdm::behind(&prefix, &place, 2).args(options);
+            let done = done.program(&work, &[]).finish();
+            assert_eq!(done.err.matches(said).count(), 1, "{to}: {done}");
+            assert!(done.err.contains(why), "{to}: {done}");
+            assert!(done.code.is_some_and(|code| code != 0), "{to}: {done}");
+        }
+    }
+    let done = Sdm::new(&place, "settings").args(["run"]);
+    let done = done.writes("/dev/full").finish().code(1);
+    assert!(done.err.contains(said), "{done}");
+    let done = Sdm::new(&place, "--help").writes("/dev/full").finish();
+    assert!(done.code(1).err.contains(said));
+}

@@ -1,0 +1,100 @@
+//! What a launcher carries to servers is where the session's key is, and not the key.
+
+use std::fs;
+use std::path::PathBuf;
+
+use sdm::session::{KeyHandover, SessionConfig};
+use sdm_tests::disturbed::Disturbed;
+use sdm_tests::leftovers;
+use sdm_tests::run::{BOUND, Run, alone, fake};
+use sdm_tests::secret::{TELLS, Told, holds, memory};
+
+/// Nobody's command line or environment has the key, that of the launcher and its daemons included, and nothing is left
+/// where it was.
+fn check(launcher: &str, way: KeyHandover, scheme: &str) {
+    let _alone = alone();
+    let town = Disturbed::new(TELLS);
+    let config = SessionConfig {
+        launcher: launcher.to_owned(),
+        key_handover: way,
+        ..town.config(2, BOUND)
+    };
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let told = Told::in_town(&town);
+    assert!(told.place.starts_with(scheme), "{}", told.place);
+    told.assert_carried_by(&["mpirun", "mpiexec", "prterun"]);
+    told.assert_gone();
+    run.close();
+}
+
+#[test]
+fn one_machine_under_mpirun_has_a_socket() {
+    check("mpirun", KeyHandover::Auto, "unix:///");
+}
+
+#[test]
+fn one_machine_under_mpiexec_has_a_socket() {
+    check("mpiexec", KeyHandover::Auto, "unix:///");
+}
+
+#[test]
+fn a_file_in_a_folder_that_all_see() {
+    for launcher in ["mpirun", "mpiexec"] {
+        let folder = std::env::temp_dir();
+        let scheme = folder.display().to_string();
+        check(launcher, KeyHandover::File(Some(folder)), &scheme);
+    }
+}
+
+#[test]
+fn a_host_that_does_not_see_the_file_says_so() {
+    let _alone = alone();
+    // It is gone before the server looks.
+    let town = Disturbed::new(
+        r#"for word in "$@"; do [ "$before" = --handover ] && rm "$word"; before=$word; done"#,
+    );
+    let config = SessionConfig {
+        launcher: "mpiexec".to_owned(),
+        key_handover: KeyHandover::File(Some(std::env::temp_dir())),
+        ..town.config(1, BOUND)
+    };
+    let refused = Run::try_start(&config).map(drop);
+    let why = refused.expect_err("a server without a key").to_string();
+    for part in [
+        "handover from ",
+        "No such file",
+        "--key-handover file:FOLDER",
+    ] {
+        assert!(why.contains(part), "{why}");
+    }
+}
+
+#[test]
+fn who_forks_servers_has_no_key() {
+    let _alone = alone();
+    let town = Disturbed::new("umask 077; echo $SDM_KEY >$0.key");
+    let config = SessionConfig {
+        forks: true,
+        binaries: Some(PathBuf::from(town.folder())),
+        ..fake(3, "")
+    };
+    let mut run = Run::start(&config);
+    run.start_tasks();
+    let text = fs::read_to_string(town.folder().join("sdm-server.key")).expect("a key");
+    let text = text.trim();
+    let digits = (0..32).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16));
+    let key: Vec<u8> = digits.collect::<Result<_, _>>().expect("a key");
+    let children = leftovers::children();
+    let forkers = children.iter().filter(|(_, name)| name == "sdm-server");
+    let forkers: Vec<u32> = forkers.map(|(pid, _)| *pid).collect();
+    assert_eq!(forkers.len(), 1, "{children:?}");
+    let parts = memory(forkers[0]);
+    // Only root may look; nobody else gets so far.
+    assert_eq!(parts.is_some(), nix::unistd::geteuid().is_root());
+    for part in parts.into_iter().flatten() {
+        assert!(!holds(&part, &key), "the key");
+        assert!(!holds(&part, text.as_bytes()), "the key's text");
+    }
+    run.close();
+}

@@ -1,0 +1,90 @@
+//! What is killed from outside is noticed and told: a process that gdb holds, and gdb itself.
+
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use sdm_tests::job::descendants;
+use sdm_tests::leftovers;
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes::signal;
+use sdm_tests::sdm::Sdm;
+
+/// The processes of this place that are called so.
+fn named(place: &Place, name: &str) -> Vec<u32> {
+    let pids = leftovers::holding(place.mark())
+        .into_iter()
+        .map(|(pid, _)| pid);
+    let is = |pid: &u32| {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == name)
+    };
+    pids.filter(is).collect()
+}
+
+#[test]
+fn who_is_killed_while_it_stands_still_has_ended() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
+    sdm.out.wait(0, "ranks 0-1 (2): at main ()");
+    let ranks = named(&place, "work");
+    assert_eq!(ranks.len(), 2);
+    signal(ranks[0], Signal::SIGKILL);
+    sdm.out.wait(0, ": killed (SIGKILL)");
+    let _ = sdm.ask("print 40 + 2", "not running (ended by SIGKILL)");
+    let _ = sdm.finish();
+}
+
+#[test]
+fn who_is_killed_while_it_is_attached_to_has_ended() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let work = elsewhere.compile("work", Compiler::C);
+    let start = || {
+        let mut command = Command::new(&work);
+        command
+            .arg("echo")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
+        lower(&mut command).spawn().expect("it was compiled")
+    };
+    // One has a gdb of its own, several share one.
+    for count in [1, 3] {
+        let mut processes: Vec<Child> = (0..count).map(|_| start()).collect();
+        let pids: Vec<String> = processes.iter().map(|it| it.id().to_string()).collect();
+        let mut sdm = Sdm::new(&place, "attach")
+            .args([pids.join(",")])
+            .talk()
+            .spawn();
+        let _ = sdm.ask("print 40 + 2", ": 42");
+        processes[0].kill().expect("it lives");
+        sdm.out
+            .wait(0, &format!("pid {}: killed (SIGKILL)", pids[0]));
+        let _ = sdm.finish();
+        for process in &mut processes {
+            let _ = process.kill();
+            process.wait().expect("it is a child");
+        }
+    }
+}
+
+#[test]
+fn a_killed_gdb_is_no_exit_code_of_the_program() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let running = Sdm::run(&place, 1)
+        .args(["--batch"])
+        .program(&work, &["spin"])
+        .spawn();
+    running.out.wait(0, "spinning");
+    let gdb = named(&place, "gdb");
+    assert_eq!(gdb.len(), 1, "{:?}", descendants(running.pid()));
+    signal(gdb[0], Signal::SIGKILL);
+    let done = running.finish().code(122);
+    let said = format!("{}{}", done.out, done.err);
+    assert!(
+        said.contains("gdb was killed (SIGKILL: by somebody, or by the system for want of memory)"),
+        "{said}"
+    );
+    assert!(said.contains("their gdb was killed or failed: 0"), "{said}");
+}

@@ -1,0 +1,148 @@
+//! What a program sees under SDM is what it sees without, but for what docs/guide.md lists under
+//! "What differs for the program". Whoever changes a list here changes it there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Sdm, command};
+
+/// What is inherited and not usual: limits, umask, priority, signals ignored and blocked, a
+/// descriptor. The session is a new one, so that the terminal of who runs the test is out of play.
+const INHERITED: &str = "ulimit -Sn 700; ulimit -c 0; umask 027; exec 7</dev/null; \
+                         exec setsid -w nice -n 1 env --ignore-signal=HUP,USR2,QUIT \
+                         --block-signal=USR1,TERM \"$@\"";
+
+/// Signals 32 and 33: the C library of whoever starts a program decides over them, as said in the
+/// guide.
+const RESERVED: u64 = 0b11 << 31;
+
+/// What it saw: facts by name.
+type Seen = BTreeMap<String, String>;
+
+fn read(place: &Place, prefix: &str, rank: u32) -> Seen {
+    let path = place.path().join(format!("{prefix}.{rank}"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    text.lines().map(fact).collect()
+}
+
+fn fact(line: &str) -> (String, String) {
+    if let Some((name, value)) = line
+        .strip_prefix("env ")
+        .and_then(|variable| variable.split_once('='))
+    {
+        return (format!("env {name}"), value.to_owned());
+    }
+    let (name, value) = line.split_once(' ').expect("a name and a value");
+    if !matches!(name, "SigBlk" | "SigIgn") {
+        return (name.to_owned(), value.to_owned());
+    }
+    let mask = u64::from_str_radix(value.trim(), 16).expect("a mask");
+    (name.to_owned(), format!("{:x}", mask & !RESERVED))
+}
+
+/// Runs it without SDM.
+fn directly(place: &Place, prefix: &str, launcher: &[&str]) {
+    let mut command = command(place, "sh");
+    command.env_remove("SDM_XSTATE");
+    command.args(["-c", INHERITED, "sh"]).args(launcher);
+    command.args(["./sees", prefix]);
+    let done = command.output().expect("sh runs");
+    assert!(done.status.success(), "{launcher:?}: {done:?}");
+}
+
+/// `name: without -> with` for each fact that differs, but for those that differ between any two
+/// runs.
+fn differences(place: &Place, rank: u32) -> BTreeSet<String> {
+    let [once, again, with] = ["once", "again", "with"].map(|prefix| read(place, prefix, rank));
+    let of = |seen: &Seen, name: &str| seen.get(name).cloned().unwrap_or_else(|| "-".to_owned());
+    let names: BTreeSet<_> = once.keys().chain(again.keys()).chain(with.keys()).collect();
+    let steady = names
+        .into_iter()
+        .filter(|name| of(&once, name) == of(&again, name));
+    steady
+        .filter(|name| of(&once, name) != of(&with, name))
+        .map(|name| format!("{name}: {} -> {}", of(&once, name), of(&with, name)))
+        .collect()
+}
+
+/// Runs it with and without SDM, and checks what differs on the last rank beside what always
+/// does.
+fn check(launcher: &str, direct: &[&str], rank: u32, parent: &str, expect: &[&str]) -> Seen {
+    let place = Place::new();
+    let program = place.compile("sees", Compiler::C);
+    directly(&place, "once", direct);
+    directly(&place, "again", direct);
+    let _done = Sdm::behind(&["sh", "-c", INHERITED, "sh"], &place, rank + 1)
+        .args(["--launcher", launcher])
+        .lines(&["continue"])
+        .program("./sees".as_ref(), &["with"])
+        .finish()
+        .code(0);
+    let mut expected = BTreeSet::from([
+        format!("argv0: ./sees -> {}", program.display()),
+        format!("parent: {parent} -> gdb"),
+        "randomised: 1 -> 0".to_owned(),
+    ]);
+    expected.extend(expect.iter().map(|&line| line.to_owned()));
+    assert_eq!(differences(&place, rank), expected, "under {launcher}");
+    let seen = read(&place, "with", rank);
+    assert_eq!(seen["controlling-terminal"], "0");
+    seen
+}
+
+#[test]
+fn under_the_local_launcher_only_what_the_guide_lists_differs() {
+    let own = fs::read_to_string("/proc/self/comm").expect("the test's own name");
+    let seen = check(
+        "local",
+        &[],
+        0,
+        own.trim_end(),
+        &[
+            "fd0: device -> pipe",
+            "fd1: pipe -> terminal device",
+            "own-session: 1 -> 0",
+            "parents-session: 0 -> 1",
+        ],
+    );
+    // What this test asked for did arrive; the other launchers have a mind of their own.
+    let mask = |name: &str| u64::from_str_radix(&seen[name], 16).expect("a mask");
+    let bit = |signal: Signal| 1 << (signal as u64 - 1);
+    let ignored = bit(Signal::SIGHUP) | bit(Signal::SIGUSR2) | bit(Signal::SIGQUIT);
+    assert_eq!(mask("SigIgn") & ignored, ignored);
+    let blocked = bit(Signal::SIGUSR1) | bit(Signal::SIGTERM);
+    assert_eq!(mask("SigBlk") & blocked, blocked);
+    assert_eq!(seen["limit7"].split(' ').next(), Some("700"));
+    assert_eq!(seen["fd7"], "device");
+}
+
+#[test]
+fn under_mpirun_only_what_the_guide_lists_differs() {
+    let direct = ["mpirun.openmpi", "--oversubscribe", "-n", "2"];
+    let mut expect = vec!["env OMPI_COMMAND: sees -> sdm-server"];
+    if nix::unistd::geteuid().is_root() {
+        expect.extend([
+            "env PRTE_ALLOW_RUN_AS_ROOT: - -> 1",
+            "env PRTE_ALLOW_RUN_AS_ROOT_CONFIRM: - -> 1",
+        ]);
+    }
+    let _seen = check("mpirun", &direct, 1, "mpirun.openmpi", &expect);
+}
+
+#[test]
+fn under_mpiexec_only_what_the_guide_lists_differs() {
+    let _seen = check(
+        "mpiexec",
+        &["mpiexec.hydra", "-n", "2"],
+        1,
+        "hydra_pmi_proxy",
+        &[
+            "fd0: pipe -> device",
+            "fd1: pipe -> terminal device",
+            "own-session: 1 -> 0",
+            "parents-session: 0 -> 1",
+        ],
+    );
+}

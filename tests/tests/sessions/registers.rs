@@ -1,0 +1,111 @@
+//! A gdb that does not know all registers of the processor, as those before 14 on one with AMX: nobody notices, and where
+//! that cannot be, who needs them is told.
+
+use std::process::Command;
+
+use sdm_tests::ordinary;
+use sdm_tests::parts;
+use sdm_tests::place::{Compiler, Place};
+
+const LIBM: &str = "/lib/x86_64-linux-gnu/libm.so.6";
+
+#[test]
+fn nobody_notices_that_gdb_does_not_know_all_registers() {
+    let place = Place::new();
+    let Some(gdb) = parts::crippled_gdb(&place, &[]) else {
+        return;
+    };
+    let work = place.compile("work", Compiler::C);
+    // As a person has it who adds to what was empty: the blank counts too.
+    let own = format!(" {LIBM}");
+    let atof = "print ((double (*) (const char *)) atof) (\"1.5\") / 2";
+    let loaded = "print (char *) getenv (\"LD_PRELOAD\")";
+    for wrapper in [&[][..], &["--wrapper", "nice -n 0"]] {
+        let done = ordinary::run(&place, 2)
+            .env("SDM_XSTATE", "always")
+            .env("LD_PRELOAD", &own)
+            .args(["--gdb", gdb.to_str().expect("it is text")])
+            .args(wrapper)
+            .lines(&[
+                atof,
+                "set var $xmm0.v4_int32[2] = 7",
+                "print $xmm0.v4_int32[2]",
+                loaded,
+            ])
+            .lines(&["print (char *) getenv (\"SDM_XSTATE\")", "continue"])
+            .program(&work, &["exit"])
+            .finish()
+            .code(0);
+        done.expect_part(atof, "ranks 0-1 (2): 0.75\n");
+        done.expect_part("print $xmm0.v4_int32[2]", "ranks 0-1 (2): 7\n");
+        done.expect_part(loaded, &format!("\"{own}\"\n"));
+        done.expect_part(
+            "print (char *) getenv (\"SDM_XSTATE\")",
+            "ranks 0-1 (2): 0x0\n",
+        );
+        done.expect_part("continue", "ranks 0-1 (2): exited normally\n");
+        assert!(!done.err.contains("ld.so"), "{done}");
+    }
+    place.assert_gone();
+}
+
+#[test]
+fn what_gdb_cannot_write_is_refused_where_it_loads_nothing() {
+    let place = Place::new();
+    let Some(gdb) = parts::crippled_gdb(&place, &["--deaf"]) else {
+        return;
+    };
+    let version = Command::new(&gdb)
+        .arg("--version")
+        .output()
+        .expect("it runs");
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let version = version
+        .lines()
+        .next()
+        .and_then(|line| line.split(' ').next_back());
+    let refusal = format!(
+        "gdb {} cannot write registers on this processor (its register state is larger than this gdb knows); \
+         gdb 14 and later can: --gdb PATH",
+        version.expect("it says so")
+    );
+    let work = place.compile("work", Compiler::C);
+    let call = "print ((int (*) (int)) abs) (-3)";
+    let run = |lines: &[&str]| {
+        ordinary::run(&place, 2)
+            .env("SDM_XSTATE", "always")
+            .args(["--gdb", gdb.to_str().expect("it is text")])
+            .lines(lines)
+            .program(&work, &["exit"])
+            .finish()
+    };
+    for refused in [call, "set var $xmm0.v4_int32[2] = 7", "reverse-next"] {
+        run(&[refused]).code(123).expect_part(refused, &refusal);
+    }
+    let done = run(&[
+        "next",
+        "print 1 + 1",
+        "set var $r12 = 5",
+        "print $r12",
+        "continue",
+    ])
+    .code(0);
+    done.expect_part("print 1 + 1", "ranks 0-1 (2): 2\n");
+    done.expect_part("print $r12", "ranks 0-1 (2): 5\n");
+    done.expect_part("continue", "ranks 0-1 (2): exited normally\n");
+    place.assert_gone();
+}
+
+#[test]
+fn a_setting_that_is_none_is_named() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let done = ordinary::run(&place, 1)
+        .env("SDM_XSTATE", "sometimes")
+        .lines(&["continue"])
+        .program(&work, &["exit"])
+        .finish();
+    let said = "SDM_XSTATE: \"sometimes\": not auto, always or never";
+    assert!(done.err.contains(said) || done.out.contains(said), "{done}");
+    assert_ne!(done.code, Some(0), "{done}");
+}

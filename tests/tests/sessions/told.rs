@@ -1,0 +1,62 @@
+//! The prompt that a person has before them tells what is so now, also while they type.
+
+use nix::sys::signal::Signal;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::terminal::Terminal;
+
+/// A job that is gone is not shown as stopped, and what was begun is still there to be typed to its end.
+#[test]
+fn the_prompt_shows_lost_ranks_as_lost() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let args = ["run", "-n", "3", "--", "./work", "spin"];
+    let mut terminal = Terminal::start(&place, &args, 100);
+    terminal.wait("[all 3: 3 stopped] (sdm) ");
+    terminal.keys("info breakp");
+    terminal.wait("info breakp");
+    let masters = place.pids("sdm-master");
+    let [master] = masters[..] else {
+        panic!("one master, not {masters:?}");
+    };
+    processes::signal(master, Signal::SIGKILL);
+    terminal.wait("the job is gone: ");
+    terminal.wait("[all 3: 3 lost]    (sdm) info breakp");
+    let shown = terminal.shown();
+    let last = shown.lines().last().unwrap_or_default();
+    assert_eq!(last, "[all 3: 3 lost]    (sdm) info breakp", "{shown}");
+    terminal.keys("oints\n");
+    terminal.wait("No breakpoints.");
+    terminal.wait("[all 3: 3 lost] (sdm) ");
+    terminal.keys("quit\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
+
+/// Nor are ranks that have ended meanwhile shown as running; what is wider than the prompt was leaves out who.
+#[test]
+fn the_prompt_shows_ranks_that_end_by_themselves() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let args = ["run", "-n", "2", "--", "./work", "spin"];
+    let mut terminal = Terminal::start(&place, &args, 100);
+    terminal.wait("[all 2: 2 stopped] (sdm) ");
+    terminal.keys("continue &\n");
+    terminal.wait("[all 2: 2 running] (sdm) ");
+    let called_work = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "work")
+    };
+    let mut programs = place.pids("work");
+    programs.retain(called_work);
+    assert_eq!(programs.len(), 2, "{programs:?}");
+    for program in programs {
+        processes::signal(program, Signal::SIGUSR1);
+    }
+    terminal.wait("[2 signalled]      (sdm) ");
+    terminal.keys("\n");
+    terminal.wait("[all 2: 2 signalled] (sdm) ");
+    terminal.keys("quit\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}
