@@ -190,8 +190,9 @@ impl<D: Debug> Shell<D> {
 
     /// 0 where all ended with 0; 122 where that cannot be known; the one code that others ended with; else 1.
     fn code_of_the_end(&self) -> (u8, Option<String>) {
-        if !self.tasks.lost().is_empty() {
-            let who = set_text(self.tasks.lost(), 60);
+        let lost = self.tasks.lost().difference(&self.tasks.ended());
+        if !lost.is_empty() {
+            let who = set_text(&lost, 60);
             return (LOST, Some(format!("lost: {who}")));
         }
         let without_gdb = self.tasks.in_state(|state| *state == TaskState::GdbDead);

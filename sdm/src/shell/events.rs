@@ -235,7 +235,7 @@ impl<D: Debug> Shell<D> {
             }
             Health::Lost => {
                 self.tasks.mark_lost(&tasks);
-                self.notices.lose(now, &tasks, why);
+                self.notices.lose(now, &tasks, &self.tasks.ended(), why);
             }
         }
     }

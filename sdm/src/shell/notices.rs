@@ -51,6 +51,8 @@ pub(super) struct Notices {
     newest: Option<Instant>,
     silent: Vec<(IdSet, String)>,
     lost: Vec<(IdSet, String)>,
+    /// Those of the lost whose program had ended before.
+    done: IdSet,
     launcher: Option<(String, Vec<String>)>,
     /// Lines of the launcher, held back: those before its end are its last words.
     lines: Vec<String>,
@@ -68,6 +70,7 @@ impl Default for Notices {
             newest: None,
             silent: Vec::new(),
             lost: Vec::new(),
+            done: IdSet::new(),
             launcher: None,
             lines: Vec::new(),
             lines_since: None,
@@ -105,8 +108,11 @@ impl Notices {
         tasks.difference(&held)
     }
 
-    /// Tasks are lost.
-    pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, why: String) {
+    /// Tasks are lost; `ended` are those whose program has ended.
+    ///
+    /// A launcher may end the servers when its job is over: with its end, only those are told that had not ended.
+    pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
+        self.done.union_with(&tasks.intersection(ended));
         self.gone_since.get_or_insert(now);
         take_out(&mut self.silent, tasks);
         join(&mut self.lost, tasks, why);
@@ -167,6 +173,7 @@ impl Notices {
         let silent = in_one(std::mem::take(&mut self.silent));
         let silent = silent.map(|(tasks, why)| Item::Silent { tasks, why });
         let lost = std::mem::take(&mut self.lost);
+        let done = std::mem::take(&mut self.done);
         if let Some((status, last_words)) = self.launcher.take() {
             self.lines.retain(|line| !last_words.contains(line));
             let mut items = self.take_lines();
@@ -174,7 +181,7 @@ impl Notices {
             items.push(Item::LauncherEnded {
                 status,
                 last_words,
-                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)),
+                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)).difference(&done),
             });
             return items;
         }

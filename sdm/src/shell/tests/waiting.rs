@@ -217,6 +217,40 @@ fn a_launcher_that_ends_is_one_event() {
     assert_eq!(run.screen.matches("ORTE").count(), 1, "{}", run.screen);
 }
 
+/// A launcher may end the servers as soon as the job is over (`srun` does).
+#[test]
+fn servers_that_end_with_a_job_that_has_ended_are_no_news() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            let exited = Reply::Exited {
+                code: 0,
+                before_finalize: false,
+            };
+            let lost = SessionEvent::Health {
+                tasks: set("3"),
+                health: Health::Lost,
+                why: "server of 3: connection reset".to_owned(),
+            };
+            let ended = SessionEvent::LauncherEnded {
+                status: "exited with code 0".to_owned(),
+                last_words: Vec::new(),
+            };
+            vec![
+                (10, answer(id, vec![class("0-3", exited)])),
+                (10, complete(id)),
+                (11, Said::Event(lost)),
+                (12, Said::Event(ended)),
+            ]
+        }
+        _ => Vec::new(),
+    });
+    let run = run((4, 80), Options::default(), &["continue", "wait"], respond);
+    assert_eq!(run.ending.code, 0);
+    let end = "the launcher ended: exited with code 0\n";
+    assert!(run.screen.contains(end), "{}", run.screen);
+}
+
 #[test]
 fn a_run_is_over_when_the_output_of_who_ended_has_come() {
     let respond: Responder = Box::new(|id, to, command| match command {
