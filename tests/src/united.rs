@@ -45,13 +45,14 @@ enum Kind {
 }
 
 /// A screen on which what is printed, and what happens in a run, stands once for all its tasks, as if
-/// all had come at the same time. What is of one task keeps its order.
+/// all had come at the same time. What one task prints keeps its order, and what happens to it.
 #[must_use]
 pub fn united(screen: &str) -> String {
     let mut kept: Vec<Entry> = Vec::new();
-    // Nothing joins what stands before the command, or before the task's last entry.
+    // Nothing joins what stands before the command, or before the task's last entry of the same lane:
+    // what a task prints and what happens to it come on two, and either may be the quicker.
     let mut answer = 0;
-    let mut behind: BTreeMap<TaskId, usize> = BTreeMap::new();
+    let mut behind: BTreeMap<(TaskId, bool), usize> = BTreeMap::new();
     for mut entry in entries(screen) {
         if command(&entry.text).is_some() {
             answer = kept.len();
@@ -62,23 +63,31 @@ pub fn united(screen: &str) -> String {
             continue;
         };
         let mut others = tasks.clone();
+        let lane = |task| (task, kind == Kind::Event);
         for task in tasks.iter() {
-            let from = behind.get(&task).copied().unwrap_or(answer);
+            let from = behind.get(&lane(task)).copied().unwrap_or(answer);
             let mut open = kept[from..].iter_mut().zip(from..);
             let equal = open.find_map(|(other, index)| Some((other.equal(kind, &entry)?, index)));
             if let Some((set, index)) = equal {
                 set.insert(task);
                 others.remove(task);
-                behind.insert(task, index + 1);
+                behind.insert(lane(task), index + 1);
             }
         }
         if !others.is_empty() {
-            behind.extend(others.iter().map(|task| (task, kept.len() + 1)));
+            behind.extend(others.iter().map(|task| (lane(task), kept.len() + 1)));
             entry.who = Some((kind, others));
             kept.push(entry);
         }
     }
     kept.iter().map(Entry::to_text).collect()
+}
+
+/// Whose line it is, where it begins `rank 3: ` or `ranks 0-1 (2): `, and what it says of them.
+#[must_use]
+pub fn told_of(line: &str) -> Option<(IdSet, &str)> {
+    let (kind, tasks, text) = label(line)?;
+    (kind == Kind::Event).then_some((tasks, text))
 }
 
 /// The whole line of output that ends with `text`. A line that does not go on for a second is shown in
@@ -203,6 +212,10 @@ mod tests {
             "[all 2: 2 stopped] (sdm) step\nranks 0-1 (2): a\n",
         );
         check("[0] a\n[1 err] a\n[2 err] a\n", "[0] a\n[1-2 err] a\n");
+        check(
+            "(sdm) detach\n[1] going\nranks 1-2 (2): detached\n[2] going\n",
+            "(sdm) detach\n[1-2] going\nranks 1-2 (2): detached\n",
+        );
     }
 
     #[test]

@@ -311,8 +311,9 @@ fn a_process_that_was_stopped_stays_so() {
         let done = running.finish();
         until("nobody traces it", || tracer(pid) == 0);
         until("it stands again", || is_stopped(pid));
-        let code = if blow.is_none() { 0 } else { 2 };
-        let _ = done.code(code);
+        // A gdb that dies when it has answered fails nothing.
+        let codes: &[i32] = if blow.is_none() { &[0] } else { &[0, 2] };
+        assert!(done.code.is_some_and(|it| codes.contains(&it)), "{done}");
     }
     signal(pid, Signal::SIGCONT);
     drop(processes[0].stdin.take());
