@@ -5,13 +5,14 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use portable_pty::MasterPty;
 
 /// `fcntl`: which signal tells of a file that is ready. The C library's crate has it for few machines.
 const F_SETSIG: i32 = 10;
@@ -52,6 +53,13 @@ pub(crate) fn hand_on(command: &mut Command, file: &OwnedFd) {
             _ => Ok(()),
         });
     }
+}
+
+/// A descriptor of our own for a pseudo-terminal's master: the library lends its own only as a number. It is not inherited.
+pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
+    let number = master.as_raw_fd().ok_or(io::ErrorKind::Unsupported)?;
+    // SAFETY: the number is that of a descriptor which `master` keeps open as long as it is borrowed here.
+    unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
 }
 
 /// The same file under a number that is at least `first`; it is not inherited.

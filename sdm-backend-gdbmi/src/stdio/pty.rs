@@ -1,53 +1,83 @@
-//! The pty that is the program's standard output.
+//! The pseudo-terminal that is a program's standard output.
 //!
-//! Opened with `nix`, so that its descriptors are close-on-exec from birth and our own to keep.
+//! `portable-pty` opens it, as every pseudo-terminal of the project. Its reader blocks and its `spawn` closes
+//! descriptors that MPI programs inherit (`PMI_FD`), so neither is used: what is kept of the master is a non-blocking
+//! descriptor for the event loop, and gdb's shell opens the slave by its path.
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-use nix::fcntl::OFlag;
-use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, tcgetattr, tcsetattr};
+use portable_pty::{PtyPair, PtySize, SlavePty, native_pty_system};
 
 use super::set_nonblocking;
+use crate::sys::duplicate_master;
 
-/// A pty pair.
+/// Both ends of a pseudo-terminal.
 pub(crate) struct Pty {
-    /// Our end, non-blocking.
+    /// The end that this process reads; non-blocking, closed in children.
     pub(crate) master: OwnedFd,
-    /// The program's end, kept open until the program has opened it itself.
-    pub(crate) slave: File,
-    /// Where the program's end is.
+    /// The program's end, kept open until the program has opened it itself: without it reads of the master would end.
+    pub(crate) slave: Box<dyn SlavePty + Send>,
+    /// The path of the program's end, below `/dev/pts`.
     pub(crate) path: PathBuf,
 }
 
 impl Pty {
-    /// Opens a pty that changes no byte on its way and makes no signal of any.
-    pub(crate) fn open() -> std::io::Result<Self> {
-        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let master = posix_openpt(flags)?;
-        grantpt(&master)?;
-        unlockpt(&master)?;
-        let path = PathBuf::from(ptsname_r(&master)?);
-        let slave = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(OFlag::O_NOCTTY.bits())
-            .open(&path)?;
-        let mut settings = tcgetattr(&slave)?;
+    /// Opens a pseudo-terminal that changes no byte on its way and turns none into a signal.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the system has no pseudo-terminal or no descriptor left.
+    pub(crate) fn open() -> io::Result<Self> {
+        let opened = native_pty_system().openpty(PtySize::default());
+        let PtyPair { master, slave } =
+            opened.map_err(|error| io::Error::other(format!("{error:#}")))?;
+        let path = master
+            .tty_name()
+            .ok_or_else(|| io::Error::other("a pseudo-terminal without a name in /dev/pts"))?;
+        let master = duplicate_master(master.as_ref())?;
+        // Linux keeps one set of modes for both ends.
+        let mut settings = tcgetattr(&master)?;
         settings.output_flags.remove(OutputFlags::OPOST);
         settings
             .local_flags
             .remove(LocalFlags::ECHO | LocalFlags::ISIG);
-        tcsetattr(&slave, SetArg::TCSANOW, &settings)?;
-        let master = OwnedFd::from(master);
-        set_nonblocking(std::os::fd::AsFd::as_fd(&master))?;
+        tcsetattr(&master, SetArg::TCSANOW, &settings)?;
+        set_nonblocking(master.as_fd())?;
         Ok(Self {
             master,
             slave,
             path,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+
+    use nix::errno::Errno;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+    use nix::unistd::read;
+
+    use super::*;
+
+    #[test]
+    fn bytes_pass_unchanged_and_descriptors_are_not_inherited() {
+        let pty = Pty::open().unwrap();
+        assert_eq!(read(&pty.master, &mut [0; 8]), Err(Errno::EAGAIN));
+        let flags = fcntl(&pty.master, FcntlArg::F_GETFD).unwrap();
+        assert!(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC));
+        let mut program = File::options().write(true).open(&pty.path).unwrap();
+        drop(pty.slave);
+        program.write_all(b"a\nb\x03").unwrap();
+        let mut buffer = [0; 8];
+        // A read of a master takes in what is on its way before it says that there is nothing.
+        let count = read(&pty.master, &mut buffer).unwrap();
+        assert_eq!(&buffer[..count], b"a\nb\x03");
+        drop(program);
+        assert_eq!(read(&pty.master, &mut buffer), Err(Errno::EIO));
     }
 }

@@ -15,7 +15,7 @@ pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 /// The program's ends of its streams, held until it has opened them itself.
 pub(crate) struct ProgramEnds {
-    _tty: std::fs::File,
+    _tty: Box<dyn portable_pty::SlavePty + Send>,
     pub(crate) pipes: Lender,
 }
 
