@@ -6,9 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
-use sdm::session::{
-    Class, ClassAnswer, Debug as _, SendOptions, Session, SessionConfig, SessionEvent,
-};
 use sdm_core::frame;
 use sdm_core::ids::{Attempt, CommandId};
 use sdm_core::message::{
@@ -20,6 +17,9 @@ use sdm_debug::event::Stream;
 use sdm_debug::reply::Value;
 use sdm_debug::{BackendSettings, Command, Event, Reply, wire};
 use sdm_idset::{IdSet, TaskId};
+use sdm_session::{
+    Class, ClassAnswer, Debug as _, SendOptions, Session, SessionConfig, SessionEvent,
+};
 
 /// Longer than anything here takes.
 const WAIT: Duration = Duration::from_secs(120);

@@ -21,6 +21,7 @@ pub use event::Event;
 pub use fake::{FakeBackend, Scenario};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use reply::Reply;
-pub use sdm_core::outcome::{Failure, FailureCode};
+pub use sdm_core::outcome::{Failure, FailureCode, Outcome};
+pub use sdm_core::printable;
 pub use settings::{BackendSettings, GdbOptions};
 pub use state::TaskState;

@@ -1,20 +1,12 @@
-//! The front-end of SDM as a library: start a session, send commands to sets of tasks, receive
-//! what they answer, merged.
+//! The command `sdm`: arguments, settings, the prompt and the terminal around the libraries `sdm_session`, `sdm_view` and
+//! `sdm_shell`.
+//!
+//! [`cli::Cli`] is the command line, [`app::main`] carries it out. What a session is, what is shown and what a person's lines
+//! mean is decided in those libraries, never here.
 
-mod alike;
 pub mod app;
 pub mod cli;
-pub mod commands;
-pub mod compare;
-pub mod diagnose;
-pub mod json;
-mod quoted;
-pub mod render;
-pub mod report;
-pub mod session;
 pub mod settings;
-pub mod shell;
 mod sink;
 mod sys;
 mod unread;
-pub mod view;

@@ -3,8 +3,6 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::errno::Errno;
@@ -117,12 +115,6 @@ pub(crate) fn lead_nowhere(fds: &[RawFd]) {
             unsafe { libc::dup2(null.as_raw_fd(), *fd) };
         }
     }
-}
-
-/// The command will run in a session of its own, out of reach of the terminal's signals.
-pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
-    // SAFETY: setsid is async-signal-safe, and nothing else is done between fork and exec.
-    unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
 /// How many characters fit into a line of the terminal behind `fd`, and how many lines onto it.

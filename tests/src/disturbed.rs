@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use sdm::session::SessionConfig;
+use sdm_session::SessionConfig;
 
 use crate::binaries;
 use crate::run::fake;

@@ -60,7 +60,11 @@ pub fn targets() -> Vec<Target> {
         target("debug", wire::fuzz_payload, payloads()),
         target("merge", sdm_debug::rules::fuzz_rules, payloads()),
         target("mi", sdm_backend_gdbmi::mi::fuzz_mi, mi_lines()),
-        target("set-grammar", sdm::commands::fuzz_set_expr, expressions()),
+        target(
+            "set-grammar",
+            sdm_shell::commands::fuzz_set_expr,
+            expressions(),
+        ),
         target("keeper", sdm_keep::fuzz_frames, keeper_frames()),
     ]
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sdm::session::{Class, ClassAnswer};
 use sdm_debug::{Reply, TaskState};
 use sdm_idset::{IdSet, TaskId};
+use sdm_session::{Class, ClassAnswer};
 
 /// What has come of one command.
 #[derive(Clone, Debug, Default)]

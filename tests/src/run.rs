@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdm::session::{Debug, SendOptions, Session, SessionConfig, SessionError, SessionEvent};
 use sdm_core::CommandId;
 use sdm_core::message::{EndPolicy, Health};
 use sdm_debug::command::StartSpec;
 use sdm_debug::{BackendSettings, Command, Event};
 use sdm_idset::{IdSet, TaskId};
+use sdm_session::{Debug, SendOptions, Session, SessionConfig, SessionError, SessionEvent};
 
 use crate::ledger::Ledger;
 use crate::{binaries, processes};

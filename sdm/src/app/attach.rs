@@ -14,15 +14,15 @@ use sdm_debug::command::AttachSpec;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::HostShare;
 use sdm_launch::job::{self, Job, JobProcess, Obstacle};
+use sdm_session::{Debug, SessionConfig};
+use sdm_shell::{Ending, Options, Shell, Widen, Widened, Widening};
+use sdm_view::render::{Names, set_text};
 
 use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
 use super::signals::Signals;
 use super::{CurrentWake, Opener, give_up};
 use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
-use crate::render::{Names, set_text};
-use crate::session::{Debug, SessionConfig};
-use crate::shell::{Ending, Options, Shell, Widen, Widened, Widening};
 use crate::sink::Sink;
 
 /// The longest set in a message, in bytes.
@@ -310,7 +310,7 @@ fn try_attach<O: Opener>(
     let names = attachment.names;
     let view = super::view(json, names.clone(), queue.clone());
     let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
-    shell.set_report(crate::report::of_machine(), names, None);
+    shell.set_report(super::machine::of_machine(), names, None);
     for text in &attachment.left_out {
         shell.say(text);
     }

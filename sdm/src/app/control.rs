@@ -6,13 +6,13 @@ use std::time::Duration;
 use sdm_debug::BackendSettings;
 use sdm_debug::command::AttachSpec;
 use sdm_launch::{Control, Held, Hold, LaunchSpec, Launcher, Part};
+use sdm_session::{Debug, SessionConfig};
+use sdm_shell::Shell;
 
 use super::attach::{Attachment, look_up};
 use super::job::Refused;
 use super::{Opener, Wake};
 use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
-use crate::session::{Debug, SessionConfig};
-use crate::shell::Shell;
 use crate::sink::Sink;
 
 /// How a job is started and held.

@@ -14,6 +14,9 @@ use sdm_debug::command::CoreSpec;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::HostShare;
 use sdm_launch::job::core_file::{self, CoreProcess};
+use sdm_session::SessionConfig;
+use sdm_shell::{Ending, Options, Shell, StacksCode};
+use sdm_view::render::Names;
 
 use super::job::{Lines, Refused, carry_out, end, script};
 use super::prompt::Queue;
@@ -21,9 +24,6 @@ use super::report;
 use super::signals::Signals;
 use super::{Opener, give_up};
 use crate::cli::{Commands, CoreArgs, TreeArgs};
-use crate::render::Names;
-use crate::session::SessionConfig;
-use crate::shell::{Ending, Options, Shell, StacksCode};
 use crate::sink::Sink;
 
 /// How many core files one server reads at a time where nobody is to go on with them.

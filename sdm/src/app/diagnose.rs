@@ -4,11 +4,11 @@ use std::fs;
 
 use sdm_debug::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
+use sdm_shell::{Diagnosed, Ending, StacksCode};
 
 use super::attach::{look_up, open_to_look};
 use super::{Opener, give_up};
 use crate::cli::DiagnoseArgs;
-use crate::shell::{Diagnosed, Ending, StacksCode};
 
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;

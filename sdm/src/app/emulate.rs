@@ -6,12 +6,12 @@ use sdm_debug::BackendSettings;
 use sdm_debug::command::StartSpec;
 use sdm_debug::fake::Scenario;
 use sdm_idset::IdSet;
+use sdm_session::{Network, SessionConfig};
 
 use super::job::{self, Job, Refused};
 use super::roundtrips::{self, Probe};
 use super::{Opener, give_up};
 use crate::cli::{Commands, EmulateArgs};
-use crate::session::{Network, SessionConfig};
 use crate::sink::tell;
 
 /// Starts the servers and gives the prompt, carries out commands, or measures.

@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
+use sdm_session::{Debug, SessionConfig};
+use sdm_shell::ReportFiles;
+use sdm_shell::commands::{self, UserCommand};
+use sdm_shell::{Batch, Control, Ending, LineSource, Options, Restart, Script, ScriptLine, Shell};
+use sdm_view::render::Names;
 
 use super::control::Controlled;
 use super::prompt::{Piped, Prompt, Queue};
@@ -19,13 +24,6 @@ use super::signals::Signals;
 use super::stdin::Stdin;
 use super::{CurrentWake, Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
-use crate::commands::{self, UserCommand};
-use crate::render::Names;
-use crate::report::Files;
-use crate::session::{Debug, SessionConfig};
-use crate::shell::{
-    Batch, Control, Ending, LineSource, Options, Restart, Script, ScriptLine, Shell,
-};
 use crate::sink::{Sink, complain};
 
 /// What ends a session before it began: the exit code and why.
@@ -50,7 +48,7 @@ pub(super) struct Job<'a> {
     /// Nothing is started where a host seems to lack the memory for it.
     pub(super) check_room: bool,
     /// Where its report goes, where one is written by itself.
-    pub(super) files: Option<Files>,
+    pub(super) files: Option<ReportFiles>,
     /// How its own launcher starts it and holds it, where it does.
     pub(super) control: Option<Controlled>,
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
+use sdm_session::{Session, SessionConfig, StartProgress};
 
 use super::{Opener, Wake};
-use crate::session::{Session, SessionConfig, StartProgress};
+use crate::sink::Sink;
 
 /// Opens sessions of real processes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +21,8 @@ impl Opener for Live {
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Session, Wake), String> {
-        let session = Session::start(config, tell).map_err(|error| error.to_string())?;
+        let mut session = Session::start(config, tell).map_err(|error| error.to_string())?;
+        session.pass_late_to(pass_late);
         let waker = session.waker();
         Ok((session, Arc::new(move || waker.wake())))
     }
@@ -41,4 +43,13 @@ impl Opener for Live {
             EndPolicy::Detach => sdm_core::message::EndPolicy::Detach,
         })
     }
+}
+
+/// Shows what the launcher carries while a session ends: there is no prompt any more to be kept whole.
+fn pass_late(stderr: bool, bytes: &[u8]) {
+    // It is no loss where nobody reads it.
+    let _ = match stderr {
+        true => Sink::Complaints.pass(bytes),
+        false => Sink::Output.pass(bytes),
+    };
 }

@@ -9,6 +9,7 @@ mod itself;
 mod job;
 mod keep;
 mod live;
+mod machine;
 mod prompt;
 mod report;
 mod roundtrips;
@@ -27,13 +28,13 @@ use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 
 use crate::cli::{self, Verb};
-use crate::json::JsonView;
-use crate::render::{Names, TextView};
-use crate::session::{Debug, SessionConfig, StartProgress};
-use crate::sink::{self, Records, complain};
-use crate::view::{Item, Problem, View};
+use crate::sink::{self, Records, Sink, complain};
 pub use live::Live;
 use screen::{StatusLine, Stdout};
+use sdm_session::{Debug, SessionConfig, StartProgress};
+use sdm_view::item::{Item, Problem, View};
+use sdm_view::json::JsonView;
+use sdm_view::render::{Names, TextView};
 
 /// Wakes a session that waits for its next event, from any thread.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
@@ -152,10 +153,16 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
 /// Where what a session says is shown.
 fn view(json: bool, names: Names, queue: Option<Arc<prompt::Queue>>) -> Box<dyn View> {
     if json {
-        Box::new(JsonView::new(Records))
+        Box::new(JsonView::new(Records, pass_beside_records))
     } else {
         Box::new(TextView::new(Stdout::new(queue), names))
     }
+}
+
+/// Passes on what a launcher carries: standard output is for records.
+fn pass_beside_records(bytes: &[u8]) {
+    // It is no loss where nobody reads it.
+    let _ = Sink::Complaints.pass(bytes);
 }
 
 /// Says why there is no session, and gives the exit code back.

@@ -18,11 +18,11 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
+use sdm_shell::commands::{self, Wanted};
+use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
+use sdm_view::escape::shown;
 
 use super::Wake;
-use crate::commands::{self, Wanted};
-use crate::shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
-use crate::sink::shown;
 use crate::unread::{is_given_up, writing};
 
 /// The most lines that the history keeps.

@@ -2,9 +2,12 @@
 
 use std::ffi::OsStr;
 
+use sdm_session::SessionConfig;
+use sdm_shell::ReportFiles;
+use sdm_view::report::{Fact, Report};
+
 use super::job::Refused;
-use crate::report::{Fact, Files, Report, of_machine};
-use crate::session::SessionConfig;
+use super::machine::of_machine;
 use crate::sink::complain;
 
 /// The machine, the program, and who starts it; who starts it is asked for its version only where
@@ -30,7 +33,7 @@ pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec
 }
 
 /// The report of a session that could not be opened.
-pub(super) fn of_no_session(files: &Files, facts: Vec<Fact>, (code, why): &Refused) {
+pub(super) fn of_no_session(files: &ReportFiles, facts: Vec<Fact>, (code, why): &Refused) {
     let report = Report::of_no_session(facts, *code, why.clone());
     if let Err(why) = files.write(&report) {
         complain(format_args!("sdm: no report: {why}"));

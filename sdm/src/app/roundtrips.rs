@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use sdm_debug::command::StartSpec;
 use sdm_debug::reply::Value;
 use sdm_debug::{Command, EndPolicy, Reply, wire};
+use sdm_session::{ClassAnswer, Debug, SendOptions, SessionConfig, SessionEvent};
+use sdm_view::render::set_text;
 
 use super::Opener;
-use crate::render::set_text;
-use crate::session::{ClassAnswer, Debug, SendOptions, SessionConfig, SessionEvent};
 
 /// Rounds that are not counted: caches, buffers and windows find their size in them.
 const WARM_UP: u32 = 3;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_idset::IdSet;
 use sdm_launch::{Part, Streams};
+use sdm_session::SessionConfig;
+use sdm_shell::Batch;
+use sdm_shell::ReportFiles;
 
 use super::Opener;
 use super::control::Controlled;
 use super::job::{self, Job, Refused};
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
-use crate::report::Files;
-use crate::session::SessionConfig;
-use crate::shell::Batch;
 use crate::sink::complain;
 
 /// The launcher's name where a person leaves it to us.
@@ -171,9 +171,9 @@ fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &str) -> StartSpe
     }
 }
 
-fn files(args: &BatchArgs) -> Option<Files> {
+fn files(args: &BatchArgs) -> Option<ReportFiles> {
     let wanted = args.batch && !args.no_report;
-    wanted.then(|| Files::of_page(args.report.clone(), args.junit.clone()))
+    wanted.then(|| ReportFiles::of_page(args.report.clone(), args.junit.clone()))
 }
 
 fn batch(args: &BatchArgs) -> Option<Batch> {

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use sdm_core::printable::printable_lines;
+use sdm_view::escape::shown;
+use sdm_view::render::{Screen, Style};
+
 use super::prompt::Queue;
-use crate::render::{Screen, Style, printable_lines};
-use crate::sink::{Sink, shown};
+use crate::sink::Sink;
 
 /// The fewest lines that a screen is taken to have.
 const ROWS_MIN: usize = 20;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use nix::sys::signal::{Signal, raise};
+use sdm_shell::Control;
 
 use super::Wake;
-use crate::shell::Control;
 use crate::sink::complain;
 use crate::sys::{self, Interrupt};
 use crate::unread;
@@ -114,7 +114,7 @@ fn hear(
             }
             None => {
                 complain(format_args!("\nsdm: ended by a signal while starting"));
-                crate::session::withdraw_all();
+                sdm_session::withdraw_all();
                 std::process::exit(128 + i32::from(number));
             }
         }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use sdm_debug::EndPolicy;
+use sdm_shell::{Ending, StacksCode};
 
 use super::attach::{look_up, open_to_look};
 use super::{Opener, give_up};
 use crate::cli::StacksArgs;
-use crate::shell::{Ending, StacksCode};
 
 /// Attaches, shows the merged stacks, leaves everything as it was.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {

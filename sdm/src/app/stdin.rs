@@ -11,9 +11,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getpgrp, read, tcgetpgrp};
 use sdm_core::limits::BULK_CHUNK_BYTES_MAX;
+use sdm_shell::{Control, InputSource};
 
 use super::Wake;
-use crate::shell::{Control, InputSource};
 
 /// How often a job in the background looks whether the terminal is its own again.
 const BACKGROUND_TURN: Duration = Duration::from_millis(500);

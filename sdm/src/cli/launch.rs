@@ -9,8 +9,7 @@ use sdm_core::config::Config;
 use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
 use sdm_launch::HostShare;
-
-use crate::session::{KeyHandover, Network, SessionConfig};
+use sdm_session::{KeyHandover, Network, SessionConfig};
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]

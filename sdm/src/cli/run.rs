@@ -141,8 +141,8 @@ impl StdinSet {
             Self::Tasks(tasks) if tasks.is_subset(&all) => Ok(tasks.clone()),
             Self::Tasks(tasks) => Err(format!(
                 "--stdin {}: there are only the ranks {}",
-                crate::render::set_text(tasks, 60),
-                crate::render::set_text(&all, 60)
+                sdm_view::render::set_text(tasks, 60),
+                sdm_view::render::set_text(&all, 60)
             )),
         }
     }

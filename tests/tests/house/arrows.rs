@@ -22,6 +22,21 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sdm-server",
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-backend-gdbmi"],
     ),
+    ("sdm-view", &["sdm-idset", "sdm-debug"]),
+    (
+        "sdm-session",
+        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-launch"],
+    ),
+    (
+        "sdm-shell",
+        &[
+            "sdm-idset",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-session",
+            "sdm-view",
+        ],
+    ),
     (
         "sdm",
         &[
@@ -30,6 +45,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-debug",
             "sdm-launch",
             "sdm-keep",
+            "sdm-session",
+            "sdm-view",
+            "sdm-shell",
         ],
     ),
 ];

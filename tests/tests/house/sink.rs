@@ -72,6 +72,9 @@ fn nothing_goes_around_the_sink() {
     let mut found = Vec::new();
     for name in [
         "sdm",
+        "sdm-session",
+        "sdm-view",
+        "sdm-shell",
         "sdm-core",
         "sdm-debug",
         "sdm-launch",

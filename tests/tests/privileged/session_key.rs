@@ -5,11 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process;
 
 use nix::sys::signal::Signal;
-use sdm::session::{KeyHandover, SessionConfig};
 use sdm_core::message::Health;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{BackendSettings, Command};
 use sdm_idset::{IdSet, TaskId};
+use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone};

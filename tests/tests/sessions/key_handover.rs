@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use sdm::session::{KeyHandover, SessionConfig};
+use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
 use sdm_tests::run::{BOUND, Run, alone, fake};

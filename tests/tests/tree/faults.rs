@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use sdm::session::SendOptions;
 use sdm_core::message::Health;
 use sdm_debug::Command;
 use sdm_idset::{IdSet, TaskId};
+use sdm_session::SendOptions;
 use sdm_tests::processes;
 use sdm_tests::run::{Run, alone, evaluate, fake, within};
 

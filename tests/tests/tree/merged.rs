@@ -1,6 +1,5 @@
 //! Answers that are alike cost the front-end one payload, however many tasks gave them.
 
-use sdm::session::{ClassAnswer, Debug, SendOptions, SessionEvent};
 use sdm_core::aggregate::Aggregate;
 use sdm_core::frame;
 use sdm_core::ids::{Attempt, CommandId};
@@ -10,6 +9,7 @@ use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::rules::{self, RULE_STACK_TREE, StackTree};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
+use sdm_session::{ClassAnswer, Debug, SendOptions, SessionEvent};
 use sdm_tests::run::{BOUND, Run, fake};
 
 /// What the frame, the answer's header and its set may take beside the payload, in bytes.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sdm::session::{Debug, SendOptions, SessionEvent};
 use sdm_core::limits::{BULK_WINDOW_BYTES, LINK_BULK_BYTES_MAX};
 use sdm_debug::event::Stream;
 use sdm_debug::{Command, Event};
 use sdm_idset::TaskId;
+use sdm_session::{Debug, SendOptions, SessionEvent};
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone, fake};
 

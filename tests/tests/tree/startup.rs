@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sdm::session::SessionError;
 use sdm_core::transport::PortRange;
 use sdm_idset::IdSet;
+use sdm_session::SessionError;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
 use sdm_tests::run::{Run, alone, evaluate, fake};
@@ -110,8 +110,7 @@ fn a_partial_start_goes_on_with_those_who_came() {
     let mut config = disturbed.config(8, SHORT);
     config.config.partial = true;
     let mut notes = Vec::new();
-    let session =
-        sdm::session::Session::start(&config, &mut |progress| notes.extend(progress.note));
+    let session = sdm_session::Session::start(&config, &mut |progress| notes.extend(progress.note));
     let mut run = Run::of(session.unwrap_or_else(|error| panic!("{error}")));
     let expect = [
         "server 2 exited with code 3 before all servers were there",

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use sdm::session::Debug;
 use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig, LinkEvent};
 use sdm_core::message::Health;
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_idset::IdSet;
+use sdm_session::Debug;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone, evaluate};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sdm::session::Debug;
 use sdm_core::topology::Topology;
+use sdm_session::Debug;
 use sdm_tests::run::{Run, evaluate, fake};
 
 const SERVERS: u32 = 21;

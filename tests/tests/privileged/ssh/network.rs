@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use sdm::session::{Network, SessionConfig};
 use sdm_core::message::Health;
 use sdm_launch::HostShare;
+use sdm_session::{Network, SessionConfig};
 use sdm_tests::place::Place;
 use sdm_tests::run::{Run, evaluate, fake};
 use sdm_tests::sdm::Sdm;

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use sdm::session::{ClassAnswer, SendOptions, SessionConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
+use sdm_session::{ClassAnswer, SendOptions, SessionConfig};
 use sdm_tests::binaries;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::Run;

@@ -1,0 +1,479 @@
+//! A session that stands: commands down, events up, and its end.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::ids::{CommandId, SessionId};
+use sdm_core::log::LogWriter;
+use sdm_core::member::Output;
+use sdm_core::message::{EndPolicy, Health, Lane, SyncPolicy};
+use sdm_core::node::{Delivery, Submission};
+use sdm_core::transport::{Waker, tcp::TcpTransport};
+use sdm_debug::{Command, wire};
+use sdm_idset::IdSet;
+use sdm_launch::{Launch, LaunchEvent};
+use tracing::Span;
+
+use super::api::{Debug, Member, SendOptions, SessionEvent};
+use super::events;
+use super::start::end_launch;
+
+/// How long everything below may take to end.
+const END_WAIT: Duration = Duration::from_secs(12);
+/// How long the launcher may take to end after nobody can be reached any more, and to say its last words.
+const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
+/// How long all of the end may take until what was started is asked to end by a signal.
+const ASK_AFTER: Duration = Duration::from_secs(7);
+/// How much of that is left at least for the launcher's last words once the servers have ended.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
+/// How long what was asked to end may take before it is killed.
+const KILL_AFTER: Duration = Duration::from_millis(1500);
+/// How much longer for each server: the kernel takes its time to end thousands on a busy machine.
+const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
+/// Bulk events that wait for the user before the tree is asked to hold back.
+const WAITING_MAX: usize = 1024;
+/// Commands whose merge rule is remembered.
+const RULES_MAX: usize = 256;
+
+/// A session: the launcher, the master, and the root of the tree.
+pub struct Session {
+    pub(super) driver: Driver<TcpTransport>,
+    launch: Launch,
+    /// What started the tasks, where it was started here and the tasks are attached to.
+    pub(super) starter: Option<Launch>,
+    /// Set where the launcher carries what programs print: whether all of it goes to standard error.
+    pub(super) passing: Option<bool>,
+    /// Takes what the launcher carries once the session ends: true for standard error.
+    pass_late: fn(bool, &[u8]),
+    /// None where somebody else started it.
+    master: Option<Child>,
+    id: SessionId,
+    tasks: IdSet,
+    members: Vec<Member>,
+    /// Those of them whose server is gone.
+    lost: IdSet,
+    /// What the log says of this session stands in it.
+    span: Span,
+    /// The merge rules of commands that have one.
+    rules: BTreeMap<CommandId, u16>,
+    pub(super) waiting: VecDeque<SessionEvent>,
+    held_back: bool,
+    /// Nobody can be reached any more: why, and until when the launcher's end is waited for.
+    deserted: Option<(String, Instant)>,
+    pub(super) ending: bool,
+    ended: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        driver: Driver<TcpTransport>,
+        launch: Launch,
+        master: Option<Child>,
+        id: SessionId,
+        members: Vec<Member>,
+    ) -> Self {
+        let tasks = IdSet::union_all(members.iter().map(|member| &member.tasks));
+        let span = tracing::info_span!(parent: None, "session", %id);
+        span.in_scope(|| tracing::info!(%tasks, servers = members.len() - 1, "stands"));
+        Self {
+            span,
+            driver,
+            launch,
+            starter: None,
+            passing: None,
+            pass_late: |_, _| {},
+            master,
+            id,
+            tasks,
+            members,
+            lost: IdSet::new(),
+            rules: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            held_back: false,
+            deserted: None,
+            ending: false,
+            ended: false,
+        }
+    }
+
+    /// The launcher carries what programs print and read; `records`: standard output is not for it.
+    pub(super) fn pass_on(&mut self, records: bool) {
+        self.launch.pass_on();
+        self.passing = Some(records);
+    }
+
+    /// What programs print behind the front-end's back. Once the session ends nobody asks for events any
+    /// more, and there is no prompt to be kept whole.
+    pub(super) fn pass(&mut self, stderr: bool, bytes: Vec<u8>) {
+        let stderr = stderr || self.passing == Some(true);
+        if !self.ending {
+            self.waiting
+                .push_back(SessionEvent::Passed { stderr, bytes });
+            return;
+        }
+        (self.pass_late)(stderr, &bytes);
+    }
+
+    /// Hands what the launcher carries to `to` once the session ends and nobody asks for events any more, with true for
+    /// what belongs on standard error. Without this call it is dropped.
+    pub fn pass_late_to(&mut self, to: fn(stderr: bool, bytes: &[u8])) {
+        self.pass_late = to;
+    }
+
+    /// Wakes [`Debug::next_event`] from any thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.driver.waker()
+    }
+
+    /// The master's Unix process id, where it was started here.
+    #[must_use]
+    pub fn master_pid(&self) -> Option<u32> {
+        self.master.as_ref().map(Child::id)
+    }
+
+    /// Ends the session: what was started is killed or everything is left running, as `policy`
+    /// says, and nothing of ours remains. Gives what could not be ended in time.
+    pub fn close(mut self, policy: EndPolicy) -> Result<(), String> {
+        self.end(policy)
+    }
+
+    /// The same for a session that somebody keeps: it says and does nothing more.
+    ///
+    /// # Errors
+    /// What could not be ended in time.
+    pub fn end(&mut self, policy: EndPolicy) -> Result<(), String> {
+        if self.ending {
+            return Ok(());
+        }
+        self.ending = true;
+        let _session = self.span.clone().entered();
+        tracing::info!(?policy, "ends");
+        let began = Instant::now();
+        // Whoever is stopped would neither end nor tell those below.
+        self.go_on();
+        if let Some(starter) = self
+            .starter
+            .as_mut()
+            .filter(|_| policy == EndPolicy::KillStarted)
+        {
+            // Before its tasks are let go: they go hardly any further. It cannot end before that, as those that
+            // it kills stay with their gdb.
+            starter.terminate();
+        }
+        self.driver
+            .with_member(|member, now| member.finish(now, policy));
+        let deadline = Instant::now() + END_WAIT;
+        let mut said = Ok(());
+        while !self.ended {
+            match self.driver.next(Some(deadline)) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) => {
+                    said = Err(format!("not everything ended within {END_WAIT:?}"));
+                    break;
+                }
+                Err(error) => {
+                    said = Err(format!("wait for the end: {error}"));
+                    break;
+                }
+            }
+        }
+        self.driver.flush();
+        self.end_launcher(began + ASK_AFTER);
+        self.end_starter();
+        self.end_master();
+        said
+    }
+
+    /// Has what was started here go on, whoever has stopped it.
+    fn go_on(&self) {
+        self.launch.go_on();
+        let master = self.master.as_ref().map(Child::id);
+        if let Some(pid) = master.and_then(|pid| i32::try_from(pid).ok()) {
+            // It is not reaped before the session's end, so the pid is its own.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+        }
+    }
+
+    fn end_master(&mut self) {
+        if let Some(mut master) = self.master.take()
+            && !matches!(master.try_wait(), Ok(Some(_)))
+        {
+            let _ = master.kill();
+            let _ = master.wait();
+        }
+    }
+
+    /// Nobody can be reached any more: what is still there is of no use.
+    fn end_deserted(&mut self) {
+        if !self.launch.is_over() {
+            end_launch(&mut self.driver, &mut self.launch, KILL_AFTER);
+        }
+        self.end_master();
+    }
+
+    /// The servers are gone: the launcher ends by itself, or is made to.
+    fn end_launcher(&mut self, ask_at: Instant) {
+        let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        let ask_at = ask_at.max(Instant::now() + LAST_WORDS_WAIT);
+        let slack = LAUNCHER_WAIT_EACH * servers;
+        let deadline = ask_at + slack;
+        while !self.launch.is_over() {
+            match self.driver.next(Some(deadline)) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if !self.launch.is_over() {
+            end_launch(&mut self.driver, &mut self.launch, KILL_AFTER + slack);
+        }
+    }
+
+    pub(super) fn handle(&mut self, event: DriverEvent) {
+        match event {
+            DriverEvent::Output(output) => self.handle_output(output),
+            DriverEvent::Ready(fd) => self.handle_launch(fd),
+            DriverEvent::Woken => self.waiting.push_back(SessionEvent::Woken),
+        }
+    }
+
+    fn handle_output(&mut self, output: Output) {
+        match output {
+            Output::Deliver(delivery) => {
+                log_delivery(&delivery);
+                if let Some(why) = self.all_are_lost(&delivery) {
+                    // Those who were stopped find out as well, and end.
+                    self.go_on();
+                    self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
+                }
+                let rules = &self.rules;
+                let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
+                self.waiting.extend(events::translate(delivery, rule_of));
+            }
+            Output::End(_) => self
+                .driver
+                .with_member(|member, now| member.handle_local_down(now)),
+            Output::Ended => self.ended = true,
+            Output::Refused { why } => tracing::warn!("{why}"),
+            _ => {}
+        }
+    }
+
+    /// Why the session is over, where this was the last that could be reached of it.
+    fn all_are_lost(&mut self, delivery: &Delivery) -> Option<String> {
+        let Delivery::Reach(change) = delivery else {
+            return None;
+        };
+        match change.health {
+            Health::Lost => self.lost.union_with(&change.tasks),
+            Health::Reachable => {
+                self.lost.subtract(&change.tasks);
+                self.deserted = None;
+            }
+            Health::Silent => {}
+        }
+        let over = change.health == Health::Lost && self.tasks.is_subset(&self.lost);
+        over.then(|| format!("nobody can be reached any more: {}", change.why))
+    }
+
+    fn handle_launch(&mut self, fd: std::os::fd::RawFd) {
+        if self.handle_starter(fd) {
+            return;
+        }
+        loop {
+            let more = self.launch.handle_ready(fd);
+            while let Some(event) = self.launch.poll_event() {
+                let event = match event {
+                    LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) => {
+                        SessionEvent::Launcher { line }
+                    }
+                    LaunchEvent::Log(line) => {
+                        LogWriter::pass_on(&line);
+                        continue;
+                    }
+                    LaunchEvent::Bytes { stderr, bytes } => {
+                        self.pass(stderr, bytes);
+                        continue;
+                    }
+                    LaunchEvent::Refused { refusal, .. } => {
+                        SessionEvent::Launcher { line: refusal.why }
+                    }
+                    LaunchEvent::Ended {
+                        server: None,
+                        status,
+                        last_words,
+                        ..
+                    } if self.launch.is_over() => {
+                        SessionEvent::LauncherEnded { status, last_words }
+                    }
+                    LaunchEvent::Ended {
+                        server: None,
+                        who,
+                        status,
+                        ..
+                    } => SessionEvent::Launcher {
+                        line: format!("{who} {status}"),
+                    },
+                    LaunchEvent::Ended {
+                        server: Some(_), ..
+                    }
+                    | LaunchEvent::Announced(_) => {
+                        continue;
+                    }
+                };
+                if !self.ending {
+                    self.waiting.push_back(event);
+                }
+            }
+            if !more {
+                break;
+            }
+        }
+        if !self.launch.holds(fd) {
+            self.driver.transport().forget(fd);
+        }
+    }
+
+    fn hold_back(&mut self) {
+        let hold = self.waiting.len() > WAITING_MAX;
+        if hold != self.held_back {
+            self.held_back = hold;
+            self.driver
+                .with_member(|member, now| member.pause_delivery(now, hold));
+        }
+    }
+}
+
+/// What the log says of what comes up the tree.
+fn log_delivery(delivery: &Delivery) {
+    match delivery {
+        Delivery::Answer {
+            id,
+            blocks,
+            missing,
+            lost,
+            ..
+        } => {
+            let answered = || IdSet::union_all(blocks.iter().map(|block| &block.sources));
+            tracing::info!(command = id.0, tasks = %answered(), "answered");
+            for (tasks, why) in missing {
+                tracing::warn!(command = id.0, %tasks, "missing: {why}");
+            }
+            if !lost.is_empty() {
+                tracing::warn!(command = id.0, tasks = %lost, "lost");
+            }
+        }
+        Delivery::Sent(id) => tracing::debug!(command = id.0, "sent"),
+        Delivery::Complete(id) => tracing::info!(command = id.0, "complete"),
+        Delivery::Reach(change) => {
+            let (tasks, health) = (&change.tasks, change.health);
+            tracing::info!(%tasks, "{health:?}: {}", change.why);
+        }
+        Delivery::Events(_) => {}
+    }
+}
+
+impl Debug for Session {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn tasks(&self) -> &IdSet {
+        &self.tasks
+    }
+
+    fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {
+        let sync = match options.timeout {
+            _ if command.is_run_control() => SyncPolicy::DontWait,
+            None => SyncPolicy::WaitForAll,
+            Some(wait) => SyncPolicy::TimeOut {
+                ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),
+            },
+        };
+        let bulk = matches!(command, Command::Stdin { .. });
+        let submission = Submission {
+            destination: to.clone(),
+            lane: if bulk { Lane::Bulk } else { Lane::Control },
+            sync,
+            rule: options.rule,
+            rule_params: Bytes::copy_from_slice(&options.rule_params),
+            payload: wire::encode(command).into(),
+        };
+        let _session = self.span.clone().entered();
+        let id = self
+            .driver
+            .with_member(|member, now| member.submit(now, submission));
+        tracing::info!(command = id.0, tasks = %to, "asked: {}", command.name());
+        if options.rule != 0 {
+            self.rules.insert(id, options.rule);
+            // Late answers of older commands are not worth their memory.
+            while self.rules.len() > RULES_MAX {
+                self.rules.pop_first();
+            }
+        }
+        id
+    }
+
+    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+        self.passing?;
+        let fed = self.starter.as_mut().unwrap_or(&mut self.launch);
+        let fed = fed.feed(bytes, eof);
+        Some(fed.map_err(|error| format!("the launcher: {error}")))
+    }
+
+    fn cancel(&mut self, id: CommandId) {
+        self.span
+            .in_scope(|| tracing::info!(command = id.0, "given up"));
+        self.driver
+            .with_member(|member, now| member.cancel(now, id));
+    }
+
+    fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        let _session = self.span.clone().entered();
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                self.hold_back();
+                return Some(event);
+            }
+            let over = |(_, until): &mut (String, Instant)| {
+                self.launch.is_over() || Instant::now() >= *until
+            };
+            if let Some((why, _)) = self.deserted.take_if(over) {
+                self.end_deserted();
+                return Some(SessionEvent::Ended(why));
+            }
+            let until = self.deserted.iter().map(|(_, until)| *until);
+            match self.driver.next(until.chain(deadline).min()) {
+                Ok(Some(event)) => self.handle(event),
+                Ok(None) if self.deserted.is_some() => {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return None;
+                    }
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    return Some(SessionEvent::Ended(format!("wait for events: {error}")));
+                }
+            }
+            self.hold_back();
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.ending {
+            let _ = self.end(EndPolicy::KillStarted);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Who is meant: `0-3,7`, `0..7`, `0-998/2`, `all`, `@stopped!3`, `(@1&@host:n[01-04])^7`, `3.2`.
+//!
+//! ```text
+//! set     = element *( operator element ) [ "." thread ]
+//! operator= "," either | "!" left without right | "&" both | "^" one of both      from left to right
+//! element = range | "all" | "@" name | "(" set ")" | "!" element                  "!3" is "all!3"
+//! range   = id [ ("-" | "..") id [ "/" step ] ]
+//! name    = number                 a class of the last answer, 1 is the first one shown
+//!         | "host:" pattern        n1, n[01-04], login*
+//!         | "at:" function         stopped in it
+//!         | file ":" line          stopped there
+//!         | "bp:" number           stopped at this breakpoint
+//!         | "if:(" expression ")"  where it holds: the tasks are asked
+//!         | word                   stopped, running, ...; or a set of `defset`
+//! ```
+//!
+//! Operators as in ClusterShell: all bind alike, from left to right.
+
+mod host;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use sdm_idset::IdSet;
+
+use super::CommandError;
+use super::cursor::Cursor;
+pub use host::HostPattern;
+
+/// The words behind `@` that mean something in every session, and what.
+pub const PREDEFINED: &[(&str, &str)] = &[
+    ("crashed", "those that a signal ended or is about to end"),
+    ("exited", "those that have ended by themselves"),
+    ("focus", "those in focus"),
+    ("lost", "those whose server is gone"),
+    ("prev", "those that were in focus before"),
+    ("running", "those that run"),
+    ("silent", "those that have not been heard for a while"),
+    ("stopped", "those that stand"),
+];
+
+/// The beginnings of names that say where tasks are.
+pub(super) const PREFIXES: &[&str] = &["at:", "bp:", "host:", "if:("];
+
+/// A set of tasks as it was written; what it means can depend on the session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetExpr {
+    text: String,
+    at: usize,
+    node: Node,
+    thread: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    All,
+    Ids { ids: IdSet, at: usize },
+    Named { name: SetName, at: usize },
+    Chain(Box<Node>, Vec<(Operator, Node)>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Either,
+    Without,
+    Both,
+    OneOf,
+}
+
+/// What stands behind an `@`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetName {
+    /// `@stopped`, or a set of `defset`.
+    Word(String),
+    /// `@1`: a class of the last answer, from 1.
+    Class(u32),
+    /// `@host:n[01-04]`.
+    Host(HostPattern),
+    /// `@at:exchange`.
+    At(String),
+    /// `@halo.c:120`.
+    Place {
+        /// The file, with as much of its path as was written.
+        file: String,
+        /// The line, from 1.
+        line: u32,
+    },
+    /// `@bp:3`.
+    Breakpoint(u32),
+    /// `@if:(x > 3)`.
+    If(String),
+}
+
+/// What names mean in a session.
+pub trait Scope {
+    /// The tasks in the session: `all`.
+    fn tasks(&self) -> &IdSet;
+
+    /// The tasks that a name means.
+    ///
+    /// # Errors
+    /// A name that means nothing, for a person.
+    fn named(&self, name: &SetName) -> Result<IdSet, String>;
+}
+
+/// How far a set goes in its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// To the end.
+    End,
+    /// To the next blank outside of brackets.
+    Blank,
+    /// To the `]` that closes it.
+    Bracket,
+}
+
+impl SetExpr {
+    /// Reads a set that is all of `text`; `at` is where it stands in its line, for errors.
+    ///
+    /// # Errors
+    /// A text that is no set; the error points at the character.
+    pub fn parse(text: &str, at: usize) -> Result<Self, CommandError> {
+        parse::parse(text, Until::End)
+            .map(|(set, _)| set)
+            .map_err(|error| CommandError::at(at + error.at, error.what))
+            .map(|set| set.moved(at))
+    }
+
+    /// Takes a set from a line.
+    pub(super) fn take(rest: &mut Cursor<'_>, until: Until) -> Result<Self, CommandError> {
+        let at = rest.at();
+        let (set, taken) = parse::parse(rest.rest(), until)
+            .map_err(|error| CommandError::at(at + error.at, error.what))?;
+        rest.skip(taken);
+        Ok(set.moved(at))
+    }
+
+    /// The set as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The thread behind the dot: `3.2` is thread 2 of rank 3.
+    #[must_use]
+    pub fn thread(&self) -> Option<u32> {
+        self.thread
+    }
+
+    /// The expressions that the tasks must be asked for before the set can be resolved.
+    #[must_use]
+    pub fn conditions(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        conditions(&self.node, &mut found);
+        found
+    }
+
+    fn moved(mut self, by: usize) -> Self {
+        self.at = by;
+        move_by(&mut self.node, by);
+        self
+    }
+}
+
+fn conditions<'a>(node: &'a Node, found: &mut Vec<&'a str>) {
+    match node {
+        Node::Named {
+            name: SetName::If(expression),
+            ..
+        } => found.push(expression),
+        Node::Chain(first, rest) => {
+            conditions(first, found);
+            for (_, node) in rest {
+                conditions(node, found);
+            }
+        }
+        Node::All | Node::Ids { .. } | Node::Named { .. } => {}
+    }
+}
+
+fn move_by(node: &mut Node, by: usize) {
+    match node {
+        Node::All => {}
+        Node::Ids { at, .. } | Node::Named { at, .. } => *at += by,
+        Node::Chain(first, rest) => {
+            move_by(first, by);
+            for (_, node) in rest {
+                move_by(node, by);
+            }
+        }
+    }
+}
+
+/// The tasks that a set means. It can be nobody.
+///
+/// # Errors
+/// A set that names tasks that the session does not have, or a name that means nothing.
+pub fn resolve(set: &SetExpr, scope: &dyn Scope) -> Result<IdSet, CommandError> {
+    eval(&set.node, scope)
+}
+
+fn eval(node: &Node, scope: &dyn Scope) -> Result<IdSet, CommandError> {
+    match node {
+        Node::All => Ok(scope.tasks().clone()),
+        Node::Ids { ids, at } => within(ids, scope.tasks(), *at),
+        Node::Named { name, at } => {
+            let found = scope.named(name);
+            found.map_err(|message| CommandError::at(*at, message))
+        }
+        Node::Chain(first, rest) => {
+            let mut so_far = eval(first, scope)?;
+            for (operator, node) in rest {
+                let next = eval(node, scope)?;
+                match operator {
+                    Operator::Either => so_far.union_with(&next),
+                    Operator::Without => so_far.subtract(&next),
+                    Operator::Both => so_far.intersect_with(&next),
+                    Operator::OneOf => {
+                        let both = so_far.intersection(&next);
+                        so_far.union_with(&next);
+                        so_far.subtract(&both);
+                    }
+                }
+            }
+            Ok(so_far)
+        }
+    }
+}
+
+fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> {
+    let beyond = ids.difference(tasks);
+    if beyond.is_empty() {
+        return Ok(ids.clone());
+    }
+    let noun = if beyond.len() == 1 { "rank" } else { "ranks" };
+    Err(CommandError::at(
+        at,
+        format!(
+            "no such {noun}: {} (this session has {})",
+            sdm_view::render::set_text(&beyond, 60),
+            sdm_view::render::set_text(tasks, 60)
+        ),
+    ))
+}
+
+/// True for a word that `defset` may give to a set.
+///
+/// # Errors
+/// Why not, for a person.
+pub(super) fn check_name(word: &str) -> Result<(), String> {
+    let letters = word
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !letters || !begins {
+        return Err(format!(
+            "`{word}` is no name: a letter, then letters, digits, `_` and `-`"
+        ));
+    }
+    if word == "all" || PREDEFINED.iter().any(|(known, _)| *known == word) {
+        return Err(format!("`@{word}` has a meaning of its own"));
+    }
+    Ok(())
+}
+
+/// Feeds arbitrary bytes to the parser: no panic, errors point into the text, and what was read
+/// is read again from its own text.
+pub fn fuzz_set_expr(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for until in [Until::End, Until::Blank, Until::Bracket] {
+        match parse::parse(&text, until) {
+            Ok((set, taken)) => {
+                assert!(taken <= text.len() && text.is_char_boundary(taken));
+                let blanks = text.len() - text.trim_start().len();
+                let again = parse::parse(&set.text, Until::End);
+                assert!(again.is_ok_and(|(again, _)| again.moved(blanks).node == set.node));
+            }
+            Err(error) => assert!(error.at <= text.len() && text.is_char_boundary(error.at)),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Breakpoints.
+
+use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
+use sdm_view::quoted::split_at_commas;
+
+use crate::commands::cursor::Cursor;
+use crate::commands::spec::{Completes, PLAIN, Spec};
+use crate::commands::{CommandError, Point, UserCommand as C, args};
+
+/// What `catch` knows.
+const EVENTS: &[&str] = &[
+    "catch", "exec", "fork", "load", "rethrow", "signal", "syscall", "throw", "unload", "vfork",
+];
+
+pub(super) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "awatch",
+        usage: "awatch [-l] EXPR [if COND]",
+        what: "stops where it is read or changes",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Access),
+        ..PLAIN
+    },
+    Spec {
+        name: "break",
+        short: &["b", "br", "brk"],
+        usage: "break LOCATION [if COND]",
+        what: "a breakpoint on the tasks in focus",
+        more: "break halo.c:40\nbreak exchange if rank == 3\n[0-3] break solve",
+        completes: Completes::Program,
+        parse: |name, rest| args::breakpoint(rest, name, (false, false)),
+        ..PLAIN
+    },
+    Spec {
+        name: "catch",
+        usage: "catch EVENT",
+        what: "stops at an event",
+        more: "fork, vfork, exec, syscall [NAME...], signal [NAME...], throw, rethrow, catch, load, unload\n\
+               catch syscall write\ncatch throw",
+        completes: Completes::Words(EVENTS),
+        parse: |name, rest| catch(name, rest, false),
+        ..PLAIN
+    },
+    Spec {
+        name: "commands",
+        usage: "commands [N...]",
+        what: "what gdb does at a breakpoint",
+        more: "The lines that follow, up to `end`; without a number, at the last one made.\n\
+               A line `continue` lets the task run on; `if`, `else`, `while` and their `end`\n\
+               stand as in gdb.",
+        parse: |name, rest| args::numbers(rest, name).map(C::Commands),
+        ..PLAIN
+    },
+    Spec {
+        name: "condition",
+        short: &["cond"],
+        usage: "condition N [COND]",
+        what: "stops at it only where this holds",
+        more: "condition 1 step > 3\ncondition 1: always again",
+        parse: |name, rest| {
+            let number = args::number(rest, name)?;
+            let condition = Some(rest.take_rest().to_owned()).filter(|text| !text.is_empty());
+            Ok(C::Condition { number, condition })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "delete",
+        short: &["d"],
+        usage: "delete [display] [N...]",
+        what: "removes breakpoints, or all",
+        more: "[0-3] delete 1 removes it from these tasks only.",
+        parse: |name, rest| {
+            if rest.take_word("display") {
+                return numbers(name, rest).map(C::Undisplay);
+            }
+            let _ = rest.take_word("breakpoints");
+            numbers(name, rest).map(C::Delete)
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "disable",
+        short: &["dis", "disa"],
+        usage: "disable [N...]",
+        what: "switches breakpoints off",
+        parse: |name, rest| {
+            numbers(name, rest).map(|numbers| C::Enable {
+                numbers,
+                enabled: false,
+            })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "enable",
+        usage: "enable [N...]",
+        what: "switches breakpoints on",
+        parse: |name, rest| {
+            numbers(name, rest).map(|numbers| C::Enable {
+                numbers,
+                enabled: true,
+            })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "hbreak",
+        usage: "hbreak LOCATION [if COND]",
+        what: "a breakpoint with the processor's help",
+        completes: Completes::Program,
+        parse: |name, rest| args::breakpoint(rest, name, (false, true)),
+        ..PLAIN
+    },
+    Spec {
+        name: "ignore",
+        usage: "ignore N COUNT",
+        what: "passes by it so many times",
+        parse: |name, rest| {
+            let number = args::number(rest, name)?;
+            if rest.is_empty() {
+                return Err(rest.error("ignore: expected how many hits to pass by"));
+            }
+            let count = args::count(rest, name, 0)?;
+            Ok(C::Ignore { number, count })
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "load",
+        usage: "load FILE",
+        what: "the breakpoints and sets of `save`",
+        completes: Completes::Files,
+        parse: |name, rest| args::file(name, rest).map(C::Load),
+        ..PLAIN
+    },
+    Spec {
+        name: "rbreak",
+        usage: "rbreak REGEX",
+        what: "a breakpoint in every function that matches",
+        more: "rbreak ^exchange_\nrbreak halo.c:^swap",
+        parse: |name, rest| {
+            let location = args::expression(name, rest)?;
+            Ok(C::Point(Point::Break(BreakSpec {
+                location,
+                regex: true,
+                ..BreakSpec::default()
+            })))
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "rwatch",
+        usage: "rwatch [-l] EXPR [if COND]",
+        what: "stops where it is read",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Read),
+        ..PLAIN
+    },
+    Spec {
+        name: "save",
+        usage: "save FILE",
+        what: "writes breakpoints and sets down, for `load`",
+        completes: Completes::Files,
+        parse: |name, rest| {
+            // gdb says `save breakpoints FILE`.
+            rest.take_word("breakpoints");
+            args::file(name, rest).map(C::Save)
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "tbreak",
+        short: &["tb", "tbr"],
+        usage: "tbreak LOCATION [if COND]",
+        what: "a breakpoint for one stop",
+        completes: Completes::Program,
+        parse: |name, rest| args::breakpoint(rest, name, (true, false)),
+        ..PLAIN
+    },
+    Spec {
+        name: "tcatch",
+        usage: "tcatch EVENT",
+        what: "stops at an event, once",
+        completes: Completes::Words(EVENTS),
+        parse: |name, rest| catch(name, rest, true),
+        ..PLAIN
+    },
+    Spec {
+        name: "thbreak",
+        short: &["thb"],
+        usage: "thbreak LOCATION [if COND]",
+        what: "the same with the processor's help",
+        completes: Completes::Program,
+        parse: |name, rest| args::breakpoint(rest, name, (true, true)),
+        ..PLAIN
+    },
+    Spec {
+        name: "trace",
+        usage: "trace LOCATION EXPR,...",
+        what: "prints at every hit and goes on",
+        more: "trace halo.c:60 step, left_neighbour",
+        completes: Completes::Program,
+        parse: trace,
+        ..PLAIN
+    },
+    Spec {
+        name: "watch",
+        usage: "watch [-l] EXPR [if COND]",
+        what: "stops where it changes",
+        more: "watch rod.rank\nwatch -l *cell: the place that it means now, in whatever frame",
+        completes: Completes::Program,
+        parse: |name, rest| watch(name, rest, WatchKind::Write),
+        ..PLAIN
+    },
+];
+
+fn watch(name: &'static str, rest: &mut Cursor<'_>, kind: WatchKind) -> Result<C, CommandError> {
+    let location = rest.take_word("-l") || rest.take_word("-location");
+    if rest.is_empty() {
+        return Err(rest.error(format!("{name}: expected an expression")));
+    }
+    let (expression, condition) = args::place_and_condition(rest, name)?;
+    Ok(C::Point(Point::Watch(WatchSpec {
+        expression: expression.to_owned(),
+        kind,
+        location,
+        condition,
+        ..WatchSpec::default()
+    })))
+}
+
+fn catch(name: &'static str, rest: &mut Cursor<'_>, temporary: bool) -> Result<C, CommandError> {
+    let here = *rest;
+    let word = rest.word();
+    let (words, condition) = if rest.is_empty() {
+        ("", None)
+    } else if rest.rest().starts_with("if ") {
+        let condition = rest.take_rest()[3..].trim().to_owned();
+        ("", Some(condition))
+    } else {
+        args::place_and_condition(rest, name)?
+    };
+    let names = || words.split_whitespace().map(str::to_owned).collect();
+    let event = match word {
+        "fork" => CatchEvent::Fork,
+        "vfork" => CatchEvent::Vfork,
+        "exec" => CatchEvent::Exec,
+        "syscall" => CatchEvent::Syscall(names()),
+        "signal" => CatchEvent::Signal(names()),
+        "throw" => CatchEvent::Throw,
+        "rethrow" => CatchEvent::Rethrow,
+        "catch" => CatchEvent::Catch,
+        "load" => CatchEvent::Load(words.to_owned()),
+        "unload" => CatchEvent::Unload(words.to_owned()),
+        _ => {
+            let events = EVENTS.join(", ");
+            return Err(here.error(format!("{name}: expected an event: {events}")));
+        }
+    };
+    Ok(C::Point(Point::Catch(CatchSpec {
+        number: 0,
+        event,
+        condition,
+        temporary,
+    })))
+}
+
+/// The place is the first word; what follows are expressions with commas in between.
+fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let location = rest.word();
+    if location.is_empty() {
+        return Err(rest.error(format!("{name}: expected a place and expressions")));
+    }
+    let mut commands = vec!["silent".to_owned()];
+    let expressions = rest.take_rest();
+    let parts = split_at_commas(expressions).into_iter();
+    for (index, expression) in parts.filter(|part| !part.is_empty()).enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let shown = expression.replace('\\', "\\\\");
+        commands.push(format!("echo {comma}{shown} = \\"));
+        commands.push(format!("output {expression}"));
+    }
+    if expressions.is_empty() {
+        commands.push("echo hit".to_owned());
+    }
+    commands.push("echo \\n".to_owned());
+    commands.push("continue".to_owned());
+    Ok(C::Point(Point::Break(BreakSpec {
+        location: location.to_owned(),
+        commands,
+        ..BreakSpec::default()
+    })))
+}
+
+fn numbers(name: &'static str, rest: &mut Cursor<'_>) -> Result<Vec<u32>, CommandError> {
+    rest.take_word("breakpoints");
+    args::numbers(rest, name)
+}

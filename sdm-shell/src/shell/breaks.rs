@@ -1,0 +1,190 @@
+//! The breakpoints of a session: numbers belong to the front-end.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::StartPoint;
+use sdm_debug::reply::BreakpointPlace;
+use sdm_idset::IdSet;
+use sdm_view::item::BreakRow;
+
+use crate::commands::Point;
+
+/// All breakpoints, by number.
+#[derive(Debug, Default)]
+pub(super) struct Breaks {
+    rows: Vec<BreakRow>,
+    points: BTreeMap<u32, Point>,
+    /// Where those stand that were asked for by where the tasks stood.
+    found: BTreeMap<u32, Vec<(IdSet, String)>>,
+    /// Who has which of them switched off.
+    disabled: BTreeMap<u32, IdSet>,
+    last: u32,
+    /// Whether breakpoints are kept whose place is not loaded yet; absent: who is at the prompt is asked.
+    pub(super) pending: Option<bool>,
+}
+
+impl Breaks {
+    /// The number of the next one.
+    pub(super) fn next_number(&self) -> u32 {
+        self.last + 1
+    }
+
+    /// The number of the last one made; 0 before there was one.
+    pub(super) fn last_number(&self) -> u32 {
+        self.last
+    }
+
+    /// Keeps a new one.
+    pub(super) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
+        self.last = self.last.max(number);
+        self.rows.push(BreakRow {
+            number,
+            tasks,
+            location: point.location(),
+            condition: point.condition().map(str::to_owned),
+            temporary: point.is_temporary(),
+            enabled: true,
+            pending: IdSet::new(),
+            places: Vec::new(),
+            hits: 0,
+        });
+        self.points.insert(number, point);
+    }
+
+    /// One of them is another now.
+    pub(super) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
+        let Some(point) = self.points.get_mut(&number) else {
+            return;
+        };
+        change(point);
+        let condition = point.condition().map(str::to_owned);
+        if let Some(row) = self.find(number) {
+            row.condition = condition;
+        }
+    }
+
+    /// All of them, rising.
+    pub(super) fn rows(&self) -> &[BreakRow] {
+        &self.rows
+    }
+
+    /// One of them.
+    pub(super) fn find(&mut self, number: u32) -> Option<&mut BreakRow> {
+        self.rows.iter_mut().find(|row| row.number == number)
+    }
+
+    /// True for a watchpoint.
+    pub(super) fn is_watchpoint(&self, number: u32) -> bool {
+        matches!(self.points.get(&number), Some(Point::Watch(_)))
+    }
+
+    /// It no longer stands on these; true where it is gone altogether.
+    pub(super) fn remove(&mut self, number: u32, tasks: &IdSet) {
+        if let Some(row) = self.find(number) {
+            row.tasks.subtract(tasks);
+            row.pending.subtract(tasks);
+        }
+        self.rows.retain(|row| !row.tasks.is_empty());
+        if self.find(number).is_none() {
+            self.points.remove(&number);
+            self.found.remove(&number);
+            self.disabled.remove(&number);
+        }
+    }
+
+    /// It is switched on or off in these.
+    pub(super) fn enable(&mut self, number: u32, tasks: &IdSet, enabled: bool) {
+        let disabled = self.disabled.entry(number).or_default();
+        if enabled {
+            disabled.subtract(tasks);
+        } else {
+            disabled.union_with(tasks);
+        }
+        let disabled = disabled.clone();
+        if let Some(row) = self.find(number) {
+            row.enabled = !row.tasks.is_subset(&disabled);
+        }
+    }
+
+    /// Its lines, each with those who have it there and whether it is on in them: what makes it
+    /// again wherever the tasks stand then.
+    pub(super) fn again(&self, row: &BreakRow) -> Vec<(IdSet, Point, bool)> {
+        let Some(point) = self.points.get(&row.number) else {
+            return Vec::new();
+        };
+        let known = self.found.get(&row.number);
+        let known = known.cloned().unwrap_or_default();
+        let found = IdSet::union_all(known.iter().map(|(tasks, _)| tasks));
+        let found_at = |(tasks, location): (IdSet, String)| {
+            let mut point = point.clone();
+            if let Point::Break(spec) = &mut point {
+                spec.location = location;
+            }
+            (tasks, point)
+        };
+        let rest = (row.tasks.difference(&found), point.clone());
+        let off = self.disabled.get(&row.number).cloned().unwrap_or_default();
+        let parts = known.into_iter().map(found_at).chain([rest]);
+        let mut again = Vec::new();
+        for (tasks, point) in parts {
+            let tasks = tasks.intersection(&row.tasks);
+            let parts = [
+                (tasks.difference(&off), point.clone(), true),
+                (tasks.intersection(&off), point, false),
+            ];
+            again.extend(parts.into_iter().filter(|(tasks, ..)| !tasks.is_empty()));
+        }
+        again
+    }
+
+    /// All of them, to be there when a program starts.
+    pub(super) fn start_points(&self) -> Vec<StartPoint> {
+        let rows = self.rows.iter();
+        let start_points = rows.flat_map(|row| {
+            let again = self.again(row).into_iter();
+            again.map(|(tasks, point, enabled)| StartPoint {
+                tasks: tasks.to_string(),
+                spec: point.spec(row.number),
+                enabled,
+            })
+        });
+        start_points.collect()
+    }
+
+    /// Another job has met none of them.
+    pub(super) fn forget_hits(&mut self) {
+        for row in &mut self.rows {
+            row.hits = 0;
+        }
+    }
+
+    /// Tasks have stopped at it.
+    pub(super) fn hit(&mut self, number: u32, tasks: &IdSet) {
+        let Some(row) = self.find(number) else {
+            return;
+        };
+        row.hits += tasks.len();
+        if row.temporary {
+            self.remove(number, tasks);
+        }
+    }
+
+    /// A pending one has found its place.
+    pub(super) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
+        if let Some(row) = self.find(at.number) {
+            if at.pending {
+                row.pending.union_with(tasks);
+            } else {
+                row.pending.subtract(tasks);
+            }
+            if row.places.is_empty() {
+                row.places.clone_from(&at.places);
+            }
+        }
+        let relative = self.points.get(&at.number).is_some_and(Point::is_relative);
+        if let Some((_, file, line)) = at.places.first().filter(|_| relative) {
+            let found = self.found.entry(at.number).or_default();
+            super::gather::join(found, tasks, format!("{file}:{line}"));
+        }
+    }
+}

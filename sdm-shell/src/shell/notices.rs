@@ -1,0 +1,220 @@
+//! What happens to tasks, held back for a moment so that equal things are said once.
+
+use std::time::{Duration, Instant};
+
+use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Happening, Item};
+
+use super::gather::{Merged, join};
+
+/// How long what happened is held back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// It is shown once nothing more has come for this long...
+    quiet: Duration,
+    /// ...or once it has been held back for this long.
+    held_max: Duration,
+}
+
+impl Patience {
+    /// At the prompt.
+    pub(super) const IDLE: Patience = Patience {
+        quiet: Duration::from_millis(300),
+        held_max: Duration::from_secs(1),
+    };
+    /// While a run is waited for: its end shows all, so there is time.
+    pub(super) const RUN: Patience = Patience {
+        quiet: Duration::from_millis(800),
+        held_max: Duration::from_secs(2),
+    };
+    /// While tasks are started: they come to `main` one after the other.
+    pub(super) const START: Patience = Patience {
+        quiet: Duration::from_secs(10),
+        held_max: Duration::from_secs(30),
+    };
+}
+
+/// How long a line of the launcher waits for the launcher's end.
+const LINES_WINDOW: Duration = Duration::from_millis(500);
+/// The most lines of the launcher that are held back.
+const LINES_MAX: usize = 256;
+/// How long silent tasks, lost tasks and the end of the launcher wait for each other.
+const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
+
+/// What is held back.
+#[derive(Debug)]
+pub(super) struct Notices {
+    happened: Merged<Happening>,
+    /// Commands that nobody waited for and that are over: said after what happened.
+    concluded: Vec<Gathered>,
+    first: Option<Instant>,
+    newest: Option<Instant>,
+    silent: Vec<(IdSet, String)>,
+    lost: Vec<(IdSet, String)>,
+    /// Those of the lost whose program had ended before.
+    done: IdSet,
+    launcher: Option<(String, Vec<String>)>,
+    /// Lines of the launcher, held back: those before its end are its last words.
+    lines: Vec<String>,
+    lines_since: Option<Instant>,
+    gone_since: Option<Instant>,
+    pub(super) patience: Patience,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self {
+            happened: Merged::new(),
+            concluded: Vec::new(),
+            first: None,
+            newest: None,
+            silent: Vec::new(),
+            lost: Vec::new(),
+            done: IdSet::new(),
+            launcher: None,
+            lines: Vec::new(),
+            lines_since: None,
+            gone_since: None,
+            patience: Patience::IDLE,
+        }
+    }
+}
+
+impl Notices {
+    /// Something happened to tasks.
+    pub(super) fn push(&mut self, now: Instant, tasks: &IdSet, what: Happening) {
+        self.first.get_or_insert(now);
+        self.newest = Some(now);
+        self.happened.push(tasks.clone(), what);
+    }
+
+    /// A command that nobody waited for is over.
+    pub(super) fn conclude(&mut self, now: Instant, gathered: Gathered) {
+        self.first.get_or_insert(now);
+        self.newest.get_or_insert(now);
+        self.concluded.push(gathered);
+    }
+
+    /// Tasks are not heard. That is often the beginning of a loss, of which more is known soon.
+    pub(super) fn silence(&mut self, now: Instant, tasks: &IdSet, why: String) {
+        self.gone_since.get_or_insert(now);
+        join(&mut self.silent, tasks, why);
+    }
+
+    /// Tasks are heard again; gives those of them that had been shown as not heard.
+    pub(super) fn hear(&mut self, tasks: &IdSet) -> IdSet {
+        let held = IdSet::union_all(self.silent.iter().map(|(silent, _)| silent));
+        take_out(&mut self.silent, tasks);
+        tasks.difference(&held)
+    }
+
+    /// Tasks are lost; `ended` are those whose program has ended.
+    ///
+    /// A launcher may end the servers when its job is over: with its end, only those are told that had not ended.
+    pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
+        self.done.union_with(&tasks.intersection(ended));
+        self.gone_since.get_or_insert(now);
+        take_out(&mut self.silent, tasks);
+        join(&mut self.lost, tasks, why);
+    }
+
+    /// The launcher has printed a line.
+    pub(super) fn launcher_line(&mut self, now: Instant, line: String) {
+        self.lines_since.get_or_insert(now);
+        self.lines.push(line);
+    }
+
+    /// The launcher has ended.
+    pub(super) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
+        self.gone_since.get_or_insert(now);
+        self.launcher = Some((status, words));
+    }
+
+    /// When [`Notices::take_due`] has something.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let quiet = self.newest.map(|newest| newest + self.patience.quiet);
+        let held = self.first.map(|first| first + self.patience.held_max);
+        let gone = self.gone_since.map(|since| since + LAUNCHER_WINDOW);
+        let lines = self.lines_since.map(|since| since + LINES_WINDOW);
+        [quiet, held, gone, lines].into_iter().flatten().min()
+    }
+
+    /// What has been held back for long enough.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+        let past = |since: Option<Instant>, window| since.is_some_and(|at| now >= at + window);
+        let mut items = Vec::new();
+        if past(self.newest, self.patience.quiet) || past(self.first, self.patience.held_max) {
+            items.extend(self.take_happened());
+        }
+        if past(self.lines_since, LINES_WINDOW) || self.lines.len() >= LINES_MAX {
+            items.extend(self.take_lines());
+        }
+        if past(self.gone_since, LAUNCHER_WINDOW) {
+            items.extend(self.take_gone());
+        }
+        items
+    }
+
+    /// All that happened to tasks.
+    pub(super) fn take_happened(&mut self) -> Vec<Item> {
+        self.first = None;
+        self.newest = None;
+        let happened = self.happened.take_biggest_first().into_iter();
+        let concluded = std::mem::take(&mut self.concluded).into_iter();
+        happened
+            .map(|(tasks, what)| Item::Happened { tasks, what })
+            .chain(concluded.map(Item::Answer))
+            .collect()
+    }
+
+    /// Who and what is gone. Tasks lost with their launcher are one event, not many.
+    pub(super) fn take_gone(&mut self) -> Vec<Item> {
+        self.gone_since = None;
+        let silent = in_one(std::mem::take(&mut self.silent));
+        let silent = silent.map(|(tasks, why)| Item::Silent { tasks, why });
+        let lost = std::mem::take(&mut self.lost);
+        let done = std::mem::take(&mut self.done);
+        if let Some((status, last_words)) = self.launcher.take() {
+            self.lines.retain(|line| !last_words.contains(line));
+            let mut items = self.take_lines();
+            items.extend(silent);
+            items.push(Item::LauncherEnded {
+                status,
+                last_words,
+                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)).difference(&done),
+            });
+            return items;
+        }
+        let mut items = self.take_lines();
+        items.extend(silent);
+        items.extend(in_one(lost).map(|(tasks, why)| Item::Lost { tasks, why }));
+        items
+    }
+
+    fn take_lines(&mut self) -> Vec<Item> {
+        self.lines_since = None;
+        let lines = std::mem::take(&mut self.lines).into_iter();
+        lines.map(Item::LauncherLine).collect()
+    }
+}
+
+/// Takes tasks out of entries; those left empty go.
+fn take_out(entries: &mut Vec<(IdSet, String)>, tasks: &IdSet) {
+    for (set, _) in entries.iter_mut() {
+        set.subtract(tasks);
+    }
+    entries.retain(|(set, _)| !set.is_empty());
+}
+
+/// All entries as one: each names its own server, but to a person they are one thing.
+fn in_one(entries: Vec<(IdSet, String)>) -> Option<(IdSet, String)> {
+    const NAMED_MAX: usize = 2;
+    let tasks = IdSet::union_all(entries.iter().map(|(tasks, _)| tasks));
+    let more = entries.len().saturating_sub(NAMED_MAX);
+    let named = entries.into_iter().take(NAMED_MAX).map(|(_, why)| why);
+    let mut why = named.collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        why.push_str(&format!("; and {more} more"));
+    }
+    (!tasks.is_empty()).then_some((tasks, why))
+}

@@ -1,0 +1,164 @@
+//! Commands that are not over yet, and what has come of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sdm_core::CommandId;
+use sdm_debug::{FailureCode, Reply};
+use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer};
+use sdm_view::item::Gathered;
+
+use super::gather::join;
+use super::tasks::Row;
+
+/// How many commands that are over are remembered for late answers.
+const RECENT_MAX: usize = 256;
+
+/// A command under way.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    /// What has come of it.
+    pub(super) gathered: Gathered,
+    /// Who has not answered.
+    pub(super) left: IdSet,
+    /// True for commands that let tasks run.
+    pub(super) run: bool,
+    /// Who has stopped or ended, for a run.
+    pub(super) stopped: IdSet,
+    /// What was known of the tasks before they were let run.
+    pub(super) before: Vec<Row>,
+    /// True where nobody waits for it: what came of it is shown when it is over.
+    pub(super) unattended: bool,
+    /// True where the stops that end it are not to be shown.
+    pub(super) quiet: bool,
+    /// True once nobody is open any more.
+    pub(super) complete: bool,
+}
+
+impl Open {
+    /// A command that was just sent.
+    pub(super) fn new(command: &str, to: &IdSet) -> Self {
+        Self {
+            gathered: Gathered {
+                command: command.to_owned(),
+                to: to.clone(),
+                ..Gathered::default()
+            },
+            left: to.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes an answer in; replies that end a run are the caller's.
+    pub(super) fn take(&mut self, class: Class) {
+        let Class { tasks, answer } = class;
+        self.left.subtract(&tasks);
+        for (missing, _) in &mut self.gathered.missing {
+            missing.subtract(&tasks);
+        }
+        self.gathered.missing.retain(|(set, _)| !set.is_empty());
+        self.gathered.lost.subtract(&tasks);
+        match answer {
+            ClassAnswer::Reply(reply) => join(&mut self.gathered.ok, &tasks, reply),
+            ClassAnswer::Merged(bytes) => join(&mut self.gathered.merged, &tasks, bytes),
+            ClassAnswer::Failed(failure) => join(&mut self.gathered.failed, &tasks, failure),
+            ClassAnswer::Others => self.gathered.others.union_with(&tasks),
+        }
+    }
+
+    /// Takes in who did not answer.
+    pub(super) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
+        for (tasks, why) in missing {
+            self.left.subtract(&tasks);
+            join(&mut self.gathered.missing, &tasks, why);
+        }
+        self.left.subtract(lost);
+        self.gathered.lost.union_with(lost);
+    }
+
+    /// Names those who are still open as missing.
+    pub(super) fn give_up(&mut self, why: &str) {
+        let left = std::mem::take(&mut self.left);
+        if !left.is_empty() {
+            join(&mut self.gathered.missing, &left, why.to_owned());
+        }
+    }
+
+    /// True where the command failed: on some task, or for want of anybody who could do it.
+    ///
+    /// That some tasks run or have ended is no failure as long as others could do it.
+    pub(super) fn has_failed(&self) -> bool {
+        let gathered = &self.gathered;
+        let state = |code| {
+            matches!(
+                code,
+                FailureCode::Running | FailureCode::AlreadyRunning | FailureCode::NotRunning
+            )
+        };
+        let mut failed = gathered.failed.iter();
+        failed.any(|(_, failure)| !state(failure.code))
+            || !gathered.missing.is_empty()
+            || !gathered.lost.is_empty()
+            || (gathered.done().is_empty() && self.stopped.is_empty())
+    }
+
+    /// Those who have done it.
+    pub(super) fn done(&self) -> IdSet {
+        self.gathered.done().union(&self.stopped)
+    }
+
+    /// Those who answered `Done`.
+    pub(super) fn plainly_done(&self) -> IdSet {
+        let done = self.gathered.ok.iter();
+        IdSet::union_all(
+            done.filter(|(_, reply)| *reply == Reply::Done)
+                .map(|(tasks, _)| tasks),
+        )
+    }
+}
+
+/// All commands under way, and the names of some that are over.
+#[derive(Debug, Default)]
+pub(super) struct OpenCommands {
+    open: BTreeMap<CommandId, Open>,
+    recent: VecDeque<(CommandId, String)>,
+}
+
+impl OpenCommands {
+    pub(super) fn insert(&mut self, id: CommandId, open: Open) {
+        self.open.insert(id, open);
+    }
+
+    pub(super) fn find(&mut self, id: CommandId) -> Option<&mut Open> {
+        self.open.get_mut(&id)
+    }
+
+    pub(super) fn get(&self, id: CommandId) -> Option<&Open> {
+        self.open.get(&id)
+    }
+
+    /// The command is over, or given up.
+    pub(super) fn remove(&mut self, id: CommandId) -> Option<Open> {
+        let open = self.open.remove(&id)?;
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        let name = (id, open.gathered.command.clone());
+        self.recent.push_back(name);
+        Some(open)
+    }
+
+    /// The stops that end runs under way are not to be shown, or are again.
+    pub(super) fn hush_runs(&mut self, quiet: bool) {
+        for open in self.open.values_mut().filter(|open| open.run) {
+            open.quiet = quiet;
+        }
+    }
+
+    /// How a command was written that is over.
+    pub(super) fn name_of(&self, id: CommandId) -> Option<&str> {
+        let mut recent = self.recent.iter();
+        let (_, name) = recent.find(|(known, _)| *known == id)?;
+        Some(name)
+    }
+}

@@ -1,0 +1,270 @@
+//! What the program prints: lines put together per task and stream, equal ones said once.
+
+use std::time::{Duration, Instant};
+
+use sdm_debug::event::Stream;
+use sdm_idset::IdSet;
+use sdm_view::item::Item;
+
+use super::gather::Merged;
+
+/// How long lines are gathered, so that equal ones of many tasks are one.
+const LINES_WINDOW: Duration = Duration::from_millis(100);
+/// How long a line without an end is waited for.
+const PARTIAL_WINDOW: Duration = Duration::from_secs(1);
+/// The longest line that is put together, in bytes.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// The most distinct lines that are gathered.
+const LINES_MAX: usize = 2048;
+
+#[derive(Debug, PartialEq)]
+struct Line {
+    stream: Stream,
+    bytes: Vec<u8>,
+    complete: bool,
+}
+
+/// Beginnings of lines: all tasks of an entry have printed the same so far.
+#[derive(Debug)]
+struct Partial {
+    tasks: IdSet,
+    stream: Stream,
+    bytes: Vec<u8>,
+    since: Instant,
+}
+
+/// Gathers what tasks print.
+#[derive(Debug)]
+pub(super) struct Output {
+    partials: Vec<Partial>,
+    lines: Merged<Line>,
+    since: Option<Instant>,
+    stdout_ended: IdSet,
+    stderr_ended: IdSet,
+    /// False where nothing is shown.
+    pub(super) on: bool,
+}
+
+impl Output {
+    pub(super) fn new() -> Self {
+        Self {
+            partials: Vec::new(),
+            lines: Merged::new(),
+            since: None,
+            stdout_ended: IdSet::new(),
+            stderr_ended: IdSet::new(),
+            on: true,
+        }
+    }
+
+    /// Tasks have printed the same bytes.
+    pub(super) fn push(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
+        if !self.on {
+            return;
+        }
+        let mut rest = tasks.clone();
+        let (known, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.partials)
+            .into_iter()
+            .partition(|partial| partial.stream == stream && !partial.tasks.is_disjoint(tasks));
+        self.partials = others;
+        for mut partial in known {
+            let both = partial.tasks.intersection(&rest);
+            rest.subtract(&both);
+            let mut whole = partial.bytes.clone();
+            whole.extend_from_slice(bytes);
+            partial.tasks.subtract(&both);
+            let since = partial.since;
+            if !partial.tasks.is_empty() {
+                self.partials.push(partial);
+            }
+            self.split(now, &both, stream, &whole, since);
+        }
+        if !rest.is_empty() {
+            self.split(now, &rest, stream, bytes, now);
+        }
+    }
+
+    /// No more will come of these on this stream.
+    pub(super) fn end(&mut self, tasks: &IdSet, stream: Stream) {
+        match stream {
+            Stream::Stdout => self.stdout_ended.union_with(tasks),
+            Stream::Stderr => self.stderr_ended.union_with(tasks),
+        }
+    }
+
+    /// One for another job.
+    pub(super) fn again(before: &Self) -> Self {
+        Self {
+            on: before.on,
+            ..Self::new()
+        }
+    }
+
+    /// True where no more will come of these.
+    pub(super) fn has_ended(&self, tasks: &IdSet) -> bool {
+        tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)
+    }
+
+    /// When [`Output::take_due`] has something.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let lines = self.since.map(|since| since + LINES_WINDOW);
+        let partials = self.partials.iter().map(|p| p.since + PARTIAL_WINDOW);
+        partials.chain(lines).min()
+    }
+
+    /// What has been gathered for long enough.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+        let overdue = |since: Instant| now >= since + PARTIAL_WINDOW;
+        if self.partials.iter().any(|p| overdue(p.since)) {
+            return self.take_all();
+        }
+        let due = self.since.is_some_and(|since| now >= since + LINES_WINDOW);
+        if due || self.lines.len() >= LINES_MAX {
+            return self.take_lines();
+        }
+        Vec::new()
+    }
+
+    /// All, lines without an end as well.
+    pub(super) fn take_all(&mut self) -> Vec<Item> {
+        for partial in std::mem::take(&mut self.partials) {
+            let line = Line {
+                stream: partial.stream,
+                bytes: partial.bytes,
+                complete: false,
+            };
+            self.lines.push(partial.tasks, line);
+        }
+        self.take_lines()
+    }
+
+    fn take_lines(&mut self) -> Vec<Item> {
+        self.since = None;
+        let lines = self.lines.take().into_iter();
+        lines
+            .map(|(tasks, line)| Item::Output {
+                tasks,
+                stream: line.stream,
+                line: line.bytes,
+                complete: line.complete,
+            })
+            .collect()
+    }
+
+    fn split(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8], since: Instant) {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let mut tail = lines.next_back().unwrap_or_default();
+        let mut whole_lines = 0;
+        for line in lines {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            self.line(now, tasks, stream, line, true);
+            whole_lines += 1;
+        }
+        while tail.len() > LINE_BYTES_MAX {
+            let (head, rest) = tail.split_at(LINE_BYTES_MAX);
+            self.line(now, tasks, stream, head, false);
+            tail = rest;
+        }
+        if tail.is_empty() {
+            return;
+        }
+        let equal = |p: &&mut Partial| p.stream == stream && p.bytes == tail;
+        match self.partials.iter_mut().find(equal) {
+            Some(partial) => partial.tasks.union_with(tasks),
+            None => self.partials.push(Partial {
+                tasks: tasks.clone(),
+                stream,
+                bytes: tail.to_vec(),
+                since: if whole_lines == 0 { since } else { now },
+            }),
+        }
+    }
+
+    fn line(&mut self, now: Instant, tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) {
+        self.since.get_or_insert(now);
+        let line = Line {
+            stream,
+            bytes: line.to_vec(),
+            complete,
+        };
+        self.lines.push(tasks.clone(), line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pushed: &[(&str, &str)], expect: &[&str]) {
+        let now = Instant::now();
+        let mut output = Output::new();
+        for (set, text) in pushed {
+            let tasks = set.parse().unwrap();
+            output.push(now, &tasks, Stream::Stdout, text.as_bytes());
+        }
+        let shown: Vec<_> = output
+            .take_all()
+            .into_iter()
+            .map(|item| match item {
+                Item::Output {
+                    tasks,
+                    line,
+                    complete,
+                    ..
+                } => {
+                    let text = String::from_utf8(line).unwrap();
+                    format!("{tasks}:{text}{}", if complete { "" } else { "\\" })
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn lines_are_put_together_per_task() {
+        check(
+            &[("0", "he"), ("1", "wo"), ("0", "llo\n"), ("1", "rld\n")],
+            &["0:hello", "1:world"],
+        );
+        check(
+            &[("0-3", "a"), ("0-1", "b\n"), ("2-3", "c\n")],
+            &["0-1:ab", "2-3:ac"],
+        );
+        check(
+            &[("0", "x\ny\n"), ("1", "x\nz")],
+            &["0-1:x", "0:y", "1:z\\"],
+        );
+    }
+
+    #[test]
+    fn equal_lines_join_and_no_line_of_a_task_is_overtaken() {
+        check(
+            &[("0", "a\nb\n"), ("1", "a\nb\n"), ("2", "b\na\n")],
+            &["0-1:a", "0-2:b", "2:a"],
+        );
+    }
+
+    #[test]
+    fn every_byte_of_every_task_is_shown_at_any_cut() {
+        let text = "one\ntwo two\n\nthree";
+        for cut in 1..text.len() {
+            let mut pushed = Vec::new();
+            for part in text.as_bytes().chunks(cut) {
+                let part = std::str::from_utf8(part).unwrap();
+                pushed.push(("0-2", part));
+            }
+            check(&pushed, &["0-2:one", "0-2:two two", "0-2:", "0-2:three\\"]);
+        }
+    }
+
+    #[test]
+    fn the_end_of_both_streams_is_the_end() {
+        let mut output = Output::new();
+        let all = IdSet::all_below(2);
+        output.end(&all, Stream::Stdout);
+        assert!(!output.has_ended(&all));
+        output.end(&all, Stream::Stderr);
+        assert!(output.has_ended(&all));
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether hosts have the memory for the gdbs that a start would give them.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::{Arrangement, AttachSpec, StartSpec};
+use sdm_debug::reply::{MemoryLimit, Room};
+use sdm_debug::{Command, Reply};
+use sdm_idset::{IdSet, TaskId};
+use sdm_session::Debug;
+
+use super::Shell;
+
+/// So many gdbs fit on any host, and so many tasks into one gdb: nobody is asked.
+const FEW: u64 = 4;
+/// What a gdb of many tasks needs for one more of them. Measured as in the backend's estimate: 16 tasks
+/// 19 MB, 64 tasks 33 MB, gdb 13.1.
+const TASK_BYTES: u64 = 512 << 10;
+
+/// What one host is to hold.
+#[derive(Default)]
+struct Load {
+    gdbs: u64,
+    /// Of all of them.
+    bytes: u64,
+    room: Option<Room>,
+}
+
+impl<D: Debug> Shell<D> {
+    /// What is wrong with starting these programs, where a host lacks the memory. Of each host one
+    /// task per program is asked; hosts that do not answer are none of those that lack any.
+    pub(super) fn lack_of_room(&mut self, programs: &[(IdSet, StartSpec)]) -> Option<String> {
+        if !self.options.check_room {
+            return None;
+        }
+        let hosts = self.crowded_hosts();
+        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+        for (tasks, spec) in programs {
+            // Who is asked for which host, and for how many.
+            let asked: BTreeMap<TaskId, (&String, u64)> = hosts
+                .iter()
+                .map(|(host, there)| (host, there.intersection(tasks)))
+                .filter_map(|(host, there)| Some((there.first()?, (host, there.len()))))
+                .collect();
+            let to: IdSet = asked.keys().copied().collect();
+            if to.is_empty() {
+                continue;
+            }
+            let (_, open) = self.ask_quietly("start", &to, &Command::Room(spec.clone()));
+            for (answering, reply) in open?.gathered.ok {
+                let Reply::Room(room) = reply else { continue };
+                for (host, gdbs) in answering.iter().filter_map(|task| asked.get(&task)) {
+                    let load = loads.entry((*host).clone()).or_default();
+                    load.gdbs += gdbs;
+                    load.bytes = load
+                        .bytes
+                        .saturating_add(gdbs.saturating_mul(room.gdb_bytes));
+                    load.room = Some(room);
+                }
+            }
+        }
+        refusal(&loads)
+    }
+
+    /// The same for attaching to processes: one gdb for those of a host, unless each has its own.
+    pub(super) fn lack_of_room_to_attach(
+        &mut self,
+        spec: &AttachSpec,
+        to: &IdSet,
+    ) -> Option<String> {
+        if !self.options.check_room {
+            return None;
+        }
+        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+        for (host, there) in self.crowded_hosts() {
+            let tasks = there.intersection(to);
+            let pid = spec
+                .pids
+                .iter()
+                .find(|(task, _)| tasks.contains(TaskId(*task)));
+            let Some((task, pid)) = pid.filter(|_| tasks.len() > FEW) else {
+                continue;
+            };
+            let program = StartSpec {
+                program: format!("/proc/{pid}/exe").into_bytes(),
+                ..StartSpec::default()
+            };
+            let one = IdSet::single(TaskId(*task));
+            let (_, open) = self.ask_quietly("attach", &one, &Command::Room(program));
+            let Some((_, Reply::Room(room))) = open?.gathered.ok.pop() else {
+                continue;
+            };
+            let (gdbs, bytes) = match spec.arrangement {
+                Arrangement::PerTask => (tasks.len(), room.gdb_bytes.saturating_mul(tasks.len())),
+                Arrangement::Auto | Arrangement::Shared => {
+                    (1, room.gdb_bytes.saturating_add(tasks.len() * TASK_BYTES))
+                }
+            };
+            let room = Some(room);
+            loads.insert(host, Load { gdbs, bytes, room });
+        }
+        refusal(&loads)
+    }
+
+    /// The hosts of more than a few tasks, with them.
+    fn crowded_hosts(&self) -> BTreeMap<String, IdSet> {
+        let mut hosts: BTreeMap<String, IdSet> = BTreeMap::new();
+        for member in self.debug.members() {
+            hosts
+                .entry(member.host.clone())
+                .or_default()
+                .union_with(&member.tasks);
+        }
+        hosts.retain(|_, tasks| tasks.len() > FEW);
+        hosts
+    }
+}
+
+fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
+    let lacks = |load: &&Load| load.room.is_some_and(|room| load.bytes > room.free_bytes);
+    let mut short = loads.iter().filter(|(_, load)| lacks(load));
+    let (host, load) = short.next()?;
+    let (more, room) = (short.count(), load.room?);
+    let others = match more {
+        0 => String::new(),
+        1 => " (and 1 host more)".to_owned(),
+        more => format!(" (and {more} hosts more)"),
+    };
+    let bound = match room.limit {
+        MemoryLimit::Host => "are free",
+        MemoryLimit::Group => "are left to its control group",
+    };
+    let (bytes, free) = (amount(load.bytes), amount(room.free_bytes));
+    let gdbs = match load.gdbs {
+        1 => "one gdb".to_owned(),
+        gdbs => format!("{gdbs} gdbs"),
+    };
+    Some(format!(
+        "{host}{others}: {gdbs} would need about {bytes} of memory, and {free} {bound}"
+    ))
+}
+
+/// Bytes for a person.
+fn amount(bytes: u64) -> String {
+    let megabytes = bytes >> 20;
+    match megabytes {
+        10_240.. => format!("{} GB", megabytes >> 10),
+        1024.. => format!("{}.{} GB", megabytes >> 10, ((megabytes & 1023) * 10) >> 10),
+        _ => format!("{megabytes} MB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(gdbs: u64, free_bytes: u64, limit: MemoryLimit) -> Load {
+        let gdb_bytes = 60 << 20;
+        Load {
+            gdbs,
+            bytes: gdbs * gdb_bytes,
+            room: Some(Room {
+                gdb_bytes,
+                free_bytes,
+                limit,
+            }),
+        }
+    }
+
+    #[test]
+    fn hosts_that_lack_memory_are_said() {
+        let check = |loads: Vec<(&str, Load)>, expect: Option<&str>| {
+            let loads = loads
+                .into_iter()
+                .map(|(host, load)| (host.to_owned(), load));
+            assert_eq!(refusal(&loads.collect()).as_deref(), expect);
+        };
+        let (host, group) = (MemoryLimit::Host, MemoryLimit::Group);
+        check(vec![("n1", load(64, 4 << 30, host))], None);
+        check(
+            vec![("n1", load(1, 30 << 20, host))],
+            Some("n1: one gdb would need about 60 MB of memory, and 30 MB are free"),
+        );
+        check(
+            vec![
+                ("n1", load(64, 2 << 30, host)),
+                ("n2", load(64, 8 << 30, host)),
+            ],
+            Some("n1: 64 gdbs would need about 3.7 GB of memory, and 2.0 GB are free"),
+        );
+        check(
+            vec![
+                ("n1", load(512, 500 << 20, group)),
+                ("n2", load(512, 500 << 20, group)),
+                ("n3", load(512, 500 << 20, group)),
+            ],
+            Some(
+                "n1 (and 2 hosts more): 512 gdbs would need about 30 GB of memory, and 500 MB are left \
+                 to its control group",
+            ),
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Who is in which state, as far as it has been heard.
+
+use sdm_debug::TaskState;
+use sdm_idset::IdSet;
+use sdm_view::item::{Happening, RankRow};
+
+/// The most distinct places kept apart; the rest is known by state only.
+const ROWS_MAX: usize = 4096;
+
+/// The states of all tasks of a session.
+#[derive(Debug)]
+pub(super) struct TaskTable {
+    rows: Vec<Row>,
+    silent: IdSet,
+    lost: IdSet,
+}
+
+/// Tasks in one state, stopped in one place.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) tasks: IdSet,
+    pub(super) state: TaskState,
+    pub(super) last: Option<Happening>,
+}
+
+impl TaskTable {
+    /// All of them absent.
+    pub(super) fn new(tasks: &IdSet) -> Self {
+        let row = Row {
+            tasks: tasks.clone(),
+            state: TaskState::Absent,
+            last: None,
+        };
+        Self {
+            rows: vec![row],
+            silent: IdSet::new(),
+            lost: IdSet::new(),
+        }
+    }
+
+    /// Moves tasks to a state.
+    pub(super) fn set(&mut self, tasks: &IdSet, state: TaskState, last: Option<Happening>) {
+        if tasks.is_empty() {
+            return;
+        }
+        for row in &mut self.rows {
+            row.tasks.subtract(tasks);
+        }
+        self.rows.retain(|row| !row.tasks.is_empty());
+        let last = last.filter(|_| self.rows.len() < ROWS_MAX);
+        let equal = |row: &&mut Row| row.state == state && row.last == last;
+        match self.rows.iter_mut().find(equal) {
+            Some(row) => row.tasks.union_with(tasks),
+            None => self.rows.push(Row {
+                tasks: tasks.clone(),
+                state,
+                last,
+            }),
+        }
+    }
+
+    /// What is known of some tasks, to be put back with [`TaskTable::restore`].
+    pub(super) fn rows_of(&self, tasks: &IdSet) -> Vec<Row> {
+        let row_of = |row: &Row| Row {
+            tasks: row.tasks.intersection(tasks),
+            ..row.clone()
+        };
+        let rows = self.rows.iter().map(row_of);
+        rows.filter(|row| !row.tasks.is_empty()).collect()
+    }
+
+    /// Puts back what was known of `tasks`.
+    pub(super) fn restore(&mut self, rows: &[Row], tasks: &IdSet) {
+        for row in rows {
+            let tasks = row.tasks.intersection(tasks);
+            self.set(&tasks, row.state.clone(), row.last.clone());
+        }
+    }
+
+    /// All tasks in a state that `is` holds for.
+    pub(super) fn in_state(&self, is: impl Fn(&TaskState) -> bool) -> IdSet {
+        let rows = self.rows.iter().filter(|row| is(&row.state));
+        IdSet::union_all(rows.map(|row| &row.tasks))
+    }
+
+    /// Tasks that run, or are on their way to `main`, and can be reached.
+    pub(super) fn running(&self) -> IdSet {
+        let running = |state: &TaskState| matches!(state, TaskState::Running | TaskState::Starting);
+        self.in_state(running).difference(&self.lost)
+    }
+
+    /// Tasks with a process behind them that can be reached.
+    pub(super) fn live(&self) -> IdSet {
+        self.in_state(TaskState::is_live).difference(&self.lost)
+    }
+
+    /// Tasks that ended.
+    pub(super) fn ended(&self) -> IdSet {
+        self.in_state(|state| matches!(state, TaskState::Exited(_) | TaskState::Signalled(_)))
+    }
+
+    /// Tasks whose server is gone.
+    pub(super) fn lost(&self) -> &IdSet {
+        &self.lost
+    }
+
+    /// Tasks whose server has not been heard for a while.
+    pub(super) fn silent(&self) -> &IdSet {
+        &self.silent
+    }
+
+    /// Tasks that stand and whose last news `is` holds for.
+    pub(super) fn where_last(&self, is: impl Fn(&Happening) -> bool) -> IdSet {
+        let standing = |row: &&Row| row.state == TaskState::Stopped;
+        let rows = self.rows.iter().filter(standing);
+        let rows = rows.filter(|row| row.last.as_ref().is_some_and(&is));
+        IdSet::union_all(rows.map(|row| &row.tasks))
+    }
+
+    /// Tasks whose server is gone from now on.
+    pub(super) fn mark_lost(&mut self, tasks: &IdSet) {
+        self.lost.union_with(tasks);
+        self.silent.subtract(tasks);
+    }
+
+    /// Tasks whose server has not been heard for a while.
+    pub(super) fn mark_silent(&mut self, tasks: &IdSet) {
+        self.silent.union_with(tasks);
+    }
+
+    /// Tasks that can be reached again.
+    pub(super) fn mark_reachable(&mut self, tasks: &IdSet) {
+        self.silent.subtract(tasks);
+        self.lost.subtract(tasks);
+    }
+
+    /// The rows of `ranks`, biggest first.
+    pub(super) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
+        let mut rows = Vec::new();
+        for row in self.rows_of(among) {
+            let reachable = row.tasks.difference(&self.lost).difference(&self.silent);
+            let parts = [
+                (reachable, None),
+                (row.tasks.intersection(&self.silent), Some("silent")),
+                (row.tasks.intersection(&self.lost), Some("lost")),
+            ];
+            rows.extend(
+                parts
+                    .into_iter()
+                    .filter(|(tasks, _)| !tasks.is_empty())
+                    .map(|(tasks, health)| RankRow {
+                        program: String::new(),
+                        tasks,
+                        state: row.state.clone(),
+                        last: row.last.clone(),
+                        health,
+                    }),
+            );
+        }
+        rows.sort_by(|a, b| {
+            let size = b.tasks.len().cmp(&a.tasks.len());
+            size.then(a.tasks.first().cmp(&b.tasks.first()))
+        });
+        rows
+    }
+
+    /// `7 stopped, 1 running`, for the prompt.
+    pub(super) fn summary(&self, among: &IdSet) -> String {
+        let mut counts: Vec<(&'static str, u64)> = Vec::new();
+        let mut add = |word, count| {
+            if count == 0 {
+                return;
+            }
+            match counts.iter_mut().find(|(known, _)| *known == word) {
+                Some((_, known)) => *known += count,
+                None => counts.push((word, count)),
+            }
+        };
+        for row in self.rows_of(among) {
+            let lost = row.tasks.intersection(&self.lost).len();
+            add(row.state.name(), row.tasks.len() - lost);
+            add("lost", lost);
+        }
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let parts = counts.iter().map(|(word, count)| format!("{count} {word}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_is_in_one_row() {
+        let all = IdSet::all_below(8);
+        let mut table = TaskTable::new(&all);
+        table.set(&all, TaskState::Stopped, None);
+        table.set(&"3,5".parse().unwrap(), TaskState::Running, None);
+        table.mark_lost(&"7".parse().unwrap());
+        assert_eq!(table.summary(&all), "5 stopped, 2 running, 1 lost");
+        assert_eq!(table.running().to_string(), "3,5");
+        assert_eq!(table.live().to_string(), "0-6");
+        let rows = table.rank_rows(&all);
+        let sum: u64 = rows.iter().map(|row| row.tasks.len()).sum();
+        assert_eq!(sum, 8);
+    }
+
+    #[test]
+    fn a_refused_run_leaves_tasks_where_they_were() {
+        let all = IdSet::all_below(4);
+        let mut table = TaskTable::new(&all);
+        let last = Some(Happening::Notice("here".to_owned()));
+        table.set(&all, TaskState::Stopped, last.clone());
+        let before = table.rows_of(&all);
+        table.set(&all, TaskState::Running, None);
+        table.restore(&before, &"1".parse().unwrap());
+        assert_eq!(table.running().to_string(), "0,2-3");
+        assert_eq!(table.rows_of(&"1".parse().unwrap())[0].last, last);
+    }
+}

@@ -1,0 +1,227 @@
+//! A session that follows a script, and a clock that only it moves.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_core::ids::SessionId;
+use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
+use sdm_debug::{Command, Failure, FailureCode, Reply};
+use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer, Debug, SendOptions, SessionEvent};
+use sdm_view::render::{Names, Recorder, TextView};
+
+use crate::shell::{Control, Ending, Options, Script, ScriptLine, Shell};
+
+/// What comes of a command: after how long, and what.
+pub(super) type Responder = Box<dyn FnMut(CommandId, &IdSet, &Command) -> Vec<(u64, Said)>>;
+
+/// Something that comes from the session, or from a person.
+pub(super) enum Said {
+    Event(SessionEvent),
+    Control(Control),
+}
+
+pub(super) struct Fake {
+    tasks: IdSet,
+    now: Rc<Cell<Duration>>,
+    next: u64,
+    queue: VecDeque<(Duration, Said)>,
+    respond: Responder,
+    controls: Sender<Control>,
+    pub(super) sent: Rc<RefCell<Vec<String>>>,
+}
+
+impl Debug for Fake {
+    fn id(&self) -> SessionId {
+        SessionId([7; 8])
+    }
+
+    fn tasks(&self) -> &IdSet {
+        &self.tasks
+    }
+
+    fn send(&mut self, to: &IdSet, command: &Command, _options: &SendOptions) -> CommandId {
+        self.next += 1;
+        let id = CommandId(self.next);
+        self.sent
+            .borrow_mut()
+            .push(format!("{to} {}", command.name()));
+        for (after, said) in (self.respond)(id, to, command) {
+            let at = self.now.get() + Duration::from_millis(after);
+            let place = self.queue.iter().position(|(known, _)| *known > at);
+            let place = place.unwrap_or(self.queue.len());
+            self.queue.insert(place, (at, said));
+        }
+        id
+    }
+
+    fn cancel(&mut self, id: CommandId) {
+        self.sent.borrow_mut().push(format!("cancel {id}"));
+        let event = Said::Event(SessionEvent::Complete { id });
+        self.queue.push_front((self.now.get(), event));
+    }
+
+    fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent> {
+        let until = wait.map(|wait| self.now.get() + wait);
+        let due = self.queue.front().map(|(at, _)| *at);
+        match (due, until) {
+            (None, None) => panic!("the shell would wait for ever"),
+            (Some(at), until) if until.is_none_or(|until| at <= until) => {
+                self.now.set(self.now.get().max(at));
+                match self.queue.pop_front().map(|(_, said)| said) {
+                    Some(Said::Event(event)) => Some(event),
+                    Some(Said::Control(control)) => {
+                        self.controls.send(control).unwrap();
+                        Some(SessionEvent::Woken)
+                    }
+                    None => None,
+                }
+            }
+            (_, until) => {
+                self.now.set(until.unwrap());
+                None
+            }
+        }
+    }
+}
+
+/// What a run of a shell left behind.
+pub(super) struct Run {
+    pub(super) screen: String,
+    pub(super) sent: Vec<String>,
+    pub(super) ending: Ending,
+}
+
+/// Runs lines over a scripted session of `count` tasks on a screen of `width`.
+pub(super) fn run(
+    (count, width): (u32, usize),
+    options: Options,
+    lines: &[&str],
+    respond: Responder,
+) -> Run {
+    let recorder = Recorder::new(width);
+    let now = Rc::new(Cell::new(Duration::ZERO));
+    let sent = Rc::default();
+    let (to, controls) = channel();
+    let fake = Fake {
+        tasks: IdSet::all_below(count),
+        now: Rc::clone(&now),
+        next: 0,
+        queue: VecDeque::new(),
+        respond,
+        controls: to.clone(),
+        sent: Rc::clone(&sent),
+    };
+    let base = Instant::now();
+    let interactive = options.interactive;
+    let mut shell = Shell::new(
+        fake,
+        Box::new(TextView::new(recorder.clone(), Names::ranks())),
+        controls,
+        options,
+        Box::new(move || base + now.get()),
+    );
+    let lines = lines.iter().enumerate().map(|(index, line)| ScriptLine {
+        text: (*line).to_owned(),
+        origin: if interactive {
+            String::new()
+        } else {
+            format!("-c {}", index + 1)
+        },
+    });
+    shell.start(vec![(
+        IdSet::all_below(count),
+        sdm_debug::command::StartSpec::default(),
+    )]);
+    let ending = shell.run_lines(&mut Script::new(lines.collect(), to));
+    let (_, ended) = shell.into_parts();
+    ended.show(ending.code, ending.reason.clone());
+    let screen = recorder.text.borrow().clone();
+    Run {
+        screen,
+        sent: sent.borrow().clone(),
+        ending,
+    }
+}
+
+pub(super) fn set(text: &str) -> IdSet {
+    text.parse().unwrap()
+}
+
+pub(super) fn class(tasks: &str, reply: Reply) -> Class {
+    Class {
+        tasks: set(tasks),
+        answer: ClassAnswer::Reply(reply),
+    }
+}
+
+pub(super) fn failed(tasks: &str, code: FailureCode, text: &str) -> Class {
+    Class {
+        tasks: set(tasks),
+        answer: ClassAnswer::Failed(Failure::new(code, text)),
+    }
+}
+
+pub(super) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
+    Said::Event(SessionEvent::Answer {
+        id,
+        classes,
+        missing: Vec::new(),
+        lost: IdSet::new(),
+        late: false,
+    })
+}
+
+pub(super) fn complete(id: CommandId) -> Said {
+    Said::Event(SessionEvent::Complete { id })
+}
+
+/// All answer at once, and the command is over.
+pub(super) fn all(id: CommandId, classes: Vec<Class>) -> Vec<(u64, Said)> {
+    vec![(1, answer(id, classes)), (1, complete(id))]
+}
+
+pub(super) fn frame(function: &str, line: u32) -> Frame {
+    Frame {
+        level: 0,
+        function: function.to_owned(),
+        file: "halo.c".to_owned(),
+        path: "/src/halo.c".to_owned(),
+        line,
+        module: String::new(),
+        args: Vec::new(),
+    }
+}
+
+pub(super) fn stop(reason: StopReason, function: &str, line: u32, source: &str) -> Reply {
+    Reply::Stopped(Stop {
+        reason,
+        frame: Some(frame(function, line)),
+        inside: None,
+        source: Some(source.to_owned()),
+    })
+}
+
+pub(super) fn value(text: &str) -> Value {
+    Value {
+        text: text.to_owned(),
+        cut: None,
+    }
+}
+
+pub(super) fn variable(name: &str, text: &str) -> Variable {
+    Variable {
+        name: name.to_owned(),
+        value: value(text),
+    }
+}
+
+/// What every script begins with: all are held at `main`.
+pub(super) fn at_main(id: CommandId, to: &IdSet) -> Vec<(u64, Said)> {
+    let reply = stop(StopReason::AtMain, "main", 62, "  int rank = 0, size = 0;");
+    all(id, vec![class(&to.to_string(), reply)])
+}

@@ -1,0 +1,532 @@
+//! Whole sessions as they look at two widths. `UPDATE_GOLDEN=1` rewrites the screens.
+
+use std::path::PathBuf;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{
+    Backtrace, BreakpointPlace, FrameView, SourceText, StackFrame, Stop, StopReason, TaskStacks,
+    ThreadView,
+};
+use sdm_debug::{Command, Event, FailureCode, Reply};
+use sdm_idset::IdSet;
+use sdm_session::SessionEvent;
+
+use super::fake::*;
+use crate::shell::Options;
+
+pub(super) fn check(name: &str, count: u32, lines: &[&str], respond: fn() -> Responder) {
+    for width in [80, 200] {
+        let run = run((count, width), Options::default(), lines, respond());
+        let mut text = run.screen;
+        text.push_str(&format!("exit code {}\n", run.ending.code));
+        let file = format!("tests/golden/{name}.{width}.txt");
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let expect = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, expect, "{}", path.display());
+    }
+}
+
+fn interrupted(inside: Option<&str>, function: &str, line: u32) -> Reply {
+    Reply::Stopped(Stop {
+        reason: StopReason::Interrupted,
+        frame: Some(frame(function, line)),
+        inside: inside.map(str::to_owned),
+        source: Some("    MPI_Recv(in, n, MPI_DOUBLE, left, 0, comm, &status);".to_owned()),
+    })
+}
+
+fn stacks(places: &[(&str, u32)]) -> Reply {
+    let own = |(function, line): &(&str, u32)| StackFrame::own(*function, "halo.c", *line);
+    let frames = places.iter().map(own).collect();
+    Reply::Stacks(TaskStacks::of_main(frames, 2))
+}
+
+/// A halo exchange on 8 ranks in which rank 5 waits for what nobody sends.
+fn hang() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Start(_) => {
+            let output = |set_text: &str, text: &str| {
+                let event = Event::Output {
+                    stream: Stream::Stdout,
+                    bytes: text.as_bytes().to_vec(),
+                };
+                Said::Event(SessionEvent::Events(vec![(set(set_text), event)]))
+            };
+            let mut said = at_main(id, to);
+            said.push((900, output("0-3", "step 0\n")));
+            said.push((910, output("4-7", "step 0\nstep")));
+            said.push((920, output("4-7", " 1\n")));
+            said
+        }
+        Command::Continue => vec![
+            (
+                5000,
+                answer(
+                    id,
+                    vec![class("0-4,6-7", interrupted(None, "exchange", 44))],
+                ),
+            ),
+            (
+                5000,
+                answer(
+                    id,
+                    vec![class("5", interrupted(Some("MPI_Recv"), "exchange", 51))],
+                ),
+            ),
+            (5001, complete(id)),
+        ],
+        Command::Interrupt => all(id, vec![class(&to.to_string(), Reply::Done)]),
+        Command::Stacks { .. } => all(
+            id,
+            vec![
+                class("0-4,6-7", stacks(&[("main", 80), ("exchange", 44)])),
+                class(
+                    "5",
+                    stacks(&[("main", 80), ("exchange", 51), ("drain", 12)]),
+                ),
+            ],
+        ),
+        Command::Locals => all(
+            id,
+            (0..8)
+                .map(|rank: u32| {
+                    let left = (rank + 7) % 8;
+                    let step = if rank == 5 { "17" } else { "18" };
+                    class(
+                        &rank.to_string(),
+                        Reply::Variables(vec![
+                            variable("n", "1024"),
+                            variable("step", step),
+                            variable("left", &left.to_string()),
+                        ]),
+                    )
+                })
+                .filter(|class| class.tasks.is_subset(to))
+                .collect(),
+        ),
+        _ => Vec::new(),
+    })
+}
+
+#[test]
+fn a_hang_on_eight_ranks() {
+    check(
+        "hang",
+        8,
+        &[
+            "continue &",
+            "wait 4",
+            "interrupt",
+            "stacks",
+            "info locals",
+            "[5] info locals",
+            "ranks",
+        ],
+        hang,
+    );
+}
+
+/// Six of eight stop at the breakpoint, two end.
+fn hits_and_exits(id: CommandId) -> Vec<(u64, Said)> {
+    let reason = StopReason::Breakpoint { number: 1 };
+    let at = |tasks| {
+        class(
+            tasks,
+            stop(reason.clone(), "exchange", 40, "  int left = 0;"),
+        )
+    };
+    let code = |tasks, code| {
+        class(
+            tasks,
+            Reply::Exited {
+                code,
+                before_finalize: code == 3,
+            },
+        )
+    };
+    vec![
+        (10, answer(id, vec![at("0-2")])),
+        (20, answer(id, vec![at("4,6"), code("5", 3), code("7", 0)])),
+        (30, answer(id, vec![at("3")])),
+        (31, complete(id)),
+    ]
+}
+
+fn backtraces(id: CommandId) -> Vec<(u64, Said)> {
+    let mut outer = frame("main", 80);
+    outer.level = 1;
+    outer.args = vec![variable("argc", "1"), variable("argv", "0x7fffffffe0b8")];
+    let backtrace = Backtrace {
+        frames: vec![frame("exchange", 40), outer],
+        more: false,
+        folded: 4,
+    };
+    all(
+        id,
+        vec![
+            class("0-4,6", Reply::Backtrace(backtrace)),
+            failed("5", FailureCode::NotRunning, "not running (exited 3)"),
+            failed("7", FailureCode::NotRunning, "not running (exited 0)"),
+        ],
+    )
+}
+
+fn looks() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::BreakInsert(spec) => {
+            let place = Reply::Breakpoint(BreakpointPlace {
+                number: spec.number,
+                pending: false,
+                places: vec![("exchange".to_owned(), "halo.c".to_owned(), 40)],
+            });
+            all(id, vec![class(&to.to_string(), place)])
+        }
+        Command::Continue => hits_and_exits(id),
+        Command::Backtrace(_) => backtraces(id),
+        Command::Evaluate { expression } | Command::Print { expression, .. }
+            if expression == "left" =>
+        {
+            all(
+                id,
+                vec![
+                    class("6", Reply::Value(value("0"))),
+                    class("0-3", Reply::Value(value("7"))),
+                    failed("4", FailureCode::Running, "running"),
+                ],
+            )
+        }
+        Command::Evaluate { .. } | Command::Print { .. } => all(
+            id,
+            vec![failed(
+                &to.to_string(),
+                FailureCode::Gdb,
+                "No symbol \"nothing\" in current context.",
+            )],
+        ),
+        Command::SelectFrame(_) => {
+            let view = FrameView {
+                frame: frame("main", 80),
+                source: Some("  exchange();".into()),
+            };
+            all(id, vec![class(&to.to_string(), Reply::Frame(view))])
+        }
+        Command::Threads => {
+            let thread = |number, name: &str, place| ThreadView {
+                number,
+                name: name.to_owned(),
+                frame: place,
+                current: number == 1,
+            };
+            let threads = vec![
+                thread(1, "halo", Some(frame("exchange", 40))),
+                thread(2, "progress", None),
+            ];
+            all(id, vec![class(&to.to_string(), Reply::Threads(threads))])
+        }
+        _ => Vec::new(),
+    })
+}
+
+#[test]
+fn breakpoints_and_looks() {
+    check(
+        "looks",
+        8,
+        &[
+            "break halo.c:40 if step == 3",
+            "continue",
+            "# what is there",
+            "info breakpoints",
+            "bt",
+            "[0-4,6] print left",
+            "[0-3] frame 1",
+            "[0] info threads",
+            "ranks",
+            "[0-3] print nothing",
+            "never reached",
+        ],
+        looks,
+    );
+}
+
+#[test]
+fn a_line_that_is_no_command_ends_a_script() {
+    check("broken", 4, &["[0-3,9] print x"], looks);
+}
+
+fn big() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Evaluate { .. } | Command::Print { .. } => {
+            let odd = IdSet::from_iter((0..500).map(|n| sdm_idset::TaskId(n * 3)));
+            let even = to.difference(&odd);
+            let text = "{u = {0, 0, 0, 0}, name = \"a rather long value\", next = 0x0, flags = 17}";
+            let mut classes: Vec<_> = odd
+                .iter()
+                .map(|task| class(&task.to_string(), Reply::Value(value(&task.to_string()))))
+                .collect();
+            classes.push(class(&even.to_string(), Reply::Value(value(text))));
+            all(id, classes)
+        }
+        _ => at_main(id, to),
+    })
+}
+
+#[test]
+fn ten_thousand_ranks_fit_a_screen() {
+    check("big", 10_000, &["print cell"], big);
+}
+
+/// Eight ranks in two places, with values of several kinds.
+fn values() -> Responder {
+    Box::new(|id, to, command| {
+        let per_rank = |text: fn(u32) -> String| {
+            let classes = to
+                .iter()
+                .map(|task| class(&task.0.to_string(), Reply::Value(value(&text(task.0)))));
+            let mut gathered: Vec<(IdSet, Reply)> = Vec::new();
+            for one in classes {
+                let sdm_session::ClassAnswer::Reply(reply) = one.answer else {
+                    continue;
+                };
+                match gathered.iter_mut().find(|(_, known)| *known == reply) {
+                    Some((set, _)) => set.union_with(&one.tasks),
+                    None => gathered.push((one.tasks, reply)),
+                }
+            }
+            let gathered = gathered.into_iter();
+            all(
+                id,
+                gathered
+                    .map(|(tasks, reply)| class(&tasks.to_string(), reply))
+                    .collect(),
+            )
+        };
+        match command {
+            Command::Start(_) => at_main(id, to),
+            Command::Continue => {
+                let at = |tasks: &str, number, line| {
+                    let tasks = set(tasks).intersection(to).to_string();
+                    let reason = StopReason::Breakpoint { number };
+                    class(&tasks, stop(reason, "exchange", line, "  swap();"))
+                };
+                all(id, vec![at("0-2,4-7", 1, 40), at("3", 2, 51)])
+            }
+            Command::Evaluate { expression } | Command::Print { expression, .. } => {
+                match expression.as_str() {
+                    "rank % 2" => per_rank(|rank| (rank % 2).to_string()),
+                    "step" => per_rank(|rank| if rank == 3 { "59" } else { "60" }.to_owned()),
+                    "rank" => per_rank(|rank| rank.to_string()),
+                    "heat" => per_rank(|rank| match rank {
+                        5 => "-nan(0x8000000000000)".to_owned(),
+                        6 => "<optimized out>".to_owned(),
+                        rank => format!("{}.5", rank * rank),
+                    }),
+                    _ => per_rank(|rank| match rank {
+                        3 => "{n = 4, cells = {0 <repeats 12 times>, 1, 2}}".to_owned(),
+                        _ => "{n = 4, cells = {0 <repeats 14 times>}}".to_owned(),
+                    }),
+                }
+            }
+            Command::Threads => {
+                let thread = |number| ThreadView {
+                    number,
+                    name: "halo".to_owned(),
+                    frame: Some(frame("exchange", 40)),
+                    current: number == 1,
+                };
+                let threads = Reply::Threads(vec![thread(1), thread(2)]);
+                all(id, vec![class(&to.to_string(), threads)])
+            }
+            Command::SelectThread { .. } => {
+                let view = FrameView {
+                    frame: frame("worker", 9),
+                    source: None,
+                };
+                all(id, vec![class(&to.to_string(), Reply::Frame(view))])
+            }
+            _ => all(id, vec![class(&to.to_string(), Reply::Text("gdb".into()))]),
+        }
+    })
+}
+
+#[test]
+fn sets_and_values() {
+    check(
+        "values",
+        8,
+        &[
+            "hold 7",
+            "continue",
+            "[@2] print rank",
+            "[@halo.c:40!@1] print rank",
+            "release 7",
+            "defset odd @if:(rank % 2)",
+            "[@odd&0-4] outliers rank",
+            "[1.2] info line",
+            "focus @odd",
+            "focus @prev",
+            "focus",
+            "outliers step",
+            "outliers rank",
+            "stats heat",
+            "compare rod",
+            "compare rank % 1 * 0 + n",
+            "info sets",
+            "[@crashed] bt",
+            "[@nobody] bt",
+        ],
+        values,
+    );
+}
+
+#[test]
+fn a_thread_is_selected_for_one_command() {
+    let run = run((2, 80), Options::default(), &["[1.2] info line"], values());
+    let expect = [
+        "0-1 start",
+        "1 threads",
+        "1 select_thread",
+        "1 console",
+        "1 select_thread",
+    ];
+    assert_eq!(run.sent, expect);
+}
+
+fn source() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Continue => {
+            let at = |tasks: &str, line| {
+                class(
+                    tasks,
+                    stop(StopReason::Interrupted, "exchange", line, "  swap();"),
+                )
+            };
+            all(id, vec![at("0-2", 40), at("3", 42)])
+        }
+        Command::List { .. } => {
+            let lines = ["void exchange(void)", "  swap();", "", "  wait();"];
+            let source = Reply::Source(SourceText {
+                file: "halo.c".to_owned(),
+                path: "/src/halo.c".to_owned(),
+                first: 39,
+                lines: lines.map(str::to_owned).to_vec(),
+            });
+            all(id, vec![class(&to.to_string(), source)])
+        }
+        Command::Console { .. } => {
+            all(id, vec![class(&to.to_string(), Reply::Text(String::new()))])
+        }
+        Command::Evaluate { expression } | Command::Print { expression, .. }
+            if expression == "step" =>
+        {
+            all(
+                id,
+                vec![
+                    class("0-2", Reply::Value(value("60"))),
+                    class("3", Reply::Value(value("59"))),
+                ],
+            )
+        }
+        Command::Evaluate { .. } | Command::Print { .. } => all(
+            id,
+            vec![failed("0-3", FailureCode::Gdb, "No symbol \"nothing\".")],
+        ),
+        Command::BreakInsert(spec) => {
+            let place = Reply::Breakpoint(BreakpointPlace {
+                number: spec.number,
+                pending: false,
+                places: vec![("exchange".to_owned(), "halo.c".to_owned(), 40)],
+            });
+            all(id, vec![class(&to.to_string(), place)])
+        }
+        Command::Start(_) => at_main(id, to),
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+const KEPT: &str = "\
+ranks 0-3 (4): at main () at halo.c:62
+62	  int rank = 0, size = 0;
+ranks 0-2 (3): 1: step = 60
+rank 3: 1: step = 59  <-- 1 of 4
+ranks 0-2 (3): interrupted, exchange () at halo.c:40
+40	  swap();
+rank 3: interrupted, exchange () at halo.c:42
+42	  swap();
+ranks 0-2 (3): 1: step = 60
+rank 3: 1: step = 59  <-- 1 of 4
+ranks 0-3 (4): halo.c
+    39	void exchange(void)
+3 > 40	  swap();
+    41
+1 > 42	  wait();
+ranks 0-3 (4): breakpoint 1 at halo.c:40
+breakpoint 1: passed by at the next 4 crossings, on each task
+ranks 0-1 (2): breakpoint 2 at halo.c:40
+ranks 0-3 (4): breakpoint 3 at halo.c:40
+breakpoint 3: passed by at the next 4 crossings, on each task
+ranks 0-1 (2): breakpoint 4 at halo.c:40
+Num  Disp Enb On / What
+3    keep y   ranks 0-3 (4): halo.c:40 at halo.c:40
+	stop only if step > 5
+4    del  n   ranks 0-1 (2): exchange at halo.c:40
+display: `nothing` has no value here
+session ended: `display nothing` failed (-c 19)
+";
+
+#[test]
+fn source_displays_and_what_is_kept() {
+    let file = std::env::temp_dir().join(format!("sdm-save-{}", std::process::id()));
+    let (save, load) = (
+        format!("save {}", file.display()),
+        format!("load {}", file.display()),
+    );
+    let options = Options {
+        echo: false,
+        ..Options::default()
+    };
+    let lines = [
+        "display step",
+        "continue",
+        "list",
+        "break halo.c:40 if step > 3",
+        "commands",
+        "silent",
+        "print step",
+        "end",
+        "ignore 1 4",
+        "condition 1 step > 5",
+        "[0-1] tbreak exchange",
+        "disable $bpnum",
+        "defset few 0,3",
+        &save,
+        "delete",
+        &load,
+        "info breakpoints",
+        "undisplay 1",
+        "display nothing",
+    ];
+    let run = run((4, 80), options, &lines, source());
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(
+        text.lines().skip(1).collect::<Vec<_>>(),
+        [
+            "defset few 0,3",
+            "[all] break halo.c:40 if step > 5",
+            "ignore $bpnum 4",
+            "commands",
+            "silent",
+            "print step",
+            "end",
+            "[0-1] tbreak exchange",
+            "disable $bpnum",
+        ]
+    );
+    assert_eq!(run.screen, KEPT);
+}

@@ -1,0 +1,445 @@
+//! When the shell waits, for whom, and what Ctrl-C and Ctrl-Z do meanwhile.
+
+use sdm_core::message::Health;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Command, EndPolicy, Event, FailureCode, Reply};
+use sdm_idset::IdSet;
+use sdm_session::SessionEvent;
+
+use super::fake::*;
+use crate::shell::{Control, Options};
+
+fn prompt() -> Options {
+    Options {
+        interactive: true,
+        ..Options::default()
+    }
+}
+
+fn stopped(tasks: &str) -> sdm_session::Class {
+    class(
+        tasks,
+        stop(StopReason::Interrupted, "main", 70, "  work();"),
+    )
+}
+
+/// Rank 3 of 4 does not stop until it is interrupted.
+fn one_runs_on(controls: Vec<(u64, Control)>) -> Responder {
+    let mut run = None;
+    let mut controls = Some(controls);
+    Box::new(move |id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            run = Some(id);
+            let mut said = vec![(10, answer(id, vec![stopped("0-2")]))];
+            let controls = controls.take().unwrap_or_default().into_iter();
+            said.extend(controls.map(|(at, control)| (at, Said::Control(control))));
+            said
+        }
+        Command::Interrupt => {
+            let run = run.unwrap();
+            let mut said = all(id, vec![class(&to.to_string(), Reply::Done)]);
+            said.push((2, answer(run, vec![stopped(&to.to_string())])));
+            said.push((3, complete(run)));
+            said
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn what_goes_on_is_shown_and_ctrl_c_stops_who_still_runs() {
+    let controls = vec![(2500, Control::Interrupt)];
+    let run = run(
+        (4, 100),
+        Options::default(),
+        &["continue"],
+        one_runs_on(controls),
+    );
+    assert_eq!(run.sent, ["0-3 start", "0-3 continue", "3 interrupt"]);
+    let status =
+        "~ continue: 3/4 stopped, running: 3 (1 s); ^C stops them, ^Z gives the prompt back";
+    assert!(run.screen.contains(status), "{}", run.screen);
+    assert!(
+        run.screen
+            .contains("\nranks 0-2 (3): interrupted, main () at halo.c:70\n")
+    );
+    assert!(
+        run.screen
+            .contains("\nrank 3: interrupted, main () at halo.c:70\n")
+    );
+    assert_eq!(run.ending.code, 0);
+}
+
+#[test]
+fn ctrl_z_gives_the_prompt_back_and_the_run_goes_on() {
+    let controls = vec![(1500, Control::Suspend)];
+    let lines = ["continue", "ranks", "interrupt", "quit", "y"];
+    let run = run((4, 100), prompt(), &lines, one_runs_on(controls));
+    assert_eq!(run.sent, ["0-3 start", "0-3 continue", "3 interrupt"]);
+    assert!(
+        run.screen.contains("rank 3         running\n"),
+        "{}",
+        run.screen
+    );
+    assert_eq!(run.ending.policy, EndPolicy::KillStarted);
+}
+
+#[test]
+fn a_second_ctrl_c_gives_the_prompt_back() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => vec![
+            (100, Said::Control(Control::Interrupt)),
+            (200, Said::Control(Control::Interrupt)),
+        ],
+        _ => Vec::new(),
+    });
+    let run = run((2, 80), Options::default(), &["continue", "ranks"], respond);
+    assert_eq!(run.sent, ["0-1 start", "0-1 continue", "0-1 interrupt"]);
+    assert_eq!(run.ending.code, 130);
+    assert_eq!(
+        run.ending.reason.as_deref(),
+        Some("`continue` given up (-c 1)")
+    );
+}
+
+#[test]
+fn ctrl_c_during_a_question_cancels_it_and_stops_nobody() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        _ => vec![
+            (5, answer(id, vec![class("0", Reply::Done)])),
+            (100, Said::Control(Control::Interrupt)),
+        ],
+    });
+    let run = run((2, 80), prompt(), &["print slow()"], respond);
+    assert_eq!(run.sent, ["0-1 start", "0-1 print", "cancel 2"]);
+}
+
+#[test]
+fn who_does_not_answer_is_named_and_a_late_answer_is_shown() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Evaluate { .. } | Command::Print { .. } => {
+            let missing = SessionEvent::Answer {
+                id,
+                classes: vec![class("0-1", Reply::Value(value("42")))],
+                missing: vec![(set("2"), "server 2 is silent".to_owned())],
+                lost: set("3"),
+                late: false,
+            };
+            let late = SessionEvent::Answer {
+                id,
+                classes: vec![class("2", Reply::Value(value("42")))],
+                missing: Vec::new(),
+                lost: IdSet::new(),
+                late: true,
+            };
+            vec![
+                (5, Said::Event(missing)),
+                (5, complete(id)),
+                (50, Said::Event(late)),
+            ]
+        }
+        _ => vec![
+            (90, answer(id, vec![class(&to.to_string(), Reply::Done)])),
+            (90, complete(id)),
+        ],
+    });
+    let run = run((4, 80), prompt(), &["print x", "set var x = 1"], respond);
+    let expect = "\
+ranks 0-1 (2): 42
+rank 2: no answer in time (server 2 is silent)
+rank 3: lost, no answer
+late, to `print x`:
+rank 2: 42
+";
+    assert!(run.screen.contains(expect), "{}", run.screen);
+}
+
+#[test]
+fn a_launcher_that_ends_is_one_event() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            let health = |tasks: &str| {
+                Said::Event(SessionEvent::Health {
+                    tasks: set(tasks),
+                    health: Health::Lost,
+                    why: format!("server of {tasks}: connection reset"),
+                })
+            };
+            let lost = SessionEvent::Answer {
+                id,
+                classes: Vec::new(),
+                missing: Vec::new(),
+                lost: to.clone(),
+                late: false,
+            };
+            let ended = SessionEvent::LauncherEnded {
+                status: "exited with code 1".to_owned(),
+                last_words: vec!["ORTE was told to abort".to_owned()],
+            };
+            vec![
+                (10, health("0")),
+                (11, health("1-3")),
+                (
+                    12,
+                    Said::Event(SessionEvent::Launcher {
+                        line: "a word before".to_owned(),
+                    }),
+                ),
+                (
+                    12,
+                    Said::Event(SessionEvent::Launcher {
+                        line: "ORTE was told to abort".to_owned(),
+                    }),
+                ),
+                (12, Said::Event(lost)),
+                (13, Said::Event(ended)),
+                (14, complete(id)),
+            ]
+        }
+        _ => Vec::new(),
+    });
+    let run = run((4, 80), Options::default(), &["continue"], respond);
+    assert_eq!(run.ending.code, 123);
+    let expect = "the launcher ended: exited with code 1; lost with it: ranks 0-3 (4)\n  | ORTE";
+    assert!(run.screen.contains(expect), "{}", run.screen);
+    assert!(!run.screen.contains("connection reset"), "{}", run.screen);
+    assert!(
+        run.screen.contains("[launcher] a word before\n"),
+        "{}",
+        run.screen
+    );
+    assert_eq!(run.screen.matches("ORTE").count(), 1, "{}", run.screen);
+}
+
+/// A launcher may end the servers as soon as the job is over (`srun` does).
+#[test]
+fn servers_that_end_with_a_job_that_has_ended_are_no_news() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            let exited = Reply::Exited {
+                code: 0,
+                before_finalize: false,
+            };
+            let lost = SessionEvent::Health {
+                tasks: set("3"),
+                health: Health::Lost,
+                why: "server of 3: connection reset".to_owned(),
+            };
+            let ended = SessionEvent::LauncherEnded {
+                status: "exited with code 0".to_owned(),
+                last_words: Vec::new(),
+            };
+            vec![
+                (10, answer(id, vec![class("0-3", exited)])),
+                (10, complete(id)),
+                (11, Said::Event(lost)),
+                (12, Said::Event(ended)),
+            ]
+        }
+        _ => Vec::new(),
+    });
+    let run = run((4, 80), Options::default(), &["continue", "wait"], respond);
+    assert_eq!(run.ending.code, 0);
+    let end = "the launcher ended: exited with code 0\n";
+    assert!(run.screen.contains(end), "{}", run.screen);
+}
+
+#[test]
+fn a_run_is_over_when_the_output_of_who_ended_has_come() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            let exited = Reply::Exited {
+                code: 0,
+                before_finalize: false,
+            };
+            let output = |event| Said::Event(SessionEvent::Events(vec![(set("0-1"), event)]));
+            let line = Event::Output {
+                stream: sdm_debug::event::Stream::Stdout,
+                bytes: b"the last words\n".to_vec(),
+            };
+            let end = |stream| output(Event::OutputEnd { stream });
+            vec![
+                (10, answer(id, vec![class("0-1", exited)])),
+                (10, complete(id)),
+                (900, output(line)),
+                (901, end(sdm_debug::event::Stream::Stdout)),
+                (902, end(sdm_debug::event::Stream::Stderr)),
+            ]
+        }
+        _ => Vec::new(),
+    });
+    let run = run((2, 80), Options::default(), &["continue"], respond);
+    let said = run.screen.find("[0-1] the last words\n");
+    assert!(said.is_some(), "{}", run.screen);
+}
+
+#[test]
+fn a_slow_start_shows_how_far_it_is_and_who_is_slowest() {
+    let respond: Responder = Box::new(|id, to, _| {
+        let progress = |tasks: &str, phase| {
+            let event = (set(tasks), Event::Progress(phase));
+            Said::Event(SessionEvent::Events(vec![event]))
+        };
+        let mut said = vec![
+            (100, progress("0-3", Phase::Gdb)),
+            (200, progress("0-2", Phase::Symbols)),
+        ];
+        let held = at_main(id, to).into_iter();
+        said.extend(held.map(|(at, what)| (at + 10_500, what)));
+        said
+    });
+    let run = run((4, 100), Options::default(), &[], respond);
+    let first = "~ start: symbols 3/4, at main 0/4 (1 s)\n";
+    assert!(run.screen.starts_with(first), "{}", run.screen);
+    let tenth = "~ start: symbols 3/4, at main 0/4 (10 s), slowest: 0-3\n";
+    assert!(run.screen.contains(tenth), "{}", run.screen);
+}
+
+#[test]
+fn only_a_person_repeats_by_an_empty_line_and_quit_asks_once() {
+    let respond = || one_runs_on(Vec::new());
+    let lines = ["print x", "", "quit", "n", "quit", "detach", "never"];
+    let asked = run((2, 80), prompt(), &lines, respond());
+    assert_eq!(asked.sent, ["0-1 start", "0-1 print", "0-1 print"]);
+    assert!(asked.screen.contains("not ended\n"));
+    assert_eq!(asked.ending.policy, EndPolicy::Detach);
+    let script = run(
+        (2, 80),
+        Options::default(),
+        &["print x", "", "quit"],
+        respond(),
+    );
+    assert_eq!(script.sent, ["0-1 start", "0-1 print"]);
+    assert_eq!(script.ending.code, 0);
+}
+
+#[test]
+fn a_refused_run_leaves_the_states_alone() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        _ => all(
+            id,
+            vec![failed(
+                "0-1",
+                FailureCode::Gdb,
+                "Cannot insert breakpoint 1.",
+            )],
+        ),
+    });
+    let run = run((2, 80), prompt(), &["continue", "ranks"], respond);
+    assert!(
+        run.screen
+            .ends_with("ranks 0-1 (2)  stopped  at main () at halo.c:62\n"),
+        "{}",
+        run.screen
+    );
+}
+
+#[test]
+fn a_breakpoint_belongs_to_its_set() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::BreakInsert(spec) if spec.location == "nowhere" => all(
+            id,
+            vec![failed(
+                &to.to_string(),
+                FailureCode::Gdb,
+                "Function \"nowhere\" not defined.",
+            )],
+        ),
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    });
+    let lines = [
+        "break nowhere",
+        "n",
+        "[0-2] break a.c:1",
+        "break a.c:2",
+        "[1] delete 1",
+        "disable 1",
+        "delete",
+        "n",
+        "delete",
+        "y",
+        "delete 1",
+        "info breakpoints",
+    ];
+    let run = run((4, 80), prompt(), &lines, respond);
+    let expect = [
+        "0-3 start",
+        "0-3 break_insert",
+        "0-2 break_insert",
+        "0-3 break_insert",
+        "1 break_delete",
+        "0,2 break_enable",
+        "0,2 break_delete",
+        "0-3 break_delete",
+    ];
+    assert_eq!(run.sent, expect);
+    let said = "not deleted\nNo breakpoint number 1.\nNo breakpoints.\n";
+    assert!(run.screen.ends_with(said), "{}", run.screen);
+}
+
+/// Every value asked for is the question itself.
+fn echoes() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Evaluate { expression } | Command::Print { expression, .. } => {
+            let reply = Reply::Value(value(expression));
+            all(id, vec![class(&to.to_string(), reply)])
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn commands_of_ones_own_are_carried_out_for_whom_they_are_called() {
+    let lines = [
+        "define both",
+        "print $arg0 + $argc",
+        "define inner",
+        "print 7",
+        "end",
+        "[1] print $arg1",
+        "end",
+        "[0-2] both x y",
+        "inner",
+        "define print",
+    ];
+    let ended = run((4, 100), Options::default(), &lines, echoes());
+    for part in [
+        "ranks 0-2 (3): x + 2\n",
+        "rank 1: y\n",
+        "ranks 0-3 (4): 7\n",
+        "define: `print` is a command already",
+    ] {
+        assert!(
+            ended.screen.contains(part),
+            "no {part:?} in {}",
+            ended.screen
+        );
+    }
+    assert_eq!(ended.ending.code, 123);
+    let lines = [
+        "define again",
+        "again",
+        "end",
+        "again",
+        "show user",
+        "quit",
+        "y",
+    ];
+    let ended = run((1, 100), prompt(), &lines, echoes());
+    let deep = "again: commands name commands too deep";
+    assert_eq!(ended.screen.matches(deep).count(), 1, "{}", ended.screen);
+    let shown = "User command \"again\":\n  again\n";
+    assert!(ended.screen.contains(shown), "{}", ended.screen);
+    assert_eq!(ended.ending.code, 0);
+}

@@ -1,0 +1,107 @@
+//! `info nodes|tree|links|sets`: what the session tells of itself.
+
+use std::collections::BTreeMap;
+
+use sdm_idset::IdSet;
+use sdm_session::{Debug, Member};
+use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
+
+use super::{Shell, Verdict};
+use crate::commands::Topic;
+
+impl<D: Debug> Shell<D> {
+    /// `info nodes|tree|links|sets`.
+    pub(super) fn show_topic(&mut self, topic: Topic) -> Verdict {
+        if topic == Topic::Sets {
+            return self.show_sets();
+        }
+        let members = self.debug.members().to_vec();
+        if members.is_empty() {
+            return self.complain("this session has no servers that are known here", "");
+        }
+        let item = match topic {
+            Topic::Nodes => Item::Nodes(self.nodes(&members)),
+            Topic::Tree => Item::Tree(tree(&members)),
+            Topic::Links | Topic::Sets => Item::Links(self.links(&members)),
+        };
+        self.show(&item);
+        Verdict::Done
+    }
+
+    fn nodes(&self, members: &[Member]) -> Vec<NodeRow> {
+        let mut hosts: BTreeMap<&str, (u64, IdSet)> = BTreeMap::new();
+        for member in members.iter().filter(|member| member.server.is_some()) {
+            let (servers, tasks) = hosts.entry(&member.host).or_default();
+            *servers += 1;
+            tasks.union_with(&member.tasks);
+        }
+        let mut rows: Vec<_> = hosts
+            .into_iter()
+            .map(|(host, (servers, tasks))| NodeRow {
+                host: host.to_owned(),
+                servers,
+                states: self.tasks.summary(&tasks),
+                tasks,
+            })
+            .collect();
+        rows.sort_by_key(|row| row.tasks.first());
+        rows
+    }
+
+    fn links(&self, members: &[Member]) -> Vec<LinkRow> {
+        let reaches = reaches(members);
+        let health = |tasks: &IdSet| match () {
+            () if tasks.is_empty() => "reachable",
+            () if tasks.is_subset(self.tasks.lost()) => "lost",
+            () if !tasks.is_disjoint(self.tasks.silent()) => "silent",
+            () => "reachable",
+        };
+        let links = members.iter().zip(reaches).filter_map(|(member, reach)| {
+            let parent = &members[member.parent?];
+            Some(LinkRow {
+                parent: parent.server,
+                child: member.server?,
+                hosts: (parent.host.clone(), member.host.clone()),
+                reach,
+                health: health(&member.tasks),
+            })
+        });
+        let mut rows: Vec<_> = links.collect();
+        rows.sort_by_key(|row| row.health == "reachable");
+        rows
+    }
+}
+
+fn tree(members: &[Member]) -> Vec<TreeRow> {
+    let mut depths: Vec<u32> = Vec::with_capacity(members.len());
+    let mut children = vec![0; members.len()];
+    for member in members {
+        depths.push(member.parent.map_or(0, |parent| depths[parent] + 1));
+        if let Some(parent) = member.parent {
+            children[parent] += 1;
+        }
+    }
+    let rows = members.iter().zip(reaches(members)).enumerate();
+    rows.map(|(index, (member, reach))| TreeRow {
+        server: member.server,
+        host: member.host.clone(),
+        depth: depths[index],
+        tasks: member.tasks.clone(),
+        reach,
+        children: children[index],
+    })
+    .collect()
+}
+
+/// The tasks of each member and of all below it.
+fn reaches(members: &[Member]) -> Vec<IdSet> {
+    let mut reaches: Vec<_> = members.iter().map(|member| member.tasks.clone()).collect();
+    // Parents come before their children.
+    for (index, member) in members.iter().enumerate().rev() {
+        if let Some(parent) = member.parent {
+            let below = reaches[index].clone();
+            reaches[parent].union_with(&below);
+        }
+    }
+    reaches
+}

@@ -1,0 +1,273 @@
+//! Answers that say the same of different addresses.
+//!
+//! Where address spaces are randomised, equal programs print unequal pointers. What a person asked
+//! for is not rewritten in the records; on a screen such answers are one class, with one of the
+//! addresses as an example. Null, addresses below every mapping and all ones mean something by
+//! themselves and stay apart; so does what stands behind an address (`<symbol+off>`, a string).
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use sdm_debug::reply::{Frame, Value};
+use sdm_debug::{Failure, Reply, wire};
+use sdm_idset::IdSet;
+
+use crate::item::Gathered;
+
+/// What is written in the place of an address, to compare by.
+const ANY: &str = "0x*";
+/// Numbers of fewer digits are no addresses: nothing is mapped below 64 kB.
+const DIGITS_MIN: usize = 5;
+/// Hexadecimal numbers behind these are no addresses.
+const NO_ADDRESS: [&str; 2] = ["nan(", "unknown: "];
+
+/// Bigger sets first; of equal ones the one with the smallest task.
+pub(crate) fn biggest_first(a: &IdSet, b: &IdSet) -> std::cmp::Ordering {
+    b.len().cmp(&a.len()).then(a.first().cmp(&b.first()))
+}
+
+/// The text with all addresses outside of strings replaced by the same word.
+fn key(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    let mut open = None;
+    while let Some(&byte) = bytes.get(at) {
+        let in_word = at > 0 && bytes[at - 1].is_ascii_alphanumeric();
+        let mut length = 1;
+        match (open, byte) {
+            (Some(_), b'\\') => length = 2,
+            (Some(quote), byte) if byte == quote => open = None,
+            // Not the apostrophe of a word.
+            (None, b'"' | b'\'') if !in_word => open = Some(byte),
+            (None, b'0') if !in_word && bytes[at + 1..].starts_with(b"x") => {
+                let digits = bytes[at + 2..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_hexdigit());
+                length = 2 + digits.count();
+                if is_address(&text[..at], &text[at + 2..at + length]) {
+                    out.push_str(&text[copied..at]);
+                    out.push_str(ANY);
+                    copied = at + length;
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+/// True where these digits behind this text are an address that could be another one elsewhere.
+fn is_address(before: &str, digits: &str) -> bool {
+    digits.len() >= DIGITS_MIN
+        && digits.bytes().any(|digit| digit != b'f')
+        && !NO_ADDRESS.iter().any(|word| before.ends_with(word))
+}
+
+/// What is said of a text of which there are so many, all alike.
+fn example(text: &str, distinct: usize) -> String {
+    format!("{text} ... ({distinct} distinct addresses)")
+}
+
+/// Joins the sets of texts that are alike; the first of each stands for all.
+pub(crate) fn join(texts: Vec<(IdSet, String)>) -> Vec<(IdSet, String)> {
+    let mut groups: Vec<(String, IdSet, String, usize)> = Vec::new();
+    for (tasks, text) in texts {
+        let key = key(&text);
+        match groups.iter_mut().find(|(known, ..)| *known == key) {
+            Some((_, set, _, count)) => {
+                set.union_with(&tasks);
+                *count += 1;
+            }
+            None => groups.push((key.into_owned(), tasks, text, 1)),
+        }
+    }
+    let groups = groups.into_iter();
+    let said = groups.map(|(_, tasks, text, count)| match count {
+        1 => (tasks, text),
+        count => (tasks, example(&text, count)),
+    });
+    said.collect()
+}
+
+impl Gathered {
+    /// The same with answers and failures that are alike in one class each, biggest first.
+    pub(crate) fn alike(&self) -> Self {
+        let ok = grouped(&self.ok, |reply| {
+            let mut reply = reply.clone();
+            for value in values(&mut reply) {
+                value.text = key(&value.text).into_owned();
+            }
+            wire::encode(&reply)
+        });
+        let failed = grouped(&self.failed, |failure| {
+            let Failure { code, text, hint } = failure;
+            (code.name(), key(text).into_owned(), hint.clone())
+        });
+        let failure = |members: &[&Failure]| {
+            let mut failure = members[0].clone();
+            if members.len() > 1 {
+                failure.text = example(&failure.text, members.len());
+            }
+            failure
+        };
+        let ok = ok.into_iter();
+        let failed = failed.into_iter();
+        Self {
+            ok: ok.map(|(tasks, all)| (tasks, merged(&all))).collect(),
+            failed: failed.map(|(tasks, all)| (tasks, failure(&all))).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Classes of what has the same key, biggest first, and within each the members likewise.
+fn grouped<T, K: Eq + Hash>(
+    classes: &[(IdSet, T)],
+    key: impl Fn(&T) -> K,
+) -> Vec<(IdSet, Vec<&T>)> {
+    let mut sorted: Vec<&(IdSet, T)> = classes.iter().collect();
+    sorted.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    let mut groups: Vec<(IdSet, Vec<&T>)> = Vec::new();
+    let mut known: HashMap<K, usize> = HashMap::new();
+    for (tasks, what) in sorted {
+        let at = *known.entry(key(what)).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some((set, members)) => {
+                set.union_with(tasks);
+                members.push(what);
+            }
+            None => groups.push((tasks.clone(), vec![what])),
+        }
+    }
+    groups.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    groups
+}
+
+/// One reply for all of these: values of the first, and how many there are where they differ.
+fn merged(members: &[&Reply]) -> Reply {
+    let mut reply = members[0].clone();
+    if members.len() == 1 {
+        return reply;
+    }
+    let mut texts: Vec<HashSet<String>> = Vec::new();
+    for member in members {
+        let mut member = (*member).clone();
+        let values = values(&mut member);
+        texts.resize_with(values.len(), HashSet::new);
+        for (known, value) in texts.iter_mut().zip(values) {
+            known.insert(std::mem::take(&mut value.text));
+        }
+    }
+    for (value, known) in values(&mut reply).into_iter().zip(texts) {
+        if known.len() > 1 {
+            value.text = example(&value.text, known.len());
+        }
+    }
+    reply
+}
+
+/// The values in a reply that are compared by meaning. Variables have a way of their own to be shown,
+/// and what was cut says by its hash that it differs.
+fn values(reply: &mut Reply) -> Vec<&mut Value> {
+    let mut values: Vec<&mut Value> = match reply {
+        Reply::Value(value) => vec![value],
+        Reply::Frame(view) => args(&mut view.frame).collect(),
+        Reply::Backtrace(backtrace) => backtrace.frames.iter_mut().flat_map(args).collect(),
+        _ => Vec::new(),
+    };
+    values.retain(|value| value.cut.is_none());
+    values
+}
+
+fn args(frame: &mut Frame) -> impl Iterator<Item = &mut Value> {
+    frame.args.iter_mut().map(|variable| &mut variable.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::FailureCode;
+
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_from_other_numbers() {
+        let check = |text: &str, expect: &str| assert_eq!(key(text), expect, "{text}");
+        check("(int *) 0x7ffe12345678", "(int *) 0x*");
+        check(
+            "0x5555555592a0 \"0x5555555592a0\"",
+            "0x* \"0x5555555592a0\"",
+        );
+        check("0x555555555149 <main+4>", "0x* <main+4>");
+        check(
+            "{a = 0x1c2b2a0, b = 0x0, c = 0x10}",
+            "{a = 0x*, b = 0x0, c = 0x10}",
+        );
+        check("0xffffffffffffffff", "0xffffffffffffffff");
+        check("-nan(0x8000000000000)", "-nan(0x8000000000000)");
+        check("(A | unknown: 0x100000)", "(A | unknown: 0x100000)");
+        check("34 '\"', 0x7ffe12345678", "34 '\"', 0x*");
+        check("a0x7ffe12345678", "a0x7ffe12345678");
+        check("Can't read 0x7ffe12345678", "Can't read 0x*");
+        check("0x", "0x");
+        check("\u{fc}0x", "\u{fc}0x");
+    }
+
+    fn set(text: &str) -> IdSet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_alike_is_one_class_with_an_example() {
+        let value = |text: &str| {
+            Reply::Value(Value {
+                text: text.to_owned(),
+                cut: None,
+            })
+        };
+        let failure = |at| {
+            Failure::new(
+                FailureCode::Gdb,
+                format!("Cannot access memory at address {at}"),
+            )
+        };
+        let gathered = Gathered {
+            ok: vec![
+                (set("4"), value("0x5555555592a0")),
+                (set("0-1"), value("0x5555555592b0")),
+                (set("2"), value("0x0")),
+            ],
+            failed: vec![
+                (set("5"), failure("0x7ffe12345678")),
+                (set("6"), failure("0x7ffe12345679")),
+                (set("7"), failure("0x0")),
+            ],
+            ..Gathered::default()
+        };
+        let alike = gathered.alike();
+        let said = |at: usize| match &alike.ok[at] {
+            (tasks, Reply::Value(value)) => format!("{tasks}: {}", value.text),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(said(0), "0-1,4: 0x5555555592b0 ... (2 distinct addresses)");
+        assert_eq!(said(1), "2: 0x0");
+        let failed: Vec<_> = alike
+            .failed
+            .iter()
+            .map(|(tasks, f)| format!("{tasks}: {}", f.text))
+            .collect();
+        let text = "Cannot access memory at address";
+        assert_eq!(
+            failed[0],
+            format!("5-6: {text} 0x7ffe12345678 ... (2 distinct addresses)")
+        );
+        assert_eq!(failed[1], format!("7: {text} 0x0"));
+        assert_eq!(alike.alike().ok.len(), 2);
+    }
+}

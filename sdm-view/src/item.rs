@@ -1,0 +1,438 @@
+//! What a session shows, before it becomes text or records.
+//!
+//! A front-end says [`Item`]s to a [`View`]: [`crate::render::TextView`] writes
+//! them for a person, [`crate::json::JsonView`] for a program.
+
+use std::time::Duration;
+
+use sdm_debug::Outcome;
+use sdm_debug::event::{Phase, Stream};
+use sdm_debug::reply::{BreakpointPlace, Stop};
+use sdm_debug::rules::{StackTree, Stats};
+use sdm_debug::{Failure, Reply, TaskState, wire};
+use sdm_idset::IdSet;
+
+use crate::compare::Comparison;
+use crate::diagnose::Diagnosis;
+
+/// Something to show.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// The session stands.
+    Start {
+        /// Its name.
+        session: String,
+        /// Its tasks.
+        tasks: IdSet,
+        /// The programs with their arguments, and who runs each; none where tasks were attached to.
+        programs: Vec<(IdSet, Vec<String>)>,
+        /// Task and Unix pid, where tasks were attached to.
+        pids: Vec<(u32, i32)>,
+    },
+    /// A command that a script is about to carry out.
+    Echo {
+        /// As it was written.
+        line: String,
+    },
+    /// What came of a command.
+    Answer(Gathered),
+    /// The same, or another item, as a whole however long it is: somebody asked for that.
+    Whole(Box<Item>),
+    /// What happened to tasks: they stopped, ended, and so on.
+    Happened {
+        /// To whom.
+        tasks: IdSet,
+        /// What.
+        what: Happening,
+    },
+    /// A line that the program printed.
+    Output {
+        /// Who printed it.
+        tasks: IdSet,
+        /// Where.
+        stream: Stream,
+        /// What, without the line end.
+        line: Vec<u8>,
+        /// False where the line is not complete yet.
+        complete: bool,
+    },
+    /// Who is in which state.
+    Ranks(Vec<RankRow>),
+    /// The breakpoints.
+    Breakpoints(Vec<BreakRow>),
+    /// The sets that have a name.
+    Sets(Vec<SetRow>),
+    /// The hosts and who is on them.
+    Nodes(Vec<NodeRow>),
+    /// The tree of servers, parents before their children.
+    Tree(Vec<TreeRow>),
+    /// The links of the tree, those that are not well first.
+    Links(Vec<LinkRow>),
+    /// The distinct values of an expression, biggest class first.
+    Values {
+        /// What was asked.
+        expression: String,
+        /// Who has which.
+        values: Vec<(IdSet, String)>,
+    },
+    /// The values of an expression that is shown after each stop, biggest class first.
+    Display {
+        /// Its number.
+        number: u32,
+        /// What was asked: `step`, `/x step`.
+        expression: String,
+        /// Who has which.
+        values: Vec<(IdSet, String)>,
+    },
+    /// Lines of source, and who stands at each.
+    Listing(Listing),
+    /// Why it is stuck, as far as was seen.
+    Diagnosis(Diagnosis),
+    /// Numbers over all tasks.
+    Stats {
+        /// What was asked.
+        expression: String,
+        /// What they are.
+        stats: Box<Stats>,
+    },
+    /// Where values differ from what most have.
+    Comparison(Comparison),
+    /// Tasks whose server is gone.
+    Lost {
+        /// Which.
+        tasks: IdSet,
+        /// Why.
+        why: String,
+    },
+    /// Tasks that have not been heard for a while.
+    Silent {
+        /// Which.
+        tasks: IdSet,
+        /// Why.
+        why: String,
+    },
+    /// Tasks that can be reached again.
+    Reachable {
+        /// Which.
+        tasks: IdSet,
+    },
+    /// A line that the launcher printed.
+    LauncherLine(String),
+    /// The launcher has ended by itself.
+    LauncherEnded {
+        /// How.
+        status: String,
+        /// What it said last.
+        last_words: Vec<String>,
+        /// Who was lost with it.
+        lost: IdSet,
+    },
+    /// Something worth knowing, one line.
+    Notice(String),
+    /// What a command shows of itself (help, settings).
+    Text(String),
+    /// A command that cannot be carried out.
+    Error(Problem),
+    /// The session is over.
+    End {
+        /// The exit code of `sdm`.
+        code: u8,
+        /// Why, where it was not asked for.
+        reason: Option<String>,
+    },
+}
+
+/// Why a command could not be carried out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Problem {
+    /// What is wrong.
+    pub message: String,
+    /// The line it is about.
+    pub line: Option<String>,
+    /// Where in the line, in bytes from 0.
+    pub at: Option<usize>,
+    /// What to do about it; empty where there is nothing to say.
+    pub hint: String,
+}
+
+/// What came of a command over a set of tasks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gathered {
+    /// The command as it was written.
+    pub command: String,
+    /// To whom it went.
+    pub to: IdSet,
+    /// The distinct answers.
+    pub ok: Vec<(IdSet, Reply)>,
+    /// Answers that a rule merged.
+    pub merged: Vec<(IdSet, Vec<u8>)>,
+    /// The distinct failures.
+    pub failed: Vec<(IdSet, Failure)>,
+    /// Those whose answers were too many to keep apart.
+    pub others: IdSet,
+    /// Who did not answer in time and why.
+    pub missing: Vec<(IdSet, String)>,
+    /// Whose server is gone.
+    pub lost: IdSet,
+    /// What was made, where it has no place of its own: `watchpoint 3: x`.
+    pub made: Option<String>,
+    /// True where these came after the command was given up.
+    pub late: bool,
+}
+
+/// What happened to a task.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// It stopped.
+    Stopped(Stop),
+    /// It ended by itself.
+    Exited {
+        /// Its exit code.
+        code: i32,
+        /// True where it had called `MPI_Init` and left without `MPI_Finalize`.
+        before_finalize: bool,
+    },
+    /// A signal ended it.
+    Signalled(String),
+    /// It was left running.
+    Detached,
+    /// A signal went through to it; it runs on.
+    SignalPassed(String),
+    /// Its gdb is gone.
+    GdbDied(String),
+    /// A pending breakpoint found its place.
+    BreakpointPlaced(BreakpointPlace),
+    /// How far its start is.
+    Progress(Phase),
+    /// Something in words.
+    Notice(String),
+    /// The commands of a breakpoint printed something.
+    Printed {
+        /// The breakpoint's number.
+        number: u32,
+        /// What.
+        text: String,
+    },
+}
+
+/// One row of `ranks`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankRow {
+    /// What they run, where the job has several programs; empty otherwise.
+    pub program: String,
+    /// Who.
+    pub tasks: IdSet,
+    /// In which state.
+    pub state: TaskState,
+    /// Where it stopped or how it ended.
+    pub last: Option<Happening>,
+    /// `silent` or `lost`, where it cannot be reached.
+    pub health: Option<&'static str>,
+}
+
+/// One row of `info breakpoints`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakRow {
+    /// Its number.
+    pub number: u32,
+    /// On whom.
+    pub tasks: IdSet,
+    /// Where, in the words it was asked for.
+    pub location: String,
+    /// Only where this holds.
+    pub condition: Option<String>,
+    /// Gone after the first stop.
+    pub temporary: bool,
+    /// On or off.
+    pub enabled: bool,
+    /// Waits for its place on these.
+    pub pending: IdSet,
+    /// Where it stands: function, file, line.
+    pub places: Vec<(String, String, u32)>,
+    /// How many stops of tasks there were.
+    pub hits: u64,
+}
+
+/// Lines of source, and who stands at each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// For whom they were listed.
+    pub tasks: IdSet,
+    /// The file's path; empty where it is not known.
+    pub file: String,
+    /// Number, text, and who has stopped there.
+    pub lines: Vec<(u32, String, IdSet)>,
+}
+
+/// One row of `info sets`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetRow {
+    /// Its name, without the `@`; empty where it has none.
+    pub name: String,
+    /// Who.
+    pub tasks: IdSet,
+    /// What it means, where that is given; empty for sets of `defset`.
+    pub what: String,
+}
+
+/// One row of `info nodes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeRow {
+    /// The host; empty where unknown.
+    pub host: String,
+    /// How many servers are on it.
+    pub servers: u64,
+    /// Who.
+    pub tasks: IdSet,
+    /// What they are doing: `7 stopped, 1 lost`.
+    pub states: String,
+}
+
+/// One row of `info tree`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeRow {
+    /// The server; absent for the master.
+    pub server: Option<u32>,
+    /// Where it runs; empty where unknown.
+    pub host: String,
+    /// How far from the master, which is 0.
+    pub depth: u32,
+    /// Its own tasks.
+    pub tasks: IdSet,
+    /// Its own tasks and those of all below it.
+    pub reach: IdSet,
+    /// How many children it has.
+    pub children: u32,
+}
+
+/// One row of `info links`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRow {
+    /// The parent's number; absent for the master.
+    pub parent: Option<u32>,
+    /// The child's number.
+    pub child: u32,
+    /// The hosts of both.
+    pub hosts: (String, String),
+    /// The tasks behind it.
+    pub reach: IdSet,
+    /// `reachable`, `silent` or `lost`: how the child's own tasks are.
+    pub health: &'static str,
+}
+
+/// Shows [`Item`]s.
+pub trait View {
+    /// Shows one item; `at` is the time since the session began.
+    fn show(&mut self, at: Duration, item: &Item);
+
+    /// Shows, changes or removes the line of what goes on; off a terminal nothing is shown.
+    fn status(&mut self, line: Option<&str>);
+
+    /// Prints what programs print where the launcher carries it, as it came.
+    fn pass(&mut self, stderr: bool, bytes: &[u8]);
+
+    /// Items that belong together begin, or have ended: there may be too many to show each.
+    fn group(&mut self, _begins: bool) {}
+
+    /// True once nobody reads what is shown.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// Stacks of many tasks as one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedStacks {
+    /// Whose.
+    pub tasks: IdSet,
+    /// The tree.
+    pub tree: StackTree,
+}
+
+impl MergedStacks {
+    /// True where everybody has a thread in every place that anybody has one in.
+    #[must_use]
+    pub fn agree(&self) -> bool {
+        let mut agree = self.tree.others.is_empty();
+        agree &= self.tree.bare.is_empty() || self.tree.bare == self.tasks;
+        self.tree.walk(|_, node| {
+            agree &= node.tasks == self.tasks;
+            agree &= node.here.is_empty() || node.here == self.tasks;
+        });
+        agree
+    }
+
+    /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.
+    #[must_use]
+    pub fn few(&self) -> Option<u64> {
+        let whole = self.tasks.len();
+        let few = (whole / 8).max(1);
+        let mut most = 0;
+        self.tree.walk(|_, node| most = most.max(node.here.len()));
+        (whole >= 3 && most > few).then_some(few)
+    }
+
+    /// The distinct sets of those who stand in one place, biggest first.
+    #[must_use]
+    pub fn places(&self) -> Vec<IdSet> {
+        let mut places: Vec<IdSet> = Vec::new();
+        self.tree.walk(|_, node| {
+            if !node.here.is_empty() && !places.contains(&node.here) {
+                places.push(node.here.clone());
+            }
+        });
+        places.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        places
+    }
+}
+
+fn is_stacks(reply: &Reply) -> bool {
+    matches!(reply, Reply::Stacks(_))
+}
+
+impl Gathered {
+    /// The sets of the distinct answers and failures in the order in which they are shown; none
+    /// for answers that say nothing but that it is done, and for late ones.
+    #[must_use]
+    pub fn classes(&self) -> Vec<IdSet> {
+        if self.late {
+            return Vec::new();
+        }
+        let said = |(_, reply): &&(IdSet, Reply)| *reply != Reply::Done && !is_stacks(reply);
+        let alike = self.alike();
+        let ok = alike.ok.iter().filter(said).map(|(tasks, _)| tasks.clone());
+        let failed = alike.failed.iter().map(|(tasks, _)| tasks.clone());
+        let stacks = self.stacks().map(|stacks| stacks.places());
+        stacks
+            .into_iter()
+            .flatten()
+            .chain(ok)
+            .chain(failed)
+            .collect()
+    }
+
+    /// The stacks among the answers as one tree, however far they were merged on their way; absent
+    /// where there are none.
+    #[must_use]
+    pub fn stacks(&self) -> Option<MergedStacks> {
+        let merged = self.merged.iter();
+        let merged = merged.map(|(tasks, bytes)| (tasks.clone(), bytes.clone().into()));
+        let own = self.ok.iter().filter(|(_, reply)| is_stacks(reply));
+        let own = own.map(|(tasks, reply)| (tasks.clone(), wire::encode(reply).into()));
+        let outcome = Outcome {
+            ok: merged.chain(own).collect(),
+            ..Outcome::default()
+        };
+        let (tree, strangers) = StackTree::from_outcome(&outcome);
+        let tasks = outcome.answered().difference(&strangers);
+        (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
+    }
+
+    /// All who did it.
+    #[must_use]
+    pub fn done(&self) -> IdSet {
+        let ok = self.ok.iter().map(|(tasks, _)| tasks);
+        let merged = self.merged.iter().map(|(tasks, _)| tasks);
+        IdSet::union_all(ok.chain(merged).chain([&self.others]))
+    }
+}

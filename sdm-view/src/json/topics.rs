@@ -1,0 +1,192 @@
+//! Records of what the session tells of itself, and of values over all tasks.
+
+use sdm_debug::rules::{Extreme, Number, Stats, Who};
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use super::set;
+use crate::compare::Comparison;
+use crate::diagnose::Diagnosis;
+use crate::item::{Item, LinkRow, Listing, NodeRow, SetRow, TreeRow};
+
+/// The kind of such a record and its fields.
+pub(super) fn record(item: &Item) -> (&'static str, Value) {
+    match item {
+        Item::Sets(rows) => ("sets", sets(rows)),
+        Item::Nodes(rows) => ("nodes", nodes(rows)),
+        Item::Tree(rows) => ("tree", tree(rows)),
+        Item::Links(rows) => ("links", links(rows)),
+        Item::Values { expression, values } => ("values", self::values(expression, values)),
+        Item::Display {
+            number,
+            expression,
+            values,
+        } => {
+            let expression = format!("{number}: {expression}");
+            ("values", self::values(&expression, values))
+        }
+        Item::Stats { expression, stats } => ("stats", self::stats(expression, stats)),
+        Item::Listing(listing) => ("listing", self::listing(listing)),
+        Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),
+        Item::Comparison(found) => ("comparison", comparison(found)),
+        _ => ("notice", json!({})),
+    }
+}
+
+/// `info sets`.
+fn sets(rows: &[SetRow]) -> Value {
+    let row = |row: &SetRow| {
+        json!({
+            "name": row.name,
+            "tasks": set(&row.tasks),
+            "count": row.tasks.len(),
+            "what": row.what,
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+/// `info nodes`.
+fn nodes(rows: &[NodeRow]) -> Value {
+    let row = |row: &NodeRow| {
+        json!({
+            "host": row.host,
+            "servers": row.servers,
+            "tasks": set(&row.tasks),
+            "count": row.tasks.len(),
+            "states": row.states,
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+/// `info tree`.
+fn tree(rows: &[TreeRow]) -> Value {
+    let row = |row: &TreeRow| {
+        json!({
+            "server": row.server,
+            "host": row.host,
+            "depth": row.depth,
+            "tasks": set(&row.tasks),
+            "reach": set(&row.reach),
+            "children": row.children,
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+/// `info links`.
+fn links(rows: &[LinkRow]) -> Value {
+    let row = |row: &LinkRow| {
+        json!({
+            "parent": row.parent,
+            "child": row.child,
+            "parent_host": row.hosts.0,
+            "child_host": row.hosts.1,
+            "reach": set(&row.reach),
+            "health": row.health,
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+/// `outliers`.
+fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
+    let row = |(tasks, value): &(IdSet, String)| json!({ "tasks": set(tasks), "count": tasks.len(), "value": value });
+    json!({
+        "expression": expression,
+        "values": values.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// `diagnose`.
+pub(crate) fn diagnosis(found: &Diagnosis) -> Value {
+    let findings = found.findings.iter().map(|finding| {
+        json!({
+            "tasks": set(&finding.tasks),
+            "count": finding.tasks.len(),
+            "kind": finding.kind.name(),
+            "what": finding.what,
+            "evidence": finding.evidence,
+        })
+    });
+    json!({
+        "stuck": found.stuck,
+        "conclusion": found.conclusion,
+        "suspects": set(&found.suspects),
+        "samples": found.samples,
+        "span_ms": u64::try_from(found.span.as_millis()).unwrap_or(u64::MAX),
+        "findings": findings.collect::<Vec<_>>(),
+    })
+}
+
+/// `list`.
+fn listing(listing: &Listing) -> Value {
+    let line = |(number, text, here): &(u32, String, IdSet)| json!({ "line": number, "text": text, "here": set(here), "count": here.len() });
+    json!({
+        "tasks": set(&listing.tasks),
+        "file": listing.file,
+        "lines": listing.lines.iter().map(line).collect::<Vec<_>>(),
+    })
+}
+
+/// `stats`.
+fn stats(expression: &str, stats: &Stats) -> Value {
+    let histogram = stats.histogram.as_ref().map(|histogram| {
+        json!({
+            "low": histogram.bins.low,
+            "high": histogram.bins.high,
+            "counts": histogram.counts,
+            "below": histogram.below,
+            "above": histogram.above,
+        })
+    });
+    let some = stats.count > 0;
+    json!({
+        "expression": expression,
+        "count": stats.count,
+        "min": stats.min.as_ref().map(extreme),
+        "max": stats.max.as_ref().map(extreme),
+        "mean": some.then_some(stats.mean),
+        "stddev": stats.variance().map(|variance| variance.max(0.0).sqrt()),
+        "sum": some.then(|| stats.sum()),
+        "nan": who(&stats.not_a_number),
+        "inf": who(&stats.infinite_up),
+        "minus_inf": who(&stats.infinite_down),
+        "histogram": histogram,
+    })
+}
+
+fn extreme(extreme: &Extreme) -> Value {
+    let value = match extreme.value {
+        Number::Int(int) => int.to_string(),
+        Number::Float(float) => float.to_string(),
+    };
+    json!({ "value": value, "on": who(&extreme.who) })
+}
+
+fn who(who: &Who) -> Value {
+    json!({ "count": who.count, "tasks": who.tasks.as_ref().map(set) })
+}
+
+/// `compare`.
+fn comparison(found: &Comparison) -> Value {
+    let others = found.others.iter().map(|other| {
+        json!({
+            "tasks": set(&other.tasks),
+            "count": other.tasks.len(),
+            "differing": other.count,
+            "path": other.path,
+            "reference": other.reference,
+            "value": other.value,
+        })
+    });
+    json!({
+        "expression": found.expression,
+        "reference": set(&found.reference),
+        "value": found.value,
+        "elements": found.elements,
+        "others": others.collect::<Vec<_>>(),
+        "cut": found.cut,
+    })
+}

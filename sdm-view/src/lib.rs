@@ -1,0 +1,21 @@
+//! What there is to show of a session, as data, and what is made of it: text for a person, JSON for a program, a page for
+//! whoever was not there.
+//!
+//! An [`Item`] is one thing to show: an answer with who gave it, an event, a table, a diagnosis. A [`View`] is told items;
+//! [`render::TextView`] writes them as text and [`json::JsonView`] as records. A [`report::Recorder`] keeps a bounded part of
+//! them, of which [`report::Report`] is made.
+//!
+//! Nothing here asks a task, knows how a session is started, opens a file, or finds out about a terminal: every text is a
+//! pure function of what it is given, its width included.
+
+mod alike;
+pub mod compare;
+pub mod diagnose;
+pub mod escape;
+pub mod item;
+pub mod json;
+pub mod quoted;
+pub mod render;
+pub mod report;
+
+pub use item::{Item, View};

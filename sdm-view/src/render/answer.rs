@@ -1,0 +1,259 @@
+//! What came of a command: one block per distinct answer, biggest class first.
+
+use sdm_debug::printable::{printable, printable_lines};
+use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
+use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_idset::IdSet;
+
+use super::style::Style;
+use super::text::Page;
+use super::{data, event, place, stacks, values};
+use crate::alike::biggest_first;
+use crate::item::{Gathered, Happening};
+
+/// The most distinct answers that are written out.
+const CLASSES_SHOWN_MAX: usize = 24;
+
+/// The lines of what came of a command.
+pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
+    let gathered = &gathered.alike();
+    let mut lines = Vec::new();
+    if gathered.late {
+        lines.push(page.style.odd(&format!(
+            "late, to `{}`:",
+            printable(gathered.command.as_bytes())
+        )));
+    }
+    answers(page, gathered, &mut lines);
+    if !gathered.others.is_empty() {
+        let text = "too many distinct answers to keep apart; ask fewer of them";
+        lines.push(page.said(&gathered.others, text, false));
+    }
+    failures(page, &gathered.failed, &mut lines);
+    let missing = gathered.missing.len().min(shown_max(page));
+    for (tasks, why) in &gathered.missing[..missing] {
+        let why = if why.is_empty() {
+            "no reason known"
+        } else {
+            why
+        };
+        let text = format!("no answer in time ({})", printable(why.as_bytes()));
+        lines.push(page.said(tasks, &text, true));
+    }
+    if let rest @ [_, ..] = &gathered.missing[missing..] {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("no answer in time ({} more reasons)", rest.len());
+        lines.push(page.said(&tasks, &text, true));
+    }
+    if !gathered.lost.is_empty() {
+        lines.push(page.said(&gathered.lost, "lost, no answer", true));
+    }
+    lines
+}
+
+fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
+    let mut classes: Vec<_> = gathered
+        .ok
+        .iter()
+        .filter(|(_, reply)| *reply != Reply::Done)
+        .collect();
+    classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    if let Some(merged) = gathered.stacks() {
+        lines.extend(stacks::lines(&merged, page.names, &page.style));
+    }
+    values::variables(page, &classes, lines);
+    classes.retain(|(_, reply)| !matches!(reply, Reply::Stacks(_) | Reply::Variables(_)));
+    let mut count = 0;
+    for (tasks, reply) in classes.iter().take(shown_max(page)) {
+        let mut more = Vec::new();
+        match (reply, &gathered.made) {
+            (Reply::Breakpoint(_), Some(made)) => {
+                more.push(page.said(tasks, &printable(made.as_bytes()), false));
+            }
+            _ => block(page, tasks, reply, &mut more),
+        }
+        // The biggest class is shown however long it is: it was asked for.
+        if count > 0 && Style::height(lines) + Style::height(&more) > page.style.room() {
+            break;
+        }
+        lines.extend(more);
+        count += 1;
+    }
+    let rest = &classes[count..];
+    if !rest.is_empty() {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("{} more distinct answers, not shown", rest.len());
+        lines.push(page.said(&tasks, &text, false));
+    }
+}
+
+/// So many distinct answers are written out, unless all are asked for.
+fn shown_max(page: &Page<'_>) -> usize {
+    match page.style.rows {
+        usize::MAX => usize::MAX,
+        _ => CLASSES_SHOWN_MAX,
+    }
+}
+
+fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>) {
+    let happened = |what: Happening| event::sentence(&what);
+    let sentence = match reply {
+        Reply::Done | Reply::Stacks(_) | Reply::Variables(_) => return,
+        Reply::Value(value) => {
+            let text = printable_lines(&place::value(value));
+            return one_or_more_lines(page, tasks, &text, lines);
+        }
+        Reply::Text(text) => {
+            let text = printable_lines(text.trim_end_matches('\n'));
+            return one_or_more_lines(page, tasks, &text, lines);
+        }
+        Reply::Backtrace(backtrace) => return frames(page, tasks, backtrace, lines),
+        Reply::Frame(view) => return frame(page, tasks, view, lines),
+        Reply::Threads(threads) => return list_threads(page, tasks, threads, lines),
+        Reply::Status(state) => {
+            return lines.push(page.said(tasks, state.name(), false));
+        }
+        Reply::Breakpoint(at) => {
+            let places = event::places(&at.places);
+            let text = if at.pending {
+                format!("breakpoint {} waits for its place to be loaded", at.number)
+            } else if at.places.is_empty() {
+                format!("{} is set", at.number)
+            } else {
+                format!("breakpoint {} {places}", at.number)
+            };
+            return lines.push(page.said(tasks, &text, false));
+        }
+        Reply::Stopped(stop) => happened(Happening::Stopped(stop.clone())),
+        Reply::Exited {
+            code,
+            before_finalize,
+        } => happened(Happening::Exited {
+            code: *code,
+            before_finalize: *before_finalize,
+        }),
+        Reply::Signalled { signal } => happened(Happening::Signalled(signal.clone())),
+        Reply::Detached => happened(Happening::Detached),
+        other => {
+            let text = printable_lines(&data::text(other));
+            return one_or_more_lines(page, tasks, &text, lines);
+        }
+    };
+    lines.push(page.said(tasks, &sentence.line, sentence.bad));
+    lines.extend(sentence.below);
+}
+
+fn one_or_more_lines(page: &Page<'_>, tasks: &IdSet, text: &str, lines: &mut Vec<String>) {
+    if text.is_empty() {
+        return;
+    }
+    let text = &untabbed(text);
+    let style = page.style;
+    let columns = text.contains("  ")
+        && style.width.is_some_and(|width| {
+            page.over(tasks).chars().count() + 1 + text.chars().count() > width
+        });
+    // Columns are not broken in the middle where a line of their own holds them.
+    if !text.contains('\n') && !columns {
+        return lines.push(page.said(tasks, text, false));
+    }
+    lines.push(page.over(tasks));
+    lines.extend(text.lines().map(|line| style.wrap(&format!("  {line}"), 6)));
+}
+
+/// Tabs as the blanks that a terminal shows for them, so that lines can be measured.
+fn untabbed(text: &str) -> String {
+    const TAB: usize = 8;
+    let mut plain = String::with_capacity(text.len());
+    let mut column = 0;
+    for c in text.chars() {
+        match c {
+            '\t' => {
+                let blanks = TAB - column % TAB;
+                plain.extend(std::iter::repeat_n(' ', blanks));
+                column += blanks;
+            }
+            c => {
+                plain.push(c);
+                column = if c == '\n' { 0 } else { column + 1 };
+            }
+        }
+    }
+    plain
+}
+
+fn frames(page: &Page<'_>, tasks: &IdSet, backtrace: &Backtrace, lines: &mut Vec<String>) {
+    lines.push(page.over(tasks));
+    for frame in &backtrace.frames {
+        let text = format!("#{:<2} {}", frame.level, place::frame(frame));
+        lines.push(page.style.wrap(&text, 6));
+    }
+    if backtrace.frames.is_empty() {
+        lines.push("No stack.".to_owned());
+    }
+    if backtrace.more {
+        lines.push("(More stack frames follow...)".to_owned());
+    }
+    if backtrace.folded > 0 {
+        let (count, frames) = match backtrace.folded {
+            1 => (1, "frame"),
+            count => (count, "frames"),
+        };
+        let text = format!("({count} {frames} of runtimes left out; `bt --full` shows them)");
+        lines.push(page.style.faint(&text));
+    }
+}
+
+fn frame(page: &Page<'_>, tasks: &IdSet, view: &FrameView, lines: &mut Vec<String>) {
+    let text = format!("#{:<2} {}", view.frame.level, place::frame(&view.frame));
+    lines.push(page.said(tasks, &text, false));
+    if let Some(source) = &view.source {
+        let text = printable(source.trim_end().as_bytes());
+        lines.push(format!("{}\t{text}", view.frame.line));
+    }
+}
+
+fn list_threads(page: &Page<'_>, tasks: &IdSet, threads: &[ThreadView], lines: &mut Vec<String>) {
+    lines.push(page.over(tasks));
+    for thread in threads {
+        let place = thread
+            .frame
+            .as_ref()
+            .map_or("(running)".to_owned(), place::frame);
+        let mark = if thread.current { '*' } else { ' ' };
+        let name = printable(thread.name.as_bytes());
+        let text = format!("{mark} {:<3} \"{name}\" {place}", thread.number);
+        lines.push(page.style.wrap(&text, 6));
+    }
+}
+
+fn failures(page: &Page<'_>, failed: &[(IdSet, Failure)], lines: &mut Vec<String>) {
+    let is_running = |code| matches!(code, FailureCode::Running | FailureCode::AlreadyRunning);
+    let running = failed
+        .iter()
+        .filter(|(_, failure)| is_running(failure.code));
+    let running = IdSet::union_all(running.map(|(tasks, _)| tasks));
+    if !running.is_empty() {
+        let who = page.label(&running);
+        lines.push(page.labelled("running", &format!("{who} (interrupt first)"), false));
+    }
+    let mut classes: Vec<_> = failed
+        .iter()
+        .filter(|(_, failure)| !is_running(failure.code))
+        .collect();
+    classes.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    let (shown, rest) = classes.split_at(classes.len().min(shown_max(page)));
+    for (tasks, failure) in shown {
+        let text = printable_lines(failure.text.trim_end());
+        lines.push(page.said(tasks, &text, true));
+        if !failure.hint.is_empty() {
+            let hint = printable_lines(&failure.hint);
+            lines.push(page.style.wrap(&format!("  {hint}"), 2));
+        }
+    }
+    if !rest.is_empty() {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("{} more distinct failures, not shown", rest.len());
+        lines.push(page.said(&tasks, &text, true));
+    }
+}

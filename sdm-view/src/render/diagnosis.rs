@@ -1,0 +1,56 @@
+//! A diagnosis on a screen.
+
+use sdm_debug::printable::printable;
+
+use super::text::Page;
+use crate::diagnose::{Diagnosis, Finding, Kind};
+
+/// The most findings that are written out.
+const FINDINGS_MAX: usize = 16;
+/// The most lines of evidence of one finding.
+const EVIDENCE_MAX: usize = 8;
+
+/// The conclusion first, then what it stands on.
+pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
+    let style = &page.style;
+    let mut lines = Vec::new();
+    let conclusion = printable(found.conclusion.as_bytes());
+    if found.suspects.is_empty() {
+        let word = if found.stuck { "Stuck" } else { "Not stuck" };
+        let word = if found.samples < 2 { "Unknown" } else { word };
+        lines.push(style.wrap(&format!("{word}: {conclusion}"), 2));
+    } else {
+        let who = page.label(&found.suspects);
+        let text = format!("Likely to blame: {who}: {conclusion}");
+        lines.push(style.odd(&style.wrap(&text, 2)));
+    }
+    let (shown, rest) = found
+        .findings
+        .split_at(found.findings.len().min(FINDINGS_MAX));
+    for finding in shown {
+        lines.extend(one(page, finding));
+    }
+    if !rest.is_empty() {
+        lines.push(format!(
+            "({} more groups, not shown; `stacks` shows all)",
+            rest.len()
+        ));
+    }
+    lines.push(style.faint(&format!(
+        "({} samples in {:.1} s; the tasks ran in between)",
+        found.samples,
+        found.span.as_secs_f64()
+    )));
+    lines
+}
+
+fn one(page: &Page<'_>, finding: &Finding) -> Vec<String> {
+    let bad = matches!(finding.kind, Kind::Suspect | Kind::Gone);
+    let what = printable(finding.what.as_bytes());
+    let mut lines = vec![page.said(&finding.tasks, &what, bad)];
+    for text in finding.evidence.iter().take(EVIDENCE_MAX) {
+        let text = format!("    {}", printable(text.as_bytes()));
+        lines.push(page.style.wrap(&text, 6));
+    }
+    lines
+}

@@ -1,0 +1,174 @@
+//! What happened to tasks, one line per distinct place and the line of source below it.
+
+use sdm_debug::event::Phase;
+use sdm_debug::printable::{printable, printable_lines};
+use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
+
+use super::place;
+use crate::item::Happening;
+
+/// What is said behind the set: the line, and lines below it.
+pub(crate) struct Sentence {
+    pub(crate) line: String,
+    pub(crate) below: Vec<String>,
+    /// True where it is bad news.
+    pub(crate) bad: bool,
+}
+
+/// What happened, in words.
+pub(crate) fn sentence(what: &Happening) -> Sentence {
+    let mut below = Vec::new();
+    let mut bad = false;
+    let line = match what {
+        Happening::Stopped(stop) => {
+            below.extend(source_line(stop));
+            if let StopReason::FunctionFinished { value: Some(value) } = &stop.reason {
+                let value = place::value(value);
+                below.push(format!("Value returned: {}", printable(value.as_bytes())));
+            }
+            bad = stop.reason.is_crash();
+            stopped(stop)
+        }
+        Happening::Exited {
+            code,
+            before_finalize,
+        } => {
+            bad = *code != 0 || *before_finalize;
+            exited(*code, *before_finalize)
+        }
+        Happening::Signalled(signal) => {
+            bad = true;
+            match signal.as_str() {
+                "SIGKILL" => "killed (SIGKILL)".to_owned(),
+                signal => format!("terminated by signal {}", printable(signal.as_bytes())),
+            }
+        }
+        Happening::Detached => "detached, running on".to_owned(),
+        Happening::SignalPassed(name) => format!("received signal {name}, passed on"),
+        Happening::GdbDied(text) => {
+            bad = true;
+            format!("gdb is gone: {}", printable(text.as_bytes()))
+        }
+        Happening::BreakpointPlaced(at) => {
+            format!("breakpoint {} {}", at.number, places(&at.places))
+        }
+        Happening::Progress(Phase::Gdb) => "gdb is up".to_owned(),
+        Happening::Progress(Phase::Symbols) => "symbols are read".to_owned(),
+        Happening::Progress(Phase::Running) => "running to main".to_owned(),
+        Happening::Notice(text) => printable(text.as_bytes()),
+        Happening::Printed { number, text } => {
+            let text = printable_lines(text.trim_end());
+            below.extend(text.lines().map(|line| format!("  {line}")));
+            format!("breakpoint {number} printed")
+        }
+    };
+    Sentence { line, below, bad }
+}
+
+/// `stopped at breakpoint 1, in MPI_Recv, called from exchange () at halo.c:44`.
+#[must_use]
+pub fn stopped(stop: &Stop) -> String {
+    let place = stop.frame.as_ref().map(|frame| {
+        let at = place::frame(frame);
+        match &stop.inside {
+            Some(inside) => format!("in {}, called from {at}", printable(inside.as_bytes())),
+            None => at,
+        }
+    });
+    let reason = reason(&stop.reason);
+    match (reason, place) {
+        (None, None) => "stopped".to_owned(),
+        (None, Some(place)) => place,
+        (Some(reason), None) => reason,
+        (Some(reason), Some(place)) if stop.reason == StopReason::AtMain => {
+            format!("{reason} {place}")
+        }
+        (Some(reason), Some(place)) => format!("{reason}, {place}"),
+    }
+}
+
+/// `at a.c:3`, or several, or nowhere yet.
+pub(super) fn places(places: &[(String, String, u32)]) -> String {
+    match places {
+        [] => "has no place yet".to_owned(),
+        [(function, file, 0)] => format!("in {function} {file}").trim_end().to_owned(),
+        [(_, file, line)] => format!("at {file}:{line}"),
+        many => format!("at {} places", many.len()),
+    }
+}
+
+fn reason(reason: &StopReason) -> Option<String> {
+    Some(match reason {
+        StopReason::AtMain => "at".to_owned(),
+        StopReason::AtEntry => "at the entry point (no main that gdb can see)".to_owned(),
+        StopReason::Breakpoint { number } => format!("stopped at breakpoint {number}"),
+        StopReason::StepEnd => return None,
+        StopReason::FunctionFinished { .. } => "finished".to_owned(),
+        StopReason::Interrupted => "interrupted".to_owned(),
+        StopReason::Signal { name, meaning } => {
+            let text = format!("received signal {name}, {meaning}");
+            printable(text.trim_end_matches(", ").as_bytes())
+        }
+        StopReason::Internal { what } => format!("about to call {}", printable(what.as_bytes())),
+        StopReason::Attached => "attached".to_owned(),
+        StopReason::Other(text) => printable(text.as_bytes()),
+        StopReason::Watchpoint(hit) => watched(hit),
+        StopReason::WatchpointScope { number, expression } => {
+            let expression = printable(expression.as_bytes());
+            format!("watchpoint {number} ({expression}) is gone, its frame has returned")
+        }
+        StopReason::Catch { number, hit } => format!("caught {} ({number})", caught(hit)),
+        StopReason::LocationReached => return None,
+        StopReason::NoHistory => "no more history of the run".to_owned(),
+        StopReason::Core { .. } if !reason.is_crash() => "core file".to_owned(),
+        StopReason::Core { signal, meaning } => {
+            let text = format!("core file, ended by {signal}, {meaning}");
+            printable(text.trim_end_matches(", ").as_bytes())
+        }
+    })
+}
+
+/// `watchpoint 3 (sum): 4 -> 5`.
+fn watched(hit: &WatchHit) -> String {
+    let mut text = format!("watchpoint {} ({})", hit.number, hit.expression);
+    let values = [&hit.old, &hit.new].map(|value| value.as_ref().map(place::value));
+    match values {
+        [Some(old), Some(new)] => text.push_str(&format!(": {old} -> {new}")),
+        [Some(value), None] | [None, Some(value)] => text.push_str(&format!(": {value}")),
+        [None, None] => {}
+    }
+    printable(text.as_bytes())
+}
+
+fn caught(hit: &CatchHit) -> String {
+    let text = match hit {
+        CatchHit::Fork => "fork".to_owned(),
+        CatchHit::Vfork => "vfork".to_owned(),
+        CatchHit::Exec { program } => format!("exec of {program}"),
+        CatchHit::SyscallEntry { name } => format!("call to {name}"),
+        CatchHit::SyscallReturn { name } => format!("return from {name}"),
+        CatchHit::Signal { name } => format!("signal {name}"),
+        CatchHit::Exception { stage } => format!("exception {stage}"),
+        CatchHit::Libraries { loaded, unloaded } => {
+            let loaded = loaded.iter().map(|name| format!("load of {name}"));
+            let unloaded = unloaded.iter().map(|name| format!("unload of {name}"));
+            loaded.chain(unloaded).collect::<Vec<_>>().join(", ")
+        }
+    };
+    printable(text.as_bytes())
+}
+
+fn exited(code: i32, before_finalize: bool) -> String {
+    match (code, before_finalize) {
+        (0, false) => "exited normally".to_owned(),
+        (code, false) => format!("exited with code {code}"),
+        (code, true) => format!("left before MPI_Finalize, with exit code {code}"),
+    }
+}
+
+/// gdb's own form: number, tab, text.
+fn source_line(stop: &Stop) -> Option<String> {
+    let text = stop.source.as_deref()?;
+    let line = stop.frame.as_ref()?.line;
+    Some(format!("{line}\t{}", printable(text.trim_end().as_bytes())))
+}

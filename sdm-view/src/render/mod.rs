@@ -1,0 +1,27 @@
+//! Text for a person: one block per distinct answer, biggest class first.
+
+mod answer;
+mod data;
+mod diagnosis;
+mod event;
+mod label;
+mod numbers;
+mod place;
+mod stacks;
+mod style;
+mod table;
+mod text;
+mod topics;
+mod values;
+
+pub(crate) use event::sentence;
+pub use event::stopped;
+pub use label::{Names, set_text};
+pub(crate) use place::stack_frame;
+pub use place::{frame as frame_text, value as value_text};
+pub(crate) use sdm_debug::printable::{printable, printable_lines};
+pub(crate) use stacks::lines as stack_lines;
+pub use style::Style;
+pub(crate) use text::item_lines;
+pub use text::recorder::Recorder;
+pub use text::{Screen, TextView};

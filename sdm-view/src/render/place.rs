@@ -1,0 +1,48 @@
+//! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
+
+use sdm_debug::printable::printable;
+use sdm_debug::reply::{Frame, StackFrame, Value};
+
+/// `main (argc=1) at halo.c:40`.
+#[must_use]
+pub fn frame(frame: &Frame) -> String {
+    let args: Vec<_> = frame
+        .args
+        .iter()
+        .map(|arg| format!("{}={}", arg.name, value(&arg.value)))
+        .collect();
+    let at = at(&frame.file, frame.line, &frame.module);
+    printable(format!("{} ({}){at}", function(&frame.function), args.join(", ")).as_bytes())
+}
+
+/// The same for a node of merged stacks, which has no arguments.
+pub(crate) fn stack_frame(frame: &StackFrame) -> String {
+    let at = at(&frame.file, frame.line, &frame.module);
+    let repeat = match frame.repeat {
+        0 | 1 => String::new(),
+        times => format!(" (rec x{times})"),
+    };
+    printable(format!("{} (){at}{repeat}", function(&frame.function)).as_bytes())
+}
+
+/// A value; what was cut off is said.
+#[must_use]
+pub fn value(value: &Value) -> String {
+    match value.cut {
+        None => value.text.clone(),
+        Some((bytes, hash)) => format!("{}... ({bytes} bytes, {hash:016x})", value.text),
+    }
+}
+
+fn function(name: &str) -> &str {
+    if name.is_empty() { "??" } else { name }
+}
+
+fn at(file: &str, line: u32, module: &str) -> String {
+    match (file, line, module) {
+        ("", _, "") => String::new(),
+        ("", _, module) => format!(" from {module}"),
+        (file, 0, _) => format!(" at {file}"),
+        (file, line, _) => format!(" at {file}:{line}"),
+    }
+}

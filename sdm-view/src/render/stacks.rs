@@ -1,0 +1,324 @@
+//! Many stacks as one tree: common frames once, sets on the branches.
+
+use sdm_debug::rules::StackNode;
+use sdm_idset::IdSet;
+
+use super::label::Names;
+use super::place;
+use super::style::Style;
+use crate::item::MergedStacks;
+
+/// A node as it is shown.
+struct Node<'a> {
+    of: &'a StackNode,
+    below: Vec<Node<'a>>,
+}
+
+/// So many branches of a fork are shown at most, where the tree is too long for a screen: fewer and
+/// fewer until it fits.
+const BRANCHES: [usize; 9] = [32, 24, 16, 12, 8, 6, 4, 3, 2];
+
+/// The lines of a tree: what does not fit on a screen is folded, the biggest and the smallest
+/// branches of each fork last.
+pub(crate) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
+    let roots = sorted(&merged.tree.roots);
+    let mut lines = lines_with(merged, &roots, names, style, usize::MAX);
+    for branches in BRANCHES {
+        if lines.len() <= style.rows {
+            return lines;
+        }
+        lines = lines_with(merged, &roots, names, style, branches);
+    }
+    style.fit(lines)
+}
+
+fn lines_with(
+    merged: &MergedStacks,
+    roots: &[Node<'_>],
+    names: &Names,
+    style: &Style,
+    branches_max: usize,
+) -> Vec<String> {
+    let MergedStacks { tasks, tree } = merged;
+    let mut writer = Writer {
+        names,
+        style,
+        whole: tasks.len(),
+        few: merged.few(),
+        branches_max,
+        lines: Vec::new(),
+    };
+    writer.roots(roots);
+    let mut lines = writer.lines;
+    let mut say = |tasks: &IdSet, text: &str| {
+        let who = names.label(tasks, style.set_width());
+        lines.push(style.faint(&format!("{who}: {text}")));
+    };
+    if !tree.bare.is_empty() {
+        say(&tree.bare, "a thread without any frame");
+    }
+    if !tree.others.is_empty() {
+        let count = tree.others_threads;
+        say(
+            &tree.others,
+            &format!("{count} threads in further stacks; ask fewer of them"),
+        );
+    }
+    if tree.helpers > 0 {
+        let threads = if tree.helpers == 1 {
+            "thread"
+        } else {
+            "threads"
+        };
+        let count = tree.helpers;
+        say(
+            tasks,
+            &format!("{count} helper {threads} of a runtime left out"),
+        );
+    }
+    lines
+}
+
+/// Biggest first; of equal ones the one with the smallest task first.
+fn sorted(nodes: &[StackNode]) -> Vec<Node<'_>> {
+    let mut nodes: Vec<Node<'_>> = nodes
+        .iter()
+        .map(|of| Node {
+            of,
+            below: sorted(&of.children),
+        })
+        .collect();
+    nodes.sort_by(|a, b| {
+        let size = b.of.tasks.len().cmp(&a.of.tasks.len());
+        let first = a.of.tasks.first().cmp(&b.of.tasks.first());
+        size.then(first).then_with(|| a.of.frame.cmp(&b.of.frame))
+    });
+    nodes
+}
+
+struct Writer<'a> {
+    names: &'a Names,
+    style: &'a Style,
+    whole: u64,
+    few: Option<u64>,
+    branches_max: usize,
+    lines: Vec<String>,
+}
+
+/// What stands at a fork.
+enum Branch<'a, 'n> {
+    Node(&'a Node<'n>),
+    /// So many branches that are not shown, and who took them.
+    Folded(usize, IdSet),
+    /// Those whose innermost frame the one above is.
+    Here(&'a IdSet),
+}
+
+impl Writer<'_> {
+    fn roots(&mut self, roots: &[Node<'_>]) {
+        let branches = self.branches(roots);
+        let mark = roots.len() > 1;
+        for branch in &branches {
+            self.one(branch, ("", ""), mark);
+        }
+    }
+
+    /// The branches of a fork: where they are too many, the biggest and the smallest of them.
+    fn branches<'a, 'n>(&self, nodes: &'a [Node<'n>]) -> Vec<Branch<'a, 'n>> {
+        let count = nodes.len();
+        let max = self.branches_max.max(2);
+        if count <= max.saturating_add(1) {
+            return nodes.iter().map(Branch::Node).collect();
+        }
+        let (first, rest) = nodes.split_at(max - max / 2);
+        let (folded, last) = rest.split_at(rest.len() - max / 2);
+        let tasks = IdSet::union_all(folded.iter().map(|node| &node.of.tasks));
+        let first = first.iter().map(Branch::Node);
+        let folded = Branch::Folded(folded.len(), tasks);
+        first
+            .chain([folded])
+            .chain(last.iter().map(Branch::Node))
+            .collect()
+    }
+
+    fn one(&mut self, branch: &Branch<'_, '_>, (lead, below): (&str, &str), mark: bool) {
+        let text = match branch {
+            Branch::Node(node) => return self.branch(node, lead, below, mark),
+            Branch::Folded(count, tasks) => {
+                let head = self.head(tasks, 0);
+                let text = format!("{head}: {count} more branches, not shown");
+                self.style.faint(&text)
+            }
+            Branch::Here(tasks) => {
+                let mark = self.mark(tasks);
+                let head = self.style.label(&self.head(tasks, 0));
+                format!("{head}: here, no further frame{mark}")
+            }
+        };
+        self.lines.push(format!("{lead}{text}"));
+    }
+
+    /// A node with its set, the frames that follow without a fork, then its branches.
+    fn branch(&mut self, node: &Node<'_>, lead: &str, below: &str, mark: bool) {
+        let head = self.head(&node.of.tasks, node.of.threads);
+        let mark = if mark {
+            self.mark(&node.of.tasks)
+        } else {
+            String::new()
+        };
+        self.lines.push(format!(
+            "{lead}{}: {}{mark}",
+            self.style.label(&head),
+            place::stack_frame(&node.of.frame)
+        ));
+        let mut node = node;
+        // Frames that all of them share need no set of their own.
+        while let [only] = &node.below[..] {
+            if !node.of.here.is_empty() || only.of.tasks != node.of.tasks {
+                break;
+            }
+            node = only;
+            let bar = if node.below.is_empty() {
+                "   "
+            } else {
+                "│  "
+            };
+            let bar = if forks(node) { bar } else { "   " };
+            let text = place::stack_frame(&node.of.frame);
+            self.lines.push(format!("{below}{bar}{text}"));
+        }
+        let mut branches = self.branches(&node.below);
+        if !node.of.here.is_empty() && !node.below.is_empty() {
+            branches.push(Branch::Here(&node.of.here));
+        }
+        let count = branches.len();
+        for (index, branch) in branches.iter().enumerate() {
+            let (fork, bar) = match index + 1 == count {
+                true => ("└─ ", "   "),
+                false => ("├─ ", "│  "),
+            };
+            let (lead, below) = (format!("{below}{fork}"), format!("{below}{bar}"));
+            self.one(branch, (&lead, &below), count > 1);
+        }
+    }
+
+    fn head(&self, tasks: &IdSet, threads: u64) -> String {
+        let label = self.names.label(tasks, self.style.set_width());
+        if threads <= tasks.len() {
+            return label;
+        }
+        format!("{label}, {threads} threads")
+    }
+
+    /// A branch that only few took is what a person looks for.
+    fn mark(&self, tasks: &IdSet) -> String {
+        if self.few.is_none_or(|few| tasks.len() > few) {
+            return String::new();
+        }
+        let text = format!("  <-- {} of {}", tasks.len(), self.whole);
+        self.style.odd(&text)
+    }
+}
+
+/// True where branches follow somewhere below the chain that goes on here.
+fn forks(node: &Node<'_>) -> bool {
+    let mut node = node;
+    loop {
+        match &node.below[..] {
+            [] => return false,
+            [only] if node.of.here.is_empty() && only.of.tasks == node.of.tasks => node = only,
+            _ => return true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdm_debug::Reply;
+    use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+
+    use crate::item::Gathered;
+
+    fn stacks(places: &[(&str, u32)]) -> TaskStacks {
+        let frames = places.iter().map(|(function, line)| {
+            let file = if *line == 0 { "" } else { "halo.c" };
+            StackFrame::own(*function, file, *line)
+        });
+        TaskStacks::of_main(frames.collect(), 0)
+    }
+
+    fn check(answers: &[(&str, TaskStacks)], expect: &str) {
+        let class = |(set, stacks): &(&str, TaskStacks)| {
+            (set.parse().unwrap(), Reply::Stacks(stacks.clone()))
+        };
+        let gathered = Gathered {
+            ok: answers.iter().map(class).collect(),
+            ..Gathered::default()
+        };
+        let merged = gathered.stacks().unwrap();
+        let text = lines(&merged, &Names::ranks(), &Style::PLAIN).join("\n");
+        assert_eq!(text, expect.trim_matches('\n'));
+    }
+
+    #[test]
+    fn one_rank_that_differs_stands_out() {
+        let common = [("main", 80), ("exchange", 44), ("MPI_Recv", 0)];
+        let other = [("main", 80), ("exchange", 51), ("report", 12)];
+        check(
+            &[("0-4,6-7", stacks(&common)), ("5", stacks(&other))],
+            "
+ranks 0-7 (8): main () at halo.c:80
+├─ ranks 0-4,6-7 (7): exchange () at halo.c:44
+│     MPI_Recv ()
+└─ rank 5: exchange () at halo.c:51  <-- 1 of 8
+      report () at halo.c:12",
+        );
+    }
+
+    #[test]
+    fn a_common_prefix_is_said_once() {
+        let (a, b) = (
+            [("main", 80), ("run", 3), ("f", 1)],
+            [("main", 80), ("run", 3), ("g", 2)],
+        );
+        check(
+            &[("0-1", stacks(&a)), ("2-3", stacks(&b))],
+            "
+ranks 0-3 (4): main () at halo.c:80
+│  run () at halo.c:3
+├─ ranks 0-1 (2): f () at halo.c:1
+└─ ranks 2-3 (2): g () at halo.c:2",
+        );
+    }
+
+    #[test]
+    fn who_stands_in_a_frame_that_others_left_is_said() {
+        let (a, b) = ([("main", 80), ("f", 1)], [("main", 80)]);
+        check(
+            &[("0-2", stacks(&a)), ("3", stacks(&b))],
+            "
+ranks 0-3 (4): main () at halo.c:80
+├─ ranks 0-2 (3): f () at halo.c:1
+└─ rank 3: here, no further frame  <-- 1 of 4",
+        );
+    }
+
+    #[test]
+    fn threads_are_counted() {
+        let mut one = stacks(&[("main", 80)]);
+        one.threads.push(ThreadStack {
+            count: 3,
+            main: false,
+            frames: stacks(&[("worker", 7)]).threads[0].frames.clone(),
+        });
+        one.helpers = 2;
+        check(
+            &[("0-1", one)],
+            "
+ranks 0-1 (2): main () at halo.c:80
+ranks 0-1 (2), 6 threads: worker () at halo.c:7
+ranks 0-1 (2): 4 helper threads of a runtime left out",
+        );
+    }
+}

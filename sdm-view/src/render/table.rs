@@ -1,0 +1,156 @@
+//! Tables: `ranks` and `info breakpoints`.
+
+use sdm_debug::printable::printable;
+use sdm_idset::IdSet;
+
+use super::event;
+use super::style::Style;
+use super::text::Page;
+use crate::item::{BreakRow, Happening, Listing, RankRow};
+
+/// The most places of one breakpoint that are listed.
+const PLACES_SHOWN_MAX: usize = 16;
+
+/// Who is in which state, and where.
+pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
+    let cells: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let state = match row.health {
+                Some(health) => format!("{} ({health})", row.state.name()),
+                None => row.state.name().to_owned(),
+            };
+            let place = row.last.as_ref().map(place).unwrap_or_default();
+            (page.label(&row.tasks), state, place)
+        })
+        .collect();
+    let cells = with_programs(cells, rows);
+    let who = cells.iter().map(|(who, ..)| who.len()).max().unwrap_or(0);
+    let state = cells.iter().map(|(_, state, _)| state.len()).max();
+    let state = state.unwrap_or(0);
+    let line = |(set, word, place): &(String, String, String)| {
+        let text = format!("{set:<who$}  {word:<state$}  {place}");
+        page.style.wrap(text.trim_end(), who + state + 4)
+    };
+    let mut lines = Vec::new();
+    let mut left = page.style.room();
+    for (index, cells) in cells.iter().enumerate() {
+        let line = line(cells);
+        let height = Style::height(std::slice::from_ref(&line));
+        // The last row that fits says how many there are beyond it, where there are any.
+        if height > left || (height == left && index + 1 < rows.len()) {
+            let rest = &rows[index..];
+            let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));
+            let text = format!("{} more rows, not shown", rest.len());
+            lines.push(page.said(&tasks, &text, false));
+            break;
+        }
+        left -= height;
+        lines.push(line);
+    }
+    lines
+}
+
+/// Where a job has several programs each stands behind who runs it, in a column of its own.
+fn with_programs(
+    mut cells: Vec<(String, String, String)>,
+    rows: &[RankRow],
+) -> Vec<(String, String, String)> {
+    if rows.iter().all(|row| row.program.is_empty()) {
+        return cells;
+    }
+    let width = cells.iter().map(|(who, ..)| who.len()).max().unwrap_or(0);
+    for ((who, ..), row) in cells.iter_mut().zip(rows) {
+        *who = format!("{who:<width$}  {}", printable(row.program.as_bytes()));
+    }
+    cells
+}
+
+fn place(last: &Happening) -> String {
+    match last {
+        Happening::Exited { code: 0, .. } => String::new(),
+        other => event::sentence(other).line,
+    }
+}
+
+/// Lines of source; in front of each, how many stand there.
+pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
+    let width = |text: &(u32, String, IdSet)| text.2.len().to_string().len();
+    let anybody = listing.lines.iter().any(|(.., here)| !here.is_empty());
+    let width = listing.lines.iter().map(width).max().unwrap_or(0);
+    let file = listing.file.rsplit('/').next().unwrap_or_default();
+    let mut head = page.over(&listing.tasks);
+    if !file.is_empty() {
+        head.push_str(&format!(" {}", printable(file.as_bytes())));
+    }
+    let mut lines = vec![head];
+    for (number, text, here) in &listing.lines {
+        let text = printable(text.as_bytes());
+        let count = match (anybody, here.len()) {
+            (false, _) => String::new(),
+            (true, 0) => " ".repeat(width + 3),
+            (true, count) => page.style.odd(&format!("{count:>width$} > ")),
+        };
+        lines.push(format!("{count}{number}\t{text}").trim_end().to_owned());
+    }
+    lines
+}
+
+/// The places of a breakpoint that has several: a template's, an overloaded function's.
+fn several_places(row: &BreakRow) -> Vec<String> {
+    if row.places.len() < 2 {
+        return Vec::new();
+    }
+    let shown = (1..).zip(row.places.iter().take(PLACES_SHOWN_MAX));
+    let mut lines: Vec<String> = shown
+        .map(|(at, (function, file, line))| {
+            let text = match line {
+                0 => format!("{}.{at} {function} {file}", row.number),
+                line => format!("{}.{at} {function} at {file}:{line}", row.number),
+            };
+            format!("\t{}", printable(text.trim_end().as_bytes()))
+        })
+        .collect();
+    if let Some(more @ 1..) = row.places.len().checked_sub(PLACES_SHOWN_MAX) {
+        lines.push(format!("\tand {more} more"));
+    }
+    lines
+}
+
+/// The breakpoints, as gdb lists them, and on whom.
+pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["No breakpoints.".to_owned()];
+    }
+    let mut lines = vec!["Num  Disp Enb On / What".to_owned()];
+    for row in rows {
+        let disposal = if row.temporary { "del" } else { "keep" };
+        let enabled = if row.enabled { 'y' } else { 'n' };
+        let places = if row.places.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", event::places(&row.places))
+        };
+        let location = printable(row.location.as_bytes());
+        let who = page.label(&row.tasks);
+        let text = format!(
+            "{:<4} {disposal:<4} {enabled:<3} {who}: {location}{places}",
+            row.number
+        );
+        lines.push(page.style.wrap(&text, 14));
+        lines.extend(several_places(row));
+        if let Some(condition) = &row.condition {
+            let condition = printable(condition.as_bytes());
+            lines.push(format!("\tstop only if {condition}"));
+        }
+        if !row.pending.is_empty() {
+            let who = page.label(&row.pending);
+            lines.push(format!("\tpending on {who}"));
+        }
+        if row.hits > 0 {
+            let times = if row.hits == 1 { "time" } else { "times" };
+            lines.push(format!("\tbreakpoint already hit {} {times}", row.hits));
+        }
+    }
+    lines
+}

@@ -1,0 +1,358 @@
+//! Items become lines on a screen.
+
+use std::time::Duration;
+
+use sdm_debug::event::Stream;
+use sdm_debug::printable::printable;
+use sdm_idset::IdSet;
+
+use super::label::Names;
+use super::style::Style;
+use super::{answer, diagnosis, event, numbers, table, topics};
+use crate::item::{Happening, Item, Problem, View};
+
+/// The most things that happened at the same time that are shown.
+const HAPPENED_MAX: usize = 16;
+
+/// Where text goes: a terminal, a file, a test.
+pub trait Screen {
+    /// Writes whole lines, above what stands at the bottom.
+    fn write(&mut self, text: &str);
+
+    /// Shows, changes or removes the one line at the bottom that tells what goes on.
+    fn status(&mut self, line: Option<&str>);
+
+    /// Writes bytes that are not ours, as they are where nobody edits a line.
+    fn pass(&mut self, stderr: bool, bytes: &[u8]);
+
+    /// Colour and width now.
+    fn style(&self) -> Style;
+
+    /// True once nobody reads it.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// Writes items for a person.
+pub struct TextView<S> {
+    screen: S,
+    names: Names,
+    /// How many things that happened were shown of a group of them.
+    in_group: Option<usize>,
+    /// To whom those happened that were not.
+    folded: Vec<IdSet>,
+}
+
+impl<S: Screen> TextView<S> {
+    /// A view on this screen that calls tasks by these names.
+    pub fn new(screen: S, names: Names) -> Self {
+        Self {
+            screen,
+            names,
+            in_group: None,
+            folded: Vec::new(),
+        }
+    }
+
+    /// True for what happened in one more place than a group has room for; it is counted.
+    fn is_beyond(&mut self, item: &Item) -> bool {
+        let (Item::Happened { tasks, .. }, Some(shown)) = (item, &mut self.in_group) else {
+            return false;
+        };
+        *shown += 1;
+        let beyond = *shown > HAPPENED_MAX;
+        if beyond {
+            self.folded.push(tasks.clone());
+        }
+        beyond
+    }
+}
+
+impl<S: Screen> View for TextView<S> {
+    fn show(&mut self, _at: Duration, item: &Item) {
+        let style = self.screen.style();
+        if self.is_beyond(item) {
+            return;
+        }
+        let mut lines = item_lines(item, &self.names, style);
+        if is_foldable(item) {
+            let whole = Style {
+                rows: usize::MAX,
+                ..style
+            };
+            if item_lines(item, &self.names, whole) != lines {
+                let hint = "(folded; `more` at the prompt shows all of it)";
+                lines.push(style.faint(hint));
+            }
+        }
+        let mut text = lines.join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+            self.screen.write(&text);
+        }
+    }
+
+    fn pass(&mut self, stderr: bool, bytes: &[u8]) {
+        self.screen.pass(stderr, bytes);
+    }
+
+    fn status(&mut self, line: Option<&str>) {
+        let width = self.screen.style().width;
+        let fits = |line: &str| width.is_none_or(|width| line.chars().count() < width);
+        match line {
+            Some(line) if !fits(line) => {
+                // What can be done about it goes first, then what does not fit.
+                let line = line.rsplit_once("; ").map_or(line, |(line, _)| line);
+                let room = width.map_or(usize::MAX, |width| width.saturating_sub(1));
+                let cut: String = line.chars().take(room).collect();
+                self.screen.status(Some(&cut));
+            }
+            _ => self.screen.status(line),
+        }
+    }
+
+    fn group(&mut self, begins: bool) {
+        let folded = std::mem::take(&mut self.folded);
+        self.in_group = begins.then_some(0);
+        if folded.is_empty() {
+            return;
+        }
+        let tasks = IdSet::union_all(&folded);
+        let page = Page {
+            names: &self.names,
+            style: self.screen.style(),
+        };
+        let text = format!("in {} more places; `ranks` shows them", folded.len());
+        let line = page.said(&tasks, &text, false);
+        self.screen.write(&format!("{line}\n"));
+    }
+
+    fn is_gone(&self) -> bool {
+        self.screen.is_gone()
+    }
+}
+
+/// What is shown in part where it is too long for a screen.
+fn is_foldable(item: &Item) -> bool {
+    matches!(item, Item::Answer(_) | Item::Ranks(_))
+}
+
+/// The lines of an item, as they stand on a screen.
+pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String> {
+    let page = Page { names, style };
+    match item {
+        Item::Start { .. } => Vec::new(),
+        Item::Echo { line } => vec![style.faint(&format!("(sdm) {line}"))],
+        Item::Answer(gathered) => answer::lines(&page, gathered),
+        Item::Whole(item) => {
+            let style = Style {
+                rows: usize::MAX,
+                ..style
+            };
+            item_lines(item, names, style)
+        }
+        Item::Happened { tasks, what } => happened(&page, tasks, what),
+        Item::Output {
+            tasks,
+            stream,
+            line,
+            complete,
+        } => vec![output(&page, tasks, *stream, line, *complete)],
+        Item::Ranks(rows) => table::ranks(&page, rows),
+        Item::Breakpoints(rows) => table::breakpoints(&page, rows),
+        Item::Sets(rows) => topics::sets(&page, rows),
+        Item::Nodes(rows) => topics::nodes(&page, rows),
+        Item::Tree(rows) => topics::tree(&page, rows),
+        Item::Links(rows) => topics::links(&page, rows),
+        Item::Values { expression, values } => numbers::values(&page, expression, values),
+        Item::Display {
+            number,
+            expression,
+            values,
+        } => numbers::display(&page, *number, expression, values),
+        Item::Diagnosis(found) => diagnosis::lines(&page, found),
+        Item::Listing(listing) => table::listing(&page, listing),
+        Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
+        Item::Comparison(found) => numbers::comparison(&page, found),
+        Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
+        Item::Silent { tasks, why } => {
+            vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]
+        }
+        Item::Reachable { tasks } => vec![page.said(tasks, "heard again", false)],
+        Item::LauncherLine(line) => vec![format!(
+            "{} {}",
+            style.faint("[launcher]"),
+            printable(line.as_bytes())
+        )],
+        Item::LauncherEnded {
+            status,
+            last_words,
+            lost,
+        } => launcher_ended(&page, status, last_words, lost),
+        Item::Notice(text) => vec![style.wrap(&printable(text.as_bytes()), 2)],
+        Item::Text(text) => text.lines().map(str::to_owned).collect(),
+        Item::Error(problem) => error(&style, problem),
+        Item::End { reason, .. } => reason
+            .iter()
+            .map(|reason| style.bad(&format!("session ended: {reason}")))
+            .collect(),
+    }
+}
+
+/// What all parts of a screen share.
+pub(super) struct Page<'a> {
+    pub(super) names: &'a Names,
+    pub(super) style: Style,
+}
+
+impl Page<'_> {
+    /// `ranks 0-3 (4)`.
+    pub(super) fn label(&self, tasks: &IdSet) -> String {
+        self.names.label(tasks, self.style.set_width())
+    }
+
+    /// `ranks 0-3 (4): text`, broken where it is too long.
+    pub(super) fn said(&self, tasks: &IdSet, text: &str, bad: bool) -> String {
+        self.labelled(&self.label(tasks), text, bad)
+    }
+
+    /// What marks a class that only few are in: that is what a person looks for.
+    pub(super) fn few(&self, count: u64, whole: u64) -> String {
+        if whole < 3 || count > (whole / 8).max(1) {
+            return String::new();
+        }
+        let text = format!("  <-- {count} of {whole}");
+        self.style.odd(&text)
+    }
+
+    /// The same with a label of its own.
+    pub(super) fn labelled(&self, label: &str, text: &str, bad: bool) -> String {
+        let wrapped = self.style.wrap(&format!("{label}: {text}"), 4);
+        let Some(rest) = wrapped.strip_prefix(&format!("{label}: ")) else {
+            return wrapped;
+        };
+        let rest = if bad {
+            self.style.bad(rest)
+        } else {
+            rest.to_owned()
+        };
+        format!("{}: {rest}", self.style.label(label))
+    }
+
+    /// `ranks 0-3 (4):`, over a block.
+    pub(super) fn over(&self, tasks: &IdSet) -> String {
+        format!("{}:", self.style.label(&self.label(tasks)))
+    }
+}
+
+fn happened(page: &Page<'_>, tasks: &IdSet, what: &Happening) -> Vec<String> {
+    let sentence = event::sentence(what);
+    let mut lines = vec![page.said(tasks, &sentence.line, sentence.bad)];
+    let below = sentence.below.iter();
+    lines.extend(below.map(|line| page.style.wrap(line, 4)));
+    lines
+}
+
+fn output(page: &Page<'_>, tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) -> String {
+    let who = page.names.text(tasks, page.style.set_width());
+    let label = match stream {
+        Stream::Stdout => format!("[{who}]"),
+        Stream::Stderr => format!("[{who} err]"),
+    };
+    let more = if complete { "" } else { "\\" };
+    let text = printable(line);
+    format!(
+        "{} {text}{}",
+        page.style.faint(&label),
+        page.style.faint(more)
+    )
+}
+
+fn launcher_ended(
+    page: &Page<'_>,
+    status: &str,
+    last_words: &[String],
+    lost: &IdSet,
+) -> Vec<String> {
+    let mut text = format!("the launcher ended: {}", printable(status.as_bytes()));
+    if !lost.is_empty() {
+        text.push_str(&format!("; lost with it: {}", page.label(lost)));
+    }
+    let mut lines = vec![page.style.bad(&page.style.wrap(&text, 4))];
+    let words = last_words.iter();
+    lines.extend(words.map(|word| format!("  | {}", printable(word.as_bytes()))));
+    lines
+}
+
+fn error(style: &Style, problem: &Problem) -> Vec<String> {
+    let message = sdm_debug::printable::printable_lines(&problem.message);
+    let mut lines = vec![style.bad(&style.wrap(&message, 2))];
+    if let (Some(line), Some(at)) = (&problem.line, problem.at) {
+        let before = line.get(..at).unwrap_or(line).chars().count();
+        lines.push(format!("  {}", printable(line.as_bytes())));
+        lines.push(format!("  {}^", " ".repeat(before)));
+    }
+    if !problem.hint.is_empty() {
+        lines.push(style.wrap(&format!("  {}", problem.hint), 2));
+    }
+    lines
+}
+
+pub(super) mod recorder;
+
+#[cfg(test)]
+mod tests {
+    use super::recorder::Recorder;
+    use super::*;
+    fn check(item: Item, expect: &str) {
+        let recorder = Recorder::new(80);
+        let mut view = TextView::new(recorder.clone(), Names::ranks());
+        view.show(Duration::ZERO, &item);
+        assert_eq!(*recorder.text.borrow(), expect.trim_start_matches('\n'));
+    }
+
+    #[test]
+    fn an_error_points_at_the_character() {
+        check(
+            Item::Error(Problem {
+                message: "expected `]` after the set".to_owned(),
+                line: Some("[0-3 print x".to_owned()),
+                at: Some(5),
+                hint: String::new(),
+            }),
+            "
+expected `]` after the set
+  [0-3 print x
+       ^
+",
+        );
+    }
+
+    #[test]
+    fn output_is_labelled_and_cannot_steer_the_terminal() {
+        let item = |stream, complete| Item::Output {
+            tasks: IdSet::all_below(4),
+            stream,
+            line: b"50%\x1b[2J".to_vec(),
+            complete,
+        };
+        check(item(Stream::Stdout, true), "[0-3] 50%\\x1b[2J\n");
+        check(item(Stream::Stderr, false), "[0-3 err] 50%\\x1b[2J\\\n");
+    }
+
+    #[test]
+    fn a_launcher_that_ended_is_one_event() {
+        check(
+            Item::LauncherEnded {
+                status: "exited with code 1".to_owned(),
+                last_words: vec!["mpirun noticed something".to_owned()],
+                lost: IdSet::all_below(8),
+            },
+            "
+the launcher ended: exited with code 1; lost with it: ranks 0-7 (8)
+  | mpirun noticed something
+",
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! A screen for tests of whoever shows something.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Screen, Style};
+
+/// A screen that remembers; the line at the bottom is written as `~ text`.
+#[derive(Clone)]
+pub struct Recorder {
+    /// All that was written, lines at the bottom included.
+    pub text: Rc<RefCell<String>>,
+    /// How wide it is, in characters; any width where absent.
+    pub width: Option<usize>,
+}
+
+impl Recorder {
+    /// An empty screen of `width` characters.
+    #[must_use]
+    pub fn new(width: usize) -> Self {
+        Self {
+            text: Rc::default(),
+            width: Some(width),
+        }
+    }
+}
+
+impl Screen for Recorder {
+    fn write(&mut self, text: &str) {
+        self.text.borrow_mut().push_str(text);
+    }
+
+    fn pass(&mut self, _stderr: bool, bytes: &[u8]) {
+        self.write(&String::from_utf8_lossy(bytes));
+    }
+
+    fn status(&mut self, line: Option<&str>) {
+        if let Some(line) = line {
+            self.text.borrow_mut().push_str(&format!("~ {line}\n"));
+        }
+    }
+
+    fn style(&self) -> Style {
+        Style {
+            colour: false,
+            width: self.width,
+            rows: Style::ROWS,
+        }
+    }
+}

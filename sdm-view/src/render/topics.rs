@@ -1,0 +1,168 @@
+//! `info sets`, `info nodes`, `info tree`, `info links` on a screen.
+
+use sdm_debug::printable::printable;
+use sdm_idset::IdSet;
+
+use super::text::Page;
+use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
+
+/// The most rows that are written out.
+const ROWS_MAX: usize = 32;
+
+/// The sets that have a name.
+pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
+    let cells = rows.iter().map(|row| {
+        let name = match row.name.as_str() {
+            "" => String::new(),
+            name => format!("@{name}"),
+        };
+        let who = if row.tasks.is_empty() {
+            "nobody".to_owned()
+        } else {
+            page.label(&row.tasks)
+        };
+        [name, who, row.what.clone()]
+    });
+    columns(page, cells.collect())
+}
+
+/// The hosts and who is on them.
+pub(super) fn nodes(page: &Page<'_>, rows: &[NodeRow]) -> Vec<String> {
+    let cells = shown(rows).iter().map(|row| {
+        let servers = plural(row.servers, "server");
+        [
+            host(&row.host),
+            format!("{}, {servers}", page.label(&row.tasks)),
+            row.states.clone(),
+        ]
+    });
+    let mut lines = columns(page, cells.collect());
+    let rest = &rows[shown(rows).len()..];
+    if !rest.is_empty() {
+        let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));
+        let hosts = plural(rest.len() as u64, "more host");
+        lines.push(format!("({hosts} with {})", page.label(&tasks)));
+    }
+    lines
+}
+
+/// The tree of servers.
+pub(super) fn tree(page: &Page<'_>, rows: &[TreeRow]) -> Vec<String> {
+    let depth = rows.iter().map(|row| row.depth).max().unwrap_or(0);
+    let widest = rows.iter().map(|row| row.children).max().unwrap_or(0);
+    let servers = rows.iter().filter(|row| row.server.is_some()).count();
+    let mut lines = vec![format!(
+        "{} below the master, depth {depth}, at most {}; as planned at the start",
+        plural(servers as u64, "server"),
+        match widest {
+            1 => "1 child".to_owned(),
+            count => format!("{count} children"),
+        }
+    )];
+    // Where not all fit, those nearest to the master are shown.
+    let mut by_depth = vec![0_usize; depth as usize + 1];
+    for row in rows {
+        by_depth[row.depth as usize] += 1;
+    }
+    let mut sum = 0;
+    let fitting = by_depth.iter().take_while(|count| {
+        sum += **count;
+        sum <= ROWS_MAX
+    });
+    let levels = fitting.count();
+    for row in rows.iter().filter(|row| (row.depth as usize) < levels) {
+        let indent = "  ".repeat(row.depth as usize);
+        let name = match row.server {
+            Some(server) => format!("server {server} on {}", host(&row.host)),
+            None => "master".to_owned(),
+        };
+        let own = match (row.server, row.tasks == row.reach) {
+            (None, _) => page.label(&row.reach),
+            (_, true) => page.label(&row.tasks),
+            (_, false) => format!(
+                "{}, {} with those below",
+                page.label(&row.tasks),
+                row.reach.len()
+            ),
+        };
+        lines.push(page.style.wrap(
+            &format!("{indent}{name}: {own}"),
+            row.depth as usize * 2 + 4,
+        ));
+    }
+    if levels < by_depth.len() {
+        let left: usize = by_depth[levels..].iter().sum();
+        lines.push(format!(
+            "({} further down)",
+            plural(left as u64, "more server")
+        ));
+    }
+    lines
+}
+
+/// The links of the tree.
+pub(super) fn links(page: &Page<'_>, rows: &[LinkRow]) -> Vec<String> {
+    let ill = rows.iter().filter(|row| row.health != "reachable").count();
+    let mut lines = vec![match ill {
+        0 => format!("{}, all well", plural(rows.len() as u64, "link")),
+        ill => format!("{}, {ill} not well", plural(rows.len() as u64, "link")),
+    }];
+    for row in shown(rows) {
+        let parent = match row.parent {
+            Some(parent) => format!("server {parent}"),
+            None => "master".to_owned(),
+        };
+        let hosts = format!("{} -> {}", host(&row.hosts.0), host(&row.hosts.1));
+        let text = format!(
+            "  {parent} -> server {} ({hosts}): {}, {}",
+            row.child,
+            page.label(&row.reach),
+            row.health
+        );
+        let text = page.style.wrap(&text, 6);
+        lines.push(match row.health {
+            "reachable" => text,
+            _ => page.style.bad(&text),
+        });
+    }
+    let rest = rows.len() - shown(rows).len();
+    if rest > 0 {
+        lines.push(format!("  ({})", plural(rest as u64, "more link")));
+    }
+    lines
+}
+
+fn shown<T>(rows: &[T]) -> &[T] {
+    &rows[..rows.len().min(ROWS_MAX)]
+}
+
+fn host(name: &str) -> String {
+    if name.is_empty() {
+        return "this host".to_owned();
+    }
+    printable(name.as_bytes())
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+/// Columns side by side; the last one is broken where it is too long.
+fn columns(page: &Page<'_>, cells: Vec<[String; 3]>) -> Vec<String> {
+    let width = |column: usize| {
+        let cells = cells.iter();
+        cells
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let (first, second) = (width(0), width(1));
+    let line = |[a, b, c]: &[String; 3]| {
+        let text = format!("{a:<first$}  {b:<second$}  {c}");
+        page.style.wrap(text.trim_end(), first + second + 4)
+    };
+    cells.iter().map(line).collect()
+}

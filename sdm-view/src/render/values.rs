@@ -1,0 +1,106 @@
+//! Variables of many tasks: equal ones once, differing ones by class.
+
+use sdm_debug::Reply;
+use sdm_debug::printable::printable;
+use sdm_debug::reply::Variable;
+use sdm_idset::IdSet;
+
+use super::place;
+use super::style::Style;
+use super::text::Page;
+use crate::alike;
+use crate::alike::biggest_first;
+
+/// The most distinct values of one variable that are written out.
+const VALUES_SHOWN_MAX: usize = 8;
+
+/// One block for all who have the same variables, biggest first.
+pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mut Vec<String>) {
+    let groups = groups(classes);
+    for (index, group) in groups.iter().enumerate() {
+        if index > 0 && Style::height(lines) + group.names.len() >= page.style.room() {
+            let rest = groups[index..].iter().flat_map(|group| &group.members);
+            let tasks = IdSet::union_all(rest.map(|(tasks, _)| *tasks));
+            let text = format!(
+                "other variables, {} kinds of them, not shown",
+                groups.len() - index
+            );
+            lines.push(page.said(&tasks, &text, false));
+            return;
+        }
+        let tasks = IdSet::union_all(group.members.iter().map(|(tasks, _)| *tasks));
+        if group.names.is_empty() {
+            lines.push(page.said(&tasks, "no variables", false));
+            continue;
+        }
+        lines.push(page.over(&tasks));
+        for (index, name) in group.names.iter().enumerate() {
+            let text = match &distinct(group, index)[..] {
+                [(_, value)] => format!("  {name} = {value}"),
+                values => format!("  {name}: {}", differing(page, values)),
+            };
+            lines.push(page.style.wrap(&text, 6));
+        }
+    }
+}
+
+/// Tasks with the same names in the same order.
+struct Group<'a> {
+    names: Vec<&'a str>,
+    members: Vec<(&'a IdSet, &'a [Variable])>,
+}
+
+fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for (tasks, reply) in classes {
+        let Reply::Variables(variables) = reply else {
+            continue;
+        };
+        let names: Vec<_> = variables.iter().map(|v| v.name.as_str()).collect();
+        match groups.iter_mut().find(|group| group.names == names) {
+            Some(group) => group.members.push((tasks, variables)),
+            None => groups.push(Group {
+                names,
+                members: vec![(tasks, variables)],
+            }),
+        }
+    }
+    groups.sort_by_key(|group| {
+        let count: u64 = group.members.iter().map(|(tasks, _)| tasks.len()).sum();
+        std::cmp::Reverse(count)
+    });
+    groups
+}
+
+/// The distinct values of one variable, biggest class first.
+fn distinct(group: &Group<'_>, index: usize) -> Vec<(IdSet, String)> {
+    let mut values: Vec<(IdSet, String)> = Vec::new();
+    for (tasks, variables) in &group.members {
+        let value = printable(place::value(&variables[index].value).as_bytes());
+        match values.iter_mut().find(|(_, known)| *known == value) {
+            Some((set, _)) => set.union_with(tasks),
+            None => values.push(((*tasks).clone(), value)),
+        }
+    }
+    values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    let mut values = alike::join(values);
+    values.sort_by(|(a, _), (b, _)| biggest_first(a, b));
+    values
+}
+
+fn differing(page: &Page<'_>, values: &[(IdSet, String)]) -> String {
+    let (shown, rest) = values.split_at(values.len().min(VALUES_SHOWN_MAX));
+    let mut parts: Vec<_> = shown
+        .iter()
+        .map(|(tasks, value)| format!("{value} on {}", page.label(tasks)))
+        .collect();
+    if !rest.is_empty() {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        parts.push(format!(
+            "{} more values on {}",
+            rest.len(),
+            page.label(&tasks)
+        ));
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,143 @@
+//! The page: one file, readable without scripts, that loads nothing from anywhere.
+//!
+//! It is well-formed XML too. Whatever comes from the program or from gdb passes [`Escaped`], and the
+//! page forbids scripts and everything from outside by its own policy.
+
+mod escape;
+mod parts;
+mod picture;
+
+use super::{Moment, Report};
+use crate::item::MergedStacks;
+use crate::render::{Style, stack_lines};
+
+pub(super) use escape::Escaped;
+
+/// What it may load: nothing; and how it looks: as it says itself.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+/// How it looks.
+const STYLE: &str = include_str!("style.css");
+/// The most lines of the tree of stacks.
+const TREE_LINES_MAX: usize = 4000;
+/// How wide labels of sets are.
+const SET_WIDTH: usize = 60;
+
+/// Appends to a page; a string takes any text.
+macro_rules! put {
+    ($page:expr, $($what:tt)*) => {
+        std::fmt::Write::write_fmt(&mut *$page, format_args!($($what)*))
+            .expect("a string takes any text")
+    };
+}
+use put;
+
+/// The report as a page.
+#[must_use]
+pub fn html(report: &Report) -> String {
+    let mut page = String::with_capacity(64 << 10);
+    head(&mut page, report);
+    parts::outcome(&mut page, report);
+    parts::first(&mut page, report);
+    parts::diagnosis(&mut page, report);
+    if let Some(merged) = &report.stacks {
+        stacks(&mut page, report, merged);
+    }
+    parts::outliers(&mut page, report);
+    parts::output(&mut page, report);
+    timeline(&mut page, report);
+    commands(&mut page, report);
+    parts::run(&mut page, report);
+    parts::left_out(&mut page, report);
+    page.push_str("</main>\n</body>\n</html>\n");
+    page
+}
+
+fn head(page: &mut String, report: &Report) {
+    let title = format!("sdm: {}", report.outcome());
+    put!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n\
+         <meta charset=\"utf-8\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <meta name=\"referrer\" content=\"no-referrer\"/>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        Escaped(POLICY),
+        Escaped(&title),
+    );
+}
+
+fn stacks(page: &mut String, report: &Report, merged: &MergedStacks) {
+    page.push_str("<section id=\"stacks\">\n<h2>Where everybody was</h2>\n");
+    put!(
+        page,
+        "<p class=\"note\">Outermost function on top; as wide as there are {} in it. \
+         Where few are is marked.</p>\n",
+        if merged.tasks.len() == 1 {
+            "tasks"
+        } else {
+            "ranks"
+        },
+    );
+    picture::picture(page, merged, &report.names);
+    parts::places(page, report, merged);
+    let style = Style {
+        colour: false,
+        width: None,
+        rows: TREE_LINES_MAX,
+    };
+    let lines = stack_lines(merged, &report.names, &style);
+    page.push_str("<details><summary>As text</summary>\n<pre>");
+    for line in lines {
+        put!(page, "{}\n", Escaped(&line));
+    }
+    page.push_str("</pre></details>\n</section>\n");
+}
+
+fn timeline(page: &mut String, report: &Report) {
+    if report.timeline.is_empty() {
+        return;
+    }
+    put!(
+        page,
+        "<section id=\"timeline\">\n<h2>What happened</h2>\n<table class=\"timeline\">\n\
+         <tr><th>after</th><th>who</th><th>what</th></tr>\n"
+    );
+    for moment in &report.timeline {
+        row(page, report, moment);
+    }
+    page.push_str("</table>\n</section>\n");
+}
+
+fn row(page: &mut String, report: &Report, moment: &Moment) {
+    let who = match moment.tasks.is_empty() {
+        true => String::new(),
+        false => report.names.label(&moment.tasks, SET_WIDTH),
+    };
+    let class = if moment.bad { " class=\"bad\"" } else { "" };
+    put!(
+        page,
+        "<tr{class}><td class=\"num\">{:.3} s</td><td>{}</td><td>{}",
+        moment.at.as_secs_f64(),
+        Escaped(&who),
+        Escaped(&moment.what),
+    );
+    for line in &moment.below {
+        put!(page, "<br/><code>{}</code>", Escaped(line));
+    }
+    page.push_str("</td></tr>\n");
+}
+
+fn commands(page: &mut String, report: &Report) {
+    if report.commands.is_empty() {
+        return;
+    }
+    put!(
+        page,
+        "<section id=\"commands\">\n<h2>What commands said</h2>\n\
+         <details><summary>{} lines</summary>\n<pre>{}</pre></details>\n</section>\n",
+        report.commands.lines().count(),
+        Escaped(&report.commands),
+    );
+}

@@ -1,0 +1,64 @@
+//! The places of merged stacks: who stands where.
+
+use sdm_debug::reply::StackFrame;
+use sdm_debug::rules::{StackNode, StackTree};
+use sdm_idset::IdSet;
+
+use crate::item::MergedStacks;
+
+/// So many places are few: each is looked at.
+const PLACES_FEW: usize = 4;
+
+/// A place where somebody stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place<'a> {
+    /// Who.
+    pub(super) tasks: &'a IdSet,
+    /// The frames, outermost first.
+    pub(super) frames: Vec<&'a StackFrame>,
+}
+
+/// All places, most tasks first.
+pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
+    let mut found = Vec::new();
+    let mut way: Vec<&StackNode> = Vec::new();
+    tree.walk(|depth, node| {
+        way.truncate(depth);
+        way.push(node);
+        if !node.here.is_empty() {
+            found.push(Place {
+                tasks: &node.here,
+                frames: way.iter().map(|node| &node.frame).collect(),
+            });
+        }
+    });
+    found.sort_by(|a, b| {
+        let size = b.tasks.len().cmp(&a.tasks.len());
+        size.then(a.tasks.first().cmp(&b.tasks.first()))
+    });
+    found
+}
+
+/// The sets to be looked at closer: those who stand where few do, fewest first; where there are few
+/// places at all, all of them. Nobody is in two of them, and nobody who was `seen`.
+#[must_use]
+pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
+    let places = places(&merged.tree);
+    let few = merged.few();
+    let is_few = |place: &Place<'_>| few.is_some_and(|few| place.tasks.len() <= few);
+    let some_few = places.iter().any(is_few);
+    let mut seen = seen.clone();
+    let mut found = Vec::new();
+    for place in places.iter().rev() {
+        let wanted = match some_few {
+            true => is_few(place),
+            false => places.len() <= PLACES_FEW,
+        };
+        let new = place.tasks.difference(&seen);
+        if wanted && !new.is_empty() {
+            seen.union_with(&new);
+            found.push(new);
+        }
+    }
+    found
+}

@@ -1,0 +1,321 @@
+//! Keeps what a session shows, as far as it belongs into a report.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime};
+
+use sdm_idset::IdSet;
+
+use super::output::OutputLog;
+use super::{End, Fact, Look, Moment, Report};
+use crate::diagnose::Diagnosis;
+use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
+use crate::render::{Names, Style, item_lines, sentence};
+
+/// How many moments are kept from the beginning, and how many from the end.
+const MOMENTS_MAX: usize = 250;
+/// How much is kept of what commands said, in bytes.
+const COMMANDS_BYTES_MAX: usize = 128 << 10;
+/// The most groups of lost tasks that are kept apart.
+const LOST_MAX: usize = 64;
+/// How wide what commands said is written.
+const COMMANDS_WIDTH: usize = 120;
+
+/// Keeps what a session shows, bounded whatever comes.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    session: String,
+    began: SystemTime,
+    names: Names,
+    program: Vec<String>,
+    facts: Vec<Fact>,
+    end: Option<End>,
+    first: Option<Moment>,
+    crashed: Vec<Look>,
+    outliers: Vec<Look>,
+    stacks: Option<MergedStacks>,
+    diagnosis: Option<Diagnosis>,
+    output: OutputLog,
+    timeline: Timeline,
+    commands: String,
+    commands_left_out: usize,
+    lost: Vec<(IdSet, String)>,
+    missing: Vec<String>,
+    dirty: bool,
+}
+
+impl Recorder {
+    /// A recorder of a session that begins now, whose tasks are called by these names.
+    #[must_use]
+    pub fn new(facts: Vec<Fact>, names: Names) -> Self {
+        Self {
+            session: String::new(),
+            began: SystemTime::now(),
+            names,
+            program: Vec::new(),
+            facts,
+            end: None,
+            first: None,
+            crashed: Vec::new(),
+            outliers: Vec::new(),
+            stacks: None,
+            diagnosis: None,
+            output: OutputLog::default(),
+            timeline: Timeline::default(),
+            commands: String::new(),
+            commands_left_out: 0,
+            lost: Vec::new(),
+            missing: Vec::new(),
+            dirty: true,
+        }
+    }
+
+    /// One more thing known of the run; it replaces what was known under the name.
+    pub fn fact(&mut self, fact: Fact) {
+        self.facts.retain(|known| known.name != fact.name);
+        self.facts.push(fact);
+        self.dirty = true;
+    }
+
+    /// True where something is known under this name.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.facts.iter().any(|fact| fact.name == name)
+    }
+
+    /// Who crashed first.
+    #[must_use]
+    pub fn first_crash(&self) -> Option<&IdSet> {
+        self.first.as_ref().map(|first| &first.tasks)
+    }
+
+    /// Where everybody stands, and those that are looked at closer: the crashed, and outliers.
+    pub fn look(&mut self, stacks: Option<MergedStacks>, crashed: Vec<Look>, outliers: Vec<Look>) {
+        self.stacks = stacks.or(self.stacks.take());
+        self.crashed = crashed;
+        self.outliers = outliers;
+        self.dirty = true;
+    }
+
+    /// The session is over.
+    pub fn end(&mut self, code: u8, reason: Option<String>) {
+        self.end = Some(End { code, reason });
+        self.dirty = true;
+    }
+
+    /// True where something was recorded since the last call.
+    pub fn take_dirty(&mut self) -> bool {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// The session shows something, so long after its beginning.
+    pub fn record(&mut self, at: Duration, item: &Item) {
+        self.dirty = true;
+        match item {
+            Item::Start {
+                session, programs, ..
+            } => self.start(at, session, programs),
+            Item::Happened { tasks, what } => self.happened(at, tasks, what),
+            Item::Output {
+                tasks,
+                stream,
+                line,
+                complete,
+            } => self.output.push(tasks, *stream, line, *complete),
+            Item::Lost { tasks, why } => {
+                self.timeline
+                    .push(moment(at, tasks, &format!("lost: {why}"), true));
+                if self.lost.len() < LOST_MAX {
+                    self.lost.push((tasks.clone(), why.clone()));
+                }
+            }
+            Item::Silent { tasks, why } => {
+                let text = format!("not heard for a while: {why}");
+                self.timeline.push(moment(at, tasks, &text, true));
+            }
+            Item::Reachable { tasks } => {
+                self.timeline.push(moment(at, tasks, "heard again", false));
+            }
+            Item::LauncherLine(line) => self.say(at, &format!("launcher: {line}"), false),
+            Item::LauncherEnded {
+                status, last_words, ..
+            } => {
+                let text = format!("the launcher ended: {status}");
+                let mut moment = moment(at, &IdSet::new(), &text, true);
+                moment.below.extend(last_words.iter().take(8).cloned());
+                self.timeline.push(moment);
+            }
+            Item::Notice(text) => self.say(at, text, false),
+            Item::Echo { line } => {
+                self.say(at, &format!("(sdm) {line}"), false);
+                self.command(item);
+            }
+            Item::End { code, reason } => self.end(*code, reason.clone()),
+            Item::Diagnosis(found) => {
+                self.diagnosis = Some(found.clone());
+                self.command(item);
+            }
+            Item::Answer(gathered) => self.answer(gathered, item),
+            Item::Whole(item) => self.record(at, item),
+            _ => self.command(item),
+        }
+    }
+
+    /// A session begins, or its job is started anew: what was seen of the one before is no evidence.
+    fn start(&mut self, at: Duration, session: &str, programs: &[(IdSet, Vec<String>)]) {
+        if !self.session.is_empty() {
+            self.say(at, "started anew", false);
+            self.first = None;
+            self.crashed.clear();
+            self.outliers.clear();
+            self.stacks = None;
+            self.diagnosis = None;
+            self.output = OutputLog::default();
+        }
+        session.clone_into(&mut self.session);
+        let words: Vec<_> = programs.iter().map(|(_, words)| &words[..]).collect();
+        self.program = words.join(&":".to_owned());
+    }
+
+    fn say(&mut self, at: Duration, text: &str, bad: bool) {
+        self.timeline.push(moment(at, &IdSet::new(), text, bad));
+    }
+
+    fn happened(&mut self, at: Duration, tasks: &IdSet, what: &Happening) {
+        if matches!(what, Happening::Progress(_)) {
+            return;
+        }
+        let said = sentence(what);
+        let moment = Moment {
+            at,
+            tasks: tasks.clone(),
+            what: said.line,
+            below: said.below,
+            bad: said.bad,
+        };
+        if self.first.is_none() && is_crash(what) {
+            self.first = Some(moment.clone());
+        }
+        self.timeline.push(moment);
+    }
+
+    fn answer(&mut self, gathered: &Gathered, item: &Item) {
+        if let Some(stacks) = gathered.stacks() {
+            let before = self.stacks.as_ref().map_or(0, |stacks| stacks.tasks.len());
+            if stacks.tasks.len() >= before {
+                self.stacks = Some(stacks);
+            }
+        }
+        for (tasks, why) in &gathered.missing {
+            let who = self.names.label(tasks, 60);
+            let text = format!("{}: no answer of {who}: {why}", gathered.command);
+            if self.missing.len() < LOST_MAX && !self.missing.contains(&text) {
+                self.missing.push(text);
+            }
+        }
+        self.command(item);
+    }
+
+    /// What a command says, as on a screen.
+    fn command(&mut self, item: &Item) {
+        let style = Style {
+            colour: false,
+            width: Some(COMMANDS_WIDTH),
+            rows: usize::MAX,
+        };
+        for line in item_lines(item, &self.names, style) {
+            if self.commands.len() + line.len() > COMMANDS_BYTES_MAX {
+                self.commands_left_out += 1;
+                continue;
+            }
+            self.commands.push_str(&line);
+            self.commands.push('\n');
+        }
+    }
+
+    /// All that is known now; `tasks` are those of the session, `states` what they are doing.
+    #[must_use]
+    pub fn report(&self, tasks: &IdSet, states: Vec<RankRow>, took: Duration) -> Report {
+        let mut cut = self.output.cut();
+        if self.timeline.left_out > 0 {
+            cut.push(format!(
+                "timeline: {} moments from its middle",
+                self.timeline.left_out
+            ));
+        }
+        if self.commands_left_out > 0 {
+            let count = self.commands_left_out;
+            cut.push(format!(
+                "commands: the last {count} lines of what they said"
+            ));
+        }
+        cut.extend(self.missing.iter().cloned());
+        Report {
+            session: self.session.clone(),
+            began: self.began,
+            took,
+            tasks: tasks.clone(),
+            names: self.names.clone(),
+            program: self.program.clone(),
+            end: self.end.clone(),
+            facts: self.facts.clone(),
+            states,
+            first: self.first.clone(),
+            crashed: self.crashed.clone(),
+            diagnosis: self.diagnosis.clone(),
+            stacks: self.stacks.clone(),
+            outliers: self.outliers.clone(),
+            output: self.output.classes(),
+            timeline: self.timeline.all(),
+            commands: self.commands.clone(),
+            lost: self.lost.clone(),
+            cut,
+        }
+    }
+}
+
+fn moment(at: Duration, tasks: &IdSet, what: &str, bad: bool) -> Moment {
+    Moment {
+        at,
+        tasks: tasks.clone(),
+        what: what.to_owned(),
+        below: Vec::new(),
+        bad,
+    }
+}
+
+/// True for what a program does not go on after by itself.
+fn is_crash(what: &Happening) -> bool {
+    match what {
+        Happening::Stopped(stop) => stop.reason.is_crash(),
+        Happening::Signalled(_) => true,
+        Happening::Exited {
+            before_finalize, ..
+        } => *before_finalize,
+        _ => false,
+    }
+}
+
+/// What happened: its beginning and its end.
+#[derive(Clone, Debug, Default)]
+struct Timeline {
+    head: Vec<Moment>,
+    tail: VecDeque<Moment>,
+    left_out: u64,
+}
+
+impl Timeline {
+    fn push(&mut self, moment: Moment) {
+        if self.head.len() < MOMENTS_MAX {
+            return self.head.push(moment);
+        }
+        if self.tail.len() == MOMENTS_MAX {
+            self.tail.pop_front();
+            self.left_out += 1;
+        }
+        self.tail.push_back(moment);
+    }
+
+    fn all(&self) -> Vec<Moment> {
+        self.head.iter().chain(&self.tail).cloned().collect()
+    }
+}

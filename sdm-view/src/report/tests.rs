@@ -1,0 +1,323 @@
+//! Reports of sessions that were made up, hostile ones among them.
+
+use std::time::{Duration, SystemTime};
+
+use roxmltree::{Document, ParsingOptions};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{Frame, StackFrame, Stop, StopReason, TaskStacks};
+use sdm_debug::{Reply, TaskState};
+use sdm_idset::{IdSet, TaskId};
+use serde_json::Value;
+
+use super::*;
+use crate::item::{Gathered, Happening, Item};
+
+/// Text that would be something else where it was not escaped.
+const HOSTILE: &str = "</pre><script>x('1')</script> & \"q\" \x1b[2J\u{202e}\u{0}\u{fffe}]]>";
+
+fn set(text: &str) -> IdSet {
+    text.parse().unwrap()
+}
+
+fn frames(places: &[(&str, u32)]) -> Reply {
+    let own = |(function, line): &(&str, u32)| StackFrame::own(*function, "halo.c", *line);
+    let frames = places.iter().map(own).collect();
+    Reply::Stacks(TaskStacks::of_main(frames, 0))
+}
+
+fn stacks(classes: Vec<(IdSet, Reply)>) -> Item {
+    Item::Answer(Gathered {
+        command: "stacks".to_owned(),
+        to: IdSet::union_all(classes.iter().map(|(tasks, _)| tasks)),
+        ok: classes,
+        missing: vec![(set("6"), HOSTILE.to_owned())],
+        ..Gathered::default()
+    })
+}
+
+fn crash(function: &str) -> Happening {
+    Happening::Stopped(Stop {
+        reason: StopReason::Signal {
+            name: "SIGSEGV".to_owned(),
+            meaning: "Segmentation fault".to_owned(),
+        },
+        frame: Some(Frame {
+            level: 0,
+            function: function.to_owned(),
+            file: "halo.c".to_owned(),
+            path: "/halo.c".to_owned(),
+            line: 97,
+            module: String::new(),
+            args: Vec::new(),
+        }),
+        inside: None,
+        source: Some(HOSTILE.to_owned()),
+    })
+}
+
+/// A session of 8 tasks all of whose texts are hostile.
+fn hostile() -> Report {
+    let mut recorder = Recorder::new(vec![Fact::new("command line", HOSTILE)], Names::ranks());
+    let at = Duration::from_millis(1500);
+    let happened = |what| Item::Happened {
+        tasks: set("3"),
+        what,
+    };
+    for item in [
+        Item::Start {
+            session: HOSTILE.to_owned(),
+            tasks: IdSet::all_below(8),
+            programs: vec![(IdSet::all_below(8), vec![HOSTILE.to_owned()])],
+            pids: Vec::new(),
+        },
+        Item::Output {
+            tasks: set("0-7"),
+            stream: Stream::Stdout,
+            line: [HOSTILE.as_bytes(), b"\xff\xfe"].concat(),
+            complete: true,
+        },
+        Item::LauncherLine(HOSTILE.to_owned()),
+        happened(crash(HOSTILE)),
+        Item::Lost {
+            tasks: set("7"),
+            why: HOSTILE.to_owned(),
+        },
+        Item::Echo {
+            line: HOSTILE.to_owned(),
+        },
+        stacks(vec![
+            (set("0-2,4-5"), frames(&[("main", 1), (HOSTILE, 2)])),
+            (set("3"), frames(&[("main", 1), ("misbehave", 3)])),
+        ]),
+    ] {
+        recorder.record(at, &item);
+    }
+    let look = Look {
+        task: TaskId(3),
+        tasks: set("3"),
+        frames: vec![LookFrame {
+            place: HOSTILE.to_owned(),
+            source: HOSTILE.to_owned(),
+            locals: Some(vec![(HOSTILE.to_owned(), HOSTILE.to_owned())]),
+        }],
+        more: true,
+    };
+    recorder.look(None, vec![look.clone()], vec![look]);
+    recorder.end(139, Some(HOSTILE.to_owned()));
+    let states = vec![RankRow {
+        program: String::new(),
+        tasks: set("3"),
+        state: TaskState::Stopped,
+        last: Some(crash(HOSTILE)),
+        health: None,
+    }];
+    let report = recorder.report(&IdSet::all_below(8), states, at);
+    Report {
+        began: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+        ..report
+    }
+}
+
+/// `count` tasks in so many places.
+fn spread(count: u32, places: u32) -> Report {
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    let class = |place: u32| {
+        let tasks = (0..count).filter(|task| task % places == place).map(TaskId);
+        let name = format!("function_{place}");
+        let frames = frames(&[("main", 1), (&name, place + 1)]);
+        (tasks.collect(), frames)
+    };
+    let classes: Vec<_> = (0..places).map(class).collect();
+    recorder.record(Duration::ZERO, &stacks(classes));
+    recorder.report(&IdSet::all_below(count), Vec::new(), Duration::ZERO)
+}
+
+fn parsed(text: &str) -> Document<'_> {
+    let options = ParsingOptions {
+        allow_dtd: true,
+        ..ParsingOptions::default()
+    };
+    Document::parse_with_options(text, options).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// All text of the elements of a name.
+fn text_of(document: &Document<'_>, name: &str) -> String {
+    let elements = document
+        .descendants()
+        .filter(|node| node.has_tag_name(name));
+    let texts = elements.flat_map(|node| node.descendants().filter_map(|node| node.text()));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn hostile_text_is_text_on_the_page() {
+    let page = html(&hostile());
+    let document = parsed(&page);
+    let allowed = [
+        "html", "head", "meta", "title", "style", "body", "main", "header", "section", "h1", "h2",
+        "h3", "p", "strong", "small", "code", "pre", "table", "tr", "th", "td", "ul", "ol", "li",
+        "br", "details", "summary", "svg", "g", "rect", "text", "b", "i", "em",
+    ];
+    for node in document.descendants().filter(|node| node.is_element()) {
+        let name = node.tag_name().name();
+        assert!(allowed.contains(&name), "<{name}>");
+        for attribute in node.attributes() {
+            let name = attribute.name();
+            assert!(
+                !name.starts_with("on") && !["src", "href"].contains(&name),
+                "{name}"
+            );
+        }
+    }
+    let shown = "</pre><script>x('1')</script> & \"q\" \\x1b[2J\\u{202e}\\x00\\u{fffe}]]>";
+    for name in ["h1", "title", "pre", "td", "li", "code", "text"] {
+        let text = text_of(&document, name);
+        let wanted = if name == "text" {
+            "</pre><script>"
+        } else {
+            shown
+        };
+        assert!(text.contains(wanted), "<{name}>: {text}");
+    }
+    assert!(text_of(&document, "pre").contains("\\xff\\xfe"), "{page}");
+    let policy = document.descendants().find_map(|node| {
+        node.attribute("content")
+            .filter(|text| text.contains("'none'"))
+    });
+    assert!(policy.is_some_and(|policy| policy.starts_with("default-src 'none'")));
+    let xml = junit(&hostile());
+    let document = parsed(&xml);
+    assert!(text_of(&document, "failure").contains("<script>"));
+    assert_eq!(document.root_element().attribute("failures"), Some("2"));
+}
+
+#[test]
+fn the_evidence_comes_in_its_order() {
+    let page = html(&hostile());
+    let document = parsed(&page);
+    let ids = document
+        .descendants()
+        .filter(|node| node.has_tag_name("section"));
+    let ids: Vec<_> = ids.filter_map(|node| node.attribute("id")).collect();
+    let expect = [
+        "first", "stacks", "outliers", "output", "timeline", "commands", "run", "left_out",
+    ];
+    assert_eq!(ids, expect);
+}
+
+#[test]
+fn one_screen_is_one_screen() {
+    for report in [hostile(), spread(10_000, 500), spread(1, 1)] {
+        let screen = text(&report);
+        let lines: Vec<_> = screen.lines().collect();
+        assert!(lines.len() <= 42, "{} lines: {screen}", lines.len());
+        for line in lines {
+            assert!(line.chars().count() <= 100, "{line}");
+            assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
+        }
+    }
+    let screen = text(&hostile());
+    assert!(
+        screen.contains("first: rank 3, after 1.5 s: received signal SIGSEGV"),
+        "{screen}"
+    );
+    assert!(screen.contains("exit code 139, 8 tasks"), "{screen}");
+}
+
+#[test]
+fn the_picture_stays_in_its_frame_however_many_places_there_are() {
+    for (count, places) in [(1, 1), (10_000, 3), (10_000, 500), (8, 8)] {
+        let page = html(&spread(count, places));
+        let document = parsed(&page);
+        let number = |node: &roxmltree::Node<'_, '_>, name| -> f64 {
+            node.attribute(name).unwrap().parse().unwrap()
+        };
+        let mut rectangles = 0;
+        for group in document.descendants().filter(|node| node.has_tag_name("g")) {
+            let rect = group
+                .children()
+                .find(|node| node.has_tag_name("rect"))
+                .unwrap();
+            let (left, width) = (number(&rect, "x"), number(&rect, "width"));
+            assert!(
+                left >= 0.0 && width > 0.0 && left + width <= 1000.01,
+                "{left} {width}"
+            );
+            rectangles += 1;
+            if let Some(text) = group.children().find(|node| node.has_tag_name("text")) {
+                let characters = text.text().unwrap().chars().count();
+                let end = number(&text, "x") + 6.7 * f64::from(u32::try_from(characters).unwrap());
+                assert!(end <= left + width + 0.1, "{end} > {left} + {width}");
+            }
+        }
+        assert_eq!(rectangles, places + 1);
+        assert!(
+            page.len() < 400_000,
+            "{places} places: {} bytes",
+            page.len()
+        );
+    }
+}
+
+#[test]
+fn json_has_its_version_and_all_that_is_known() {
+    let value: Value = serde_json::from_str(&json(&hostile())).unwrap();
+    assert_eq!(
+        (&value["schema"], &value["v"]),
+        (&"sdm-report".into(), &1.into())
+    );
+    assert_eq!(value["end"]["code"], 139);
+    assert_eq!(value["began"], "2023-11-14T22:13:20.000Z");
+    assert_eq!(value["first"]["tasks"], "3");
+    assert_eq!(
+        value["crashed"][0]["frames"][0]["locals"][0]["name"],
+        HOSTILE
+    );
+    assert_eq!(value["stacks"]["stacks"].as_array().unwrap().len(), 2);
+    assert_eq!(value["lost"][0]["tasks"], "7");
+    assert!(value["output"][0]["lines"][0]["bytes_hex"].is_string());
+}
+
+#[test]
+fn what_has_not_ended_says_so() {
+    let report = spread(4, 2);
+    assert_eq!(report.outcome(), "not ended yet when this was written");
+    assert!(html(&report).contains("class=\"open\""));
+    let none = Report::of_no_session(Vec::new(), 124, "no mpirun on PATH".to_owned());
+    assert!(text(&none).starts_with("sdm report: no mpirun on PATH\n"));
+    parsed(&html(&none));
+}
+
+#[test]
+fn a_job_that_is_started_anew_has_evidence_of_its_own() {
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    let at = Duration::from_secs(1);
+    let start = Item::Start {
+        session: "one".to_owned(),
+        tasks: IdSet::all_below(4),
+        programs: vec![(IdSet::all_below(4), vec!["./halo".to_owned()])],
+        pids: Vec::new(),
+    };
+    let crashed = Item::Happened {
+        tasks: set("3"),
+        what: crash("misbehave"),
+    };
+    let output = Item::Output {
+        tasks: set("0"),
+        stream: Stream::Stdout,
+        line: b"old".to_vec(),
+        complete: true,
+    };
+    for item in [&start, &crashed, &output, &start] {
+        recorder.record(at, item);
+    }
+    let report = recorder.report(&IdSet::all_below(4), Vec::new(), at);
+    assert!(report.first.is_none() && report.output.is_empty());
+    let told: Vec<_> = report
+        .timeline
+        .iter()
+        .map(|moment| moment.what.as_str())
+        .collect();
+    assert_eq!(told.last(), Some(&"started anew"), "{told:?}");
+    assert_eq!(told.len(), 2);
+}

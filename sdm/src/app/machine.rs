@@ -1,0 +1,98 @@
+//! What is known of the machine and of how `sdm` was called.
+
+use std::fs;
+
+use sdm_view::report::Fact;
+
+/// Variables by which batch systems name a job.
+const JOBS: [(&str, &str); 4] = [
+    ("SLURM_JOB_ID", "Slurm"),
+    ("PBS_JOBID", "PBS"),
+    ("LSB_JOBID", "LSF"),
+    ("JOB_ID", "Grid Engine"),
+];
+
+/// The command line, where it was said, and the machine.
+pub(super) fn of_machine() -> Vec<Fact> {
+    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    let mut facts = vec![Fact::new(
+        "command line",
+        words.collect::<Vec<_>>().join(" "),
+    )];
+    if let Ok(directory) = std::env::current_dir() {
+        facts.push(Fact::new("directory", directory.display().to_string()));
+    }
+    facts.push(Fact::new("machine", machine()));
+    for (variable, system) in JOBS {
+        if let Ok(id) = std::env::var(variable) {
+            facts.push(Fact::new("job", format!("{system} {id}")));
+        }
+    }
+    facts.push(Fact::new("SDM", env!("CARGO_PKG_VERSION")));
+    facts
+}
+
+/// Host, system, processors and memory of where `sdm` runs.
+fn machine() -> String {
+    let read = |path: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    let field = |path: &str, name: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        });
+        line.unwrap_or_default()
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let parts = [
+        read("/proc/sys/kernel/hostname"),
+        format!("Linux {}", read("/proc/sys/kernel/osrelease")),
+        std::env::consts::ARCH.to_owned(),
+        format!("{processors} processors"),
+        field("/proc/cpuinfo", "model name"),
+        field("/proc/meminfo", "MemTotal"),
+    ];
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// A word as a shell would read it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (word, expect) in [
+            ("--batch", "--batch"),
+            ("break f if x > 3", "'break f if x > 3'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expect);
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known() {
+        let facts = of_machine();
+        let of = |name| facts.iter().find(|fact| fact.name == name);
+        for name in ["command line", "directory", "machine", "SDM"] {
+            assert!(
+                of(name).is_some_and(|fact| !fact.value.is_empty()),
+                "{name}"
+            );
+        }
+    }
+}
