@@ -6,7 +6,6 @@
 pub mod backend;
 pub mod command;
 pub mod event;
-pub mod fake;
 pub mod fold;
 mod fold_rules;
 pub mod reply;
@@ -18,7 +17,6 @@ pub mod wire;
 pub use backend::{Backend, BackendOutput, EndPolicy, InterestChange};
 pub use command::Command;
 pub use event::Event;
-pub use fake::{FakeBackend, Scenario};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use reply::Reply;
 pub use sdm_core::outcome::{Failure, FailureCode, Outcome};

@@ -11,7 +11,7 @@ pub enum BackendSettings {
     Gdb,
     /// A script in place of gdb: for trying the tree without programs.
     Fake {
-        /// The scenario's text; see [`crate::fake::Scenario`].
+        /// The scenario's text, as `sdm-fake` reads it.
         scenario: String,
     },
     /// gdb over GDB/MI, not with the settings that were measured to be best.

@@ -12,8 +12,8 @@ use sdm_backend_gdbmi::{
 use sdm_core::Failure;
 use sdm_core::handover::XSTATE_VARIABLE;
 use sdm_core::message::{Lane, Status};
-use sdm_debug::fake::{FakeBackend, Scenario};
 use sdm_debug::{Backend, BackendOutput, BackendSettings, FailureCode, GdbOptions, wire};
+use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::IdSet;
 
 /// What the launcher gave this process and means for the program.

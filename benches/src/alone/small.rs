@@ -9,8 +9,8 @@ use sdm_core::CommandId;
 use sdm_core::aggregate::Aggregate;
 use sdm_core::message::{Block, Status};
 use sdm_debug::command::StartSpec;
-use sdm_debug::fake::{FakeBackend, Scenario};
 use sdm_debug::{Backend as _, BackendOutput, Command, wire};
+use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 
 use super::messages::PAYLOAD_BYTES;

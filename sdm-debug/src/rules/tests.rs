@@ -4,9 +4,8 @@ use sdm_core::outcome::Outcome;
 use sdm_idset::{IdSet, TaskId};
 
 use super::*;
-use crate::fake::{FakeBackend, Scenario};
 use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Value};
-use crate::{Backend, BackendOutput, Command, wire};
+use crate::wire;
 
 /// Payloads with their sources, merged in pairs as `picks` say, through bytes every time.
 fn merge_in_order(
@@ -318,47 +317,6 @@ fn an_output_never_passes_its_bound() {
             assert_eq!(said, sources, "{number} {bytes_max}");
         }
     }
-}
-
-#[test]
-fn the_fakes_answers_merge() {
-    let script = "stack = main m.c:9 > a a.c:1\nstack = main m.c:9 > b b.c:2\nhelpers = 3";
-    let scenario = std::sync::Arc::new(Scenario::parse(script).unwrap());
-    let tasks = set("0-9");
-    let mut backend = FakeBackend::new(scenario, &tasks);
-    let now = std::time::Instant::now();
-    let ask = |backend: &mut FakeBackend, id, command| {
-        backend.execute(now, sdm_core::CommandId(id), &tasks, command);
-        let mut answers = vec![];
-        while let Some(output) = backend.poll_output() {
-            if let BackendOutput::Answer { result, .. } = output {
-                answers.push(wire::encode(&result.unwrap()));
-            }
-        }
-        answers
-    };
-    ask(
-        &mut backend,
-        1,
-        Command::Start(crate::command::StartSpec::default()),
-    );
-    let answers = ask(&mut backend, 2, Command::Stacks { full: false });
-    let (sources, merged) = merge_flat(RULE_STACK_TREE, &[], &answers);
-    let tree = StackTree::decode(&sources, &merged).unwrap();
-    let expect = [
-        "main:9 [0-9] x10 here []",
-        " a:1 [0-8/2] x5 here [0-8/2]",
-        " b:2 [1-9/2] x5 here [1-9/2]",
-    ];
-    assert_eq!(
-        (show(&tree), tree.helpers),
-        (expect.map(str::to_owned).to_vec(), 30)
-    );
-    let expression = "rank".to_owned();
-    let answers = ask(&mut backend, 3, Command::Evaluate { expression });
-    let (sources, merged) = merge_flat(RULE_STATS, &[], &answers);
-    let stats = Stats::decode(&sources, &merged).unwrap();
-    assert_eq!((stats.count, stats.int_sum), (10, 45));
 }
 
 fn picks() -> impl Strategy<Value = Vec<(u16, u16)>> {

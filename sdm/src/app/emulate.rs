@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sdm_debug::BackendSettings;
 use sdm_debug::command::StartSpec;
-use sdm_debug::fake::Scenario;
+use sdm_fake::Scenario;
 use sdm_idset::IdSet;
 use sdm_session::{Network, SessionConfig};
 

@@ -8,6 +8,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
     ("sdm-core", &["sdm-idset"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),
+    ("sdm-fake", &["sdm-idset", "sdm-core", "sdm-debug"]),
     (
         "sdm-sim",
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
@@ -20,7 +21,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-master", &["sdm-core", "sdm-debug"]),
     (
         "sdm-server",
-        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-backend-gdbmi"],
+        &[
+            "sdm-idset",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-fake",
+            "sdm-backend-gdbmi",
+        ],
     ),
     ("sdm-view", &["sdm-idset", "sdm-debug"]),
     (
@@ -43,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-idset",
             "sdm-core",
             "sdm-debug",
+            "sdm-fake",
             "sdm-launch",
             "sdm-keep",
             "sdm-session",

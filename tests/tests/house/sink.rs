@@ -77,6 +77,7 @@ fn nothing_goes_around_the_sink() {
         "sdm-shell",
         "sdm-core",
         "sdm-debug",
+        "sdm-fake",
         "sdm-launch",
         "sdm-keep",
         "sdm-master",

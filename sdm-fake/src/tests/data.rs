@@ -1,7 +1,8 @@
 //! Every question has an answer, alike on tasks that are alike.
 
+use sdm_debug::command::{CatchEvent, CatchSpec, ValueFormat, WatchKind, WatchSpec};
+
 use super::*;
-use crate::command::{CatchEvent, CatchSpec, ValueFormat, WatchKind, WatchSpec};
 
 const SCENARIO: &str = "\
 [all]

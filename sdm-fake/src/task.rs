@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sdm_core::CommandId;
+use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
+use sdm_debug::reply::{
+    Backtrace, BreakpointPlace, BreakpointView, Frame, FrameView, MemoryLimit, Reply, Room,
+    StackFrame, TaskStacks, ThreadStack, ThreadView, Value, Variable,
+};
+use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_idset::{IdSet, TaskId};
 
 use super::RunKind;
 use super::data::Quiet;
 use super::eval::evaluate;
 use super::scenario::{Place, Scenario, fill};
-use crate::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
-use crate::reply::{
-    Backtrace, BreakpointPlace, BreakpointView, Frame, FrameView, MemoryLimit, Reply, Room,
-    StackFrame, TaskStacks, ThreadStack, ThreadView, Value, Variable,
-};
-use crate::{Command, Failure, FailureCode, TaskState};
 
 /// The most breakpoints of one task.
 const BREAKPOINTS_MAX: usize = 4096;

@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use sdm_debug::Failure;
 use sdm_idset::{IdSet, TaskId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::parse;
-use crate::Failure;
 
 /// The longest scenario text, in bytes.
 pub const SCENARIO_BYTES_MAX: usize = 1 << 20;

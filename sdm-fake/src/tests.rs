@@ -1,14 +1,15 @@
 mod data;
+mod merged;
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use sdm_debug::command::StopAt;
+use sdm_debug::command::{AttachSpec, BacktraceSpec, BreakSpec, FrameSelect, StartSpec, StepKind};
+use sdm_debug::event::Phase;
+use sdm_debug::reply::Stop;
 
 use super::*;
-use crate::command::StopAt;
-use crate::command::{AttachSpec, BacktraceSpec, BreakSpec, FrameSelect, StartSpec, StepKind};
-use crate::event::Phase;
-use crate::reply::Stop;
 
 /// A backend under a clock of its own; commands are numbered by their order.
 struct Bench {

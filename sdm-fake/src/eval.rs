@@ -1,6 +1,6 @@
 //! The expressions that the fake understands: integers, names, `+ - * / %`, comparisons, `&& ||` and parentheses.
 
-use crate::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode};
 
 /// The longest expression, in bytes: deeper nesting than this cannot be written.
 const EXPRESSION_BYTES_MAX: usize = 1024;

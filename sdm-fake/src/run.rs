@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
+use sdm_debug::command::StopAt;
+use sdm_debug::event::{Phase, Stream};
+use sdm_debug::reply::{Reply, Stop, StopReason};
+use sdm_debug::{Command, EndPolicy, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 
 use super::scenario::{DelayKey, End, RunEnd};
 use super::task::{self, Run};
 use super::{FakeBackend, Timer};
-use crate::command::StopAt;
-use crate::event::{Phase, Stream};
-use crate::reply::{Reply, Stop, StopReason};
-use crate::{Command, EndPolicy, Event, Failure, FailureCode, TaskState};
 
 impl FakeBackend {
     /// A start or an attach begins; how long it takes.

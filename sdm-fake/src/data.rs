@@ -1,16 +1,16 @@
 //! What the fake answers where gdb would look into the program: plausible, the same every time, and
 //! alike on tasks that are alike.
 
+use sdm_debug::command::{CatchEvent, FrameSelect};
+use sdm_debug::reply::{
+    BreakpointPlace, BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, Reply,
+    SignalView, SourceText, VarChange, VarObject, Variable,
+};
+use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::TaskId;
 
 use super::scenario::Scenario;
 use super::task::{Task, no_such, value};
-use crate::command::{CatchEvent, FrameSelect};
-use crate::reply::{
-    BreakpointPlace, BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, Reply,
-    SignalView, SourceText, VarChange, VarObject, Variable,
-};
-use crate::{Command, Failure, FailureCode};
 
 /// How many lines `list` gives.
 const LIST_LINES: u32 = 10;

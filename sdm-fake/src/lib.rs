@@ -1,7 +1,10 @@
 //! A backend without gdb: tasks that follow a script, under whatever clock the caller has.
 //!
-//! It is deterministic: the same scenario, calls and times give the same output. Tests, the
-//! simulator and `sdm emulate` drive the tree with it.
+//! A [`Scenario`] is the script, read from text or refused with a [`ScenarioError`] that names the line. A [`FakeBackend`]
+//! answers the debug protocol's commands as it says. It is deterministic: the same scenario, calls and times give the same
+//! output. Tests and `sdm emulate` drive the tree with it.
+//!
+//! Nothing here starts a process, opens a file, or looks at a clock.
 
 mod data;
 mod eval;
@@ -22,11 +25,13 @@ use sdm_idset::{IdSet, TaskId};
 
 pub use scenario::{SCENARIO_BYTES_MAX, Scenario, ScenarioError};
 
-use crate::event::Stream;
-use crate::reply::{Reply, StopReason};
-use crate::{Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, TaskState};
 use run::RunKind;
 use scenario::{DelayKey, fill};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{Reply, StopReason};
+use sdm_debug::{
+    Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, TaskState,
+};
 use task::Task;
 
 /// Tasks that follow a [`Scenario`].

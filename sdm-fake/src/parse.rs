@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use sdm_debug::{Failure, FailureCode};
+
 use super::scenario::{
     Delay, DelayKey, End, Place, RunEnd, SCENARIO_BYTES_MAX, Scenario, ScenarioError, Section,
 };
-use crate::{Failure, FailureCode};
 
 /// The most lines printed at once.
 const OUTPUT_LINES_MAX: u32 = 10_000;
