@@ -59,6 +59,7 @@
 
 #![forbid(unsafe_code)]
 
+mod coding;
 #[doc(hidden)]
 pub mod fuzz;
 mod iter;
@@ -67,6 +68,7 @@ mod set;
 mod text;
 mod wire;
 
+pub use coding::bounded;
 pub use iter::{Iter, Ranges, Stride, Strides};
 pub use set::{ID_MAX, IdSet, TaskId};
 pub use text::{ParseError, TEXT_BYTES_MAX};
