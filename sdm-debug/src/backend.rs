@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::time::Instant;
 
 use sdm_core::CommandId;
+use sdm_core::message::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
 use crate::{Command, Event, Failure, Reply};
@@ -117,13 +118,4 @@ pub enum InterestChange {
         /// The descriptor.
         fd: RawFd,
     },
-}
-
-/// What happens to the tasks at the end of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndPolicy {
-    /// Kill what was started, detach what was attached.
-    KillStarted,
-    /// Detach everything: started programs run on.
-    Detach,
 }

@@ -14,11 +14,12 @@ pub mod settings;
 pub mod state;
 pub mod wire;
 
-pub use backend::{Backend, BackendOutput, EndPolicy, InterestChange};
+pub use backend::{Backend, BackendOutput, InterestChange};
 pub use command::Command;
 pub use event::Event;
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use reply::Reply;
+pub use sdm_core::message::EndPolicy;
 pub use sdm_core::outcome::{Failure, FailureCode, Outcome};
 pub use sdm_core::printable;
 pub use settings::{BackendSettings, GdbOptions};

@@ -1,6 +1,6 @@
 //! The payloads' bytes: postcard, enums only appended to.
 
-use sdm_core::limits::PAYLOAD_BYTES_MAX;
+use sdm_core::limits::{PAYLOAD_BYTES_MAX, SETS_BYTES_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,10 +29,12 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 /// Reads a command, a reply or an event; all the bytes must be used.
 ///
 /// # Errors
-/// Bytes that are no `T`, bytes left over, or more than a payload can have.
+/// [`PayloadError`]: bytes that are no `T`, bytes left over, more than a payload can have, or sets that
+/// own more than [`SETS_BYTES_MAX`] together.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
+    let read = || postcard::take_from_bytes(bytes);
     if bytes.len() <= PAYLOAD_BYTES_MAX
-        && let Ok((value, [])) = postcard::take_from_bytes(bytes)
+        && let Ok((value, [])) = sdm_idset::bounded(SETS_BYTES_MAX, read)
     {
         return Ok(value);
     }

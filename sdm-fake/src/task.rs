@@ -9,7 +9,7 @@ use sdm_debug::reply::{
     StackFrame, TaskStacks, ThreadStack, ThreadView, Value, Variable,
 };
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
-use sdm_idset::{IdSet, TaskId};
+use sdm_idset::TaskId;
 
 use super::RunKind;
 use super::data::Quiet;
@@ -103,9 +103,8 @@ impl Task {
     /// Breakpoints that come with a start; a script knows no other points.
     pub(super) fn insert_points(&mut self, id: TaskId, points: &[StartPoint]) {
         for point in points {
-            let here = point.tasks.parse::<IdSet>();
             if let PointSpec::Break(spec) = &point.spec
-                && here.is_ok_and(|tasks| tasks.contains(id))
+                && point.tasks.contains(id)
             {
                 self.breakpoints.push((spec.clone(), point.enabled));
             }

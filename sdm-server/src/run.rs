@@ -345,15 +345,9 @@ impl Server {
         }
     }
 
-    fn shut_down(&mut self, now: Instant, policy: message::EndPolicy) {
+    fn shut_down(&mut self, now: Instant, policy: EndPolicy) {
         match &mut self.backend {
-            Some(backend) => backend.shut_down(
-                now,
-                match policy {
-                    message::EndPolicy::KillStarted => EndPolicy::KillStarted,
-                    message::EndPolicy::Detach => EndPolicy::Detach,
-                },
-            ),
+            Some(backend) => backend.shut_down(now, policy),
             None => self
                 .driver
                 .with_member(|member, now| member.handle_local_down(now)),
@@ -402,7 +396,7 @@ impl Server {
             }
         }
         if asked_to_end {
-            let policy = message::EndPolicy::KillStarted;
+            let policy = EndPolicy::KillStarted;
             self.driver
                 .with_member(|member, now| member.leave(now, policy));
         }

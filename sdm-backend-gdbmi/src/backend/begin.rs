@@ -33,7 +33,7 @@ impl GdbBackend {
         task: TaskId,
         spec: &StartSpec,
     ) -> Result<(), Failure> {
-        let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?)?;
+        let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?);
         let directory = find_directory(spec.directory.as_deref())?;
         let base: Environment = std::env::vars_os().collect();
         let environment = program_environment(base, spec);
@@ -53,7 +53,7 @@ impl GdbBackend {
                 Streams::elsewhere(),
                 launch(&Redirects::Inherited(inherited))?,
             ),
-            None => with_streams(reads_stdin(spec, task)?, launch)?,
+            None => with_streams(spec.stdin_tasks.contains(task), launch)?,
         };
         let binding = self.config.binding;
         let child = self.spawn_gdb(&gdb, &directory, binding.as_ref())?;
@@ -293,42 +293,24 @@ fn with_streams(
     Ok((streams, launch))
 }
 
-/// True where the task's standard input comes from the front-end.
-fn reads_stdin(spec: &StartSpec, task: TaskId) -> Result<bool, Failure> {
-    Ok(!spec.stdin_tasks.is_empty() && is_among(task, &spec.stdin_tasks, "that read input")?)
-}
-
 /// What a task is told before its program runs: what it had before, and what comes with the start.
-fn before_the_start(
-    spec: &StartSpec,
-    task: TaskId,
-    breakpoints: Vec<Kept>,
-) -> Result<Before, Failure> {
+fn before_the_start(spec: &StartSpec, task: TaskId, breakpoints: Vec<Kept>) -> Before {
     let mut before = Before {
         settings: Vec::new(),
         breakpoints,
     };
     for (tasks, line) in &spec.settings {
-        if is_among(task, tasks, "that have a setting")? {
+        if tasks.contains(task) {
             before.settings.push(line.clone());
         }
     }
     for point in &spec.points {
-        if is_among(task, &point.tasks, "that have a breakpoint")? {
+        if point.tasks.contains(task) {
             before.breakpoints.push(Kept {
                 spec: point.spec.clone(),
                 enabled: point.enabled,
             });
         }
     }
-    Ok(before)
-}
-
-/// True where a set in its text form holds the task; `which` says what set it is.
-fn is_among(task: TaskId, tasks: &str, which: &str) -> Result<bool, Failure> {
-    let tasks: IdSet = tasks.parse().map_err(|error| {
-        let text = format!("tasks {which}: {error}");
-        Failure::new(FailureCode::BadCommand, text)
-    })?;
-    Ok(tasks.contains(task))
+    before
 }

@@ -57,7 +57,7 @@ fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
         .map(str::to_owned)
         .collect();
     let mut with_stdin = spec(&program, &[]);
-    with_stdin.stdin_tasks = "0".to_owned();
+    with_stdin.stdin_tasks = "0".parse().unwrap();
     with_stdin.stop = StopAt::Nowhere;
     let answer = harness.ask(Command::Start(with_stdin));
     assert!(

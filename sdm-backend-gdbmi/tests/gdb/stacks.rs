@@ -98,7 +98,7 @@ fn the_users_frame_is_selected_where_a_program_waits_in_libc() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = crate::harness::spec(&program, &["cat"]);
-    start.stdin_tasks = "0".to_owned();
+    start.stdin_tasks = "0".parse().unwrap();
     stopped(harness.ask(Command::Start(start)));
     let run = harness.send(Command::Continue);
     let bytes = b"x".to_vec();
@@ -141,7 +141,7 @@ fn a_step_from_inside_libc_steps_the_line_that_was_shown() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = crate::harness::spec(&program, &["cat"]);
-    start.stdin_tasks = "0".to_owned();
+    start.stdin_tasks = "0".parse().unwrap();
     stopped(harness.ask(Command::Start(start)));
     let run = harness.send(Command::Continue);
     let stdin = |offset, bytes: &[u8]| Command::Stdin {

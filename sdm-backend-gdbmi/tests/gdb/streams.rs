@@ -69,7 +69,7 @@ fn input_of_any_bytes_enters_once_and_ends() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
-    start.stdin_tasks = "0,3-4".to_owned();
+    start.stdin_tasks = "0,3-4".parse().unwrap();
     start.stop = StopAt::Nowhere;
     let run = harness.send(Command::Start(start));
     let stdin = |offset: usize, bytes: &[u8], eof| Command::Stdin {
@@ -127,7 +127,7 @@ fn who_sends_more_than_the_program_reads_is_answered_when_it_reads() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
-    start.stdin_tasks = "0".to_owned();
+    start.stdin_tasks = "0".parse().unwrap();
     harness.ask(Command::Start(start)).unwrap();
     // It stands at main.
     let piece = vec![b'x'; 700_000];
@@ -158,7 +158,7 @@ fn an_unfinished_line_is_shown_while_the_program_waits() {
     let mut harness = Harness::new();
     let program = harness.compile("stream", &[]);
     let mut start = spec(&program, &["cat"]);
-    start.stdin_tasks = "0".to_owned();
+    start.stdin_tasks = "0".parse().unwrap();
     start.stop = StopAt::Nowhere;
     harness.send(Command::Start(start));
     let bytes = b"name? ".to_vec();

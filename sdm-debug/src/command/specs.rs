@@ -1,5 +1,6 @@
 //! What belongs to commands that take more than a word.
 
+use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
 /// How the program is started.
@@ -18,24 +19,23 @@ pub struct StartSpec {
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
     /// The tasks whose standard input the front-end feeds; the others read an empty one.
-    /// Ids in the set's text form.
-    pub stdin_tasks: String,
+    pub stdin_tasks: IdSet,
     /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
     /// site's binding script), in any number of `exec`s; none where empty.
     pub wrapper: Vec<Vec<u8>>,
     /// What stops it, there before it runs. One that cannot be made costs only itself, and is
     /// [`crate::Event::BreakpointRefused`].
     pub points: Vec<StartPoint>,
-    /// Lines for gdb's command line before the program runs, each with its tasks (ids in the set's
-    /// text form). One that gdb refuses is told by a notice.
-    pub settings: Vec<(String, String)>,
+    /// Lines for gdb's command line before the program runs, each with its tasks. One that gdb
+    /// refuses is told by a notice.
+    pub settings: Vec<(IdSet, String)>,
 }
 
 /// A breakpoint, watchpoint or catchpoint that is there before the program runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartPoint {
-    /// In which tasks: ids in the set's text form.
-    pub tasks: String,
+    /// The tasks that have it.
+    pub tasks: IdSet,
     /// What it is. A breakpoint whose place is not loaded yet waits for it.
     pub spec: PointSpec,
     /// False where it is there, and switched off.

@@ -257,10 +257,6 @@ impl<D: Debug> Shell<D> {
     /// Who starts what this time. Those that are held come to `main` and no further.
     fn programs_again(&self, to_main: bool) -> Vec<(IdSet, StartSpec)> {
         let all = self.debug.tasks();
-        let settings = self.settings.iter();
-        let settings: Vec<_> = settings
-            .map(|(tasks, line)| (tasks.to_string(), line.clone()))
-            .collect();
         let points = self.breaks.start_points();
         let mut programs = Vec::new();
         for (tasks, start) in &self.programs {
@@ -276,7 +272,7 @@ impl<D: Debug> Shell<D> {
                 let start = StartSpec {
                     stop,
                     points: points.clone(),
-                    settings: settings.clone(),
+                    settings: self.settings.clone(),
                     ..start.clone()
                 };
                 if !tasks.is_empty() {

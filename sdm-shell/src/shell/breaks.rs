@@ -143,7 +143,7 @@ impl Breaks {
         let start_points = rows.flat_map(|row| {
             let again = self.again(row).into_iter();
             again.map(|(tasks, point, enabled)| StartPoint {
-                tasks: tasks.to_string(),
+                tasks,
                 spec: point.spec(row.number),
                 enabled,
             })

@@ -134,8 +134,7 @@ impl<D: Debug> Shell<D> {
 
     /// What stops tasks, in those of them that are there.
     fn insert_again(&mut self, said: &Said<'_>, point: StartPoint, attached: &IdSet) {
-        let tasks: IdSet = point.tasks.parse().unwrap_or_default();
-        let tasks = tasks.intersection(attached);
+        let tasks = point.tasks.intersection(attached);
         if tasks.is_empty() {
             return;
         }

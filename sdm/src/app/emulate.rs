@@ -39,7 +39,7 @@ fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> 
     let all = IdSet::all_below(args.count);
     let start = StartSpec {
         program: b"emulated".to_vec(),
-        stdin_tasks: all.to_string(),
+        stdin_tasks: all.clone(),
         ..StartSpec::default()
     };
     Ok(Job {

@@ -45,7 +45,6 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
             ));
         }
     }
-    let stdin = stdin_tasks.to_string();
     let streams = streams(args, has_commands);
     let passes_input = match streams {
         Streams::Private => !stdin_tasks.is_empty(),
@@ -63,7 +62,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let mut first = 0;
     for part in &parts {
         let ranks = IdSet::from_range(first..=first + part.count - 1);
-        programs.push((ranks, start_spec(args, &part.words, &stdin)));
+        programs.push((ranks, start_spec(args, &part.words, &stdin_tasks)));
         first += part.count;
     }
     Ok(Job {
@@ -142,7 +141,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
     })
 }
 
-fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &str) -> StartSpec {
+fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &IdSet) -> StartSpec {
     let bytes = |text: &OsString| text.as_bytes().to_vec();
     let environment = args.environment.iter().map(|(name, value)| {
         let value = value.as_ref().map(|value| value.clone().into_bytes());
@@ -165,7 +164,7 @@ fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &str) -> StartSpe
             .gdb
             .as_ref()
             .map(|path| path.as_os_str().as_bytes().to_vec()),
-        stdin_tasks: stdin_tasks.to_owned(),
+        stdin_tasks: stdin_tasks.clone(),
         wrapper: args.gdb_use.wrapper_words(),
         ..StartSpec::default()
     }

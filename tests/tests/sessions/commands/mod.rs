@@ -85,7 +85,7 @@ impl Tour {
 fn spec(program: &Path) -> StartSpec {
     StartSpec {
         program: program.as_os_str().as_bytes().to_vec(),
-        stdin_tasks: "0-3".to_owned(),
+        stdin_tasks: "0-3".parse().expect("a set"),
         ..StartSpec::default()
     }
 }
