@@ -10,6 +10,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
 pub const CLASSES_MAX: usize = 4096;
 /// The most blocks in one message.
 pub const BLOCKS_MAX: usize = CLASSES_MAX + 2;
+/// The most reasons in one answer for which tasks are missing; with the longest texts they are a quarter of a
+/// frame. Tasks beyond share the last one.
+pub const MISSING_REASONS_MAX: usize = 1024;
 /// What all sets of one message together may own once decoded, in bytes; a dozen bytes can stand for
 /// 2 MiB. As many disjoint sets of all ids as one message has stay below 80 MiB.
 pub const SETS_BYTES_MAX: u64 = 128 << 20;

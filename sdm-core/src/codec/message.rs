@@ -11,8 +11,8 @@ use super::{DecodeError, EncodeError, Reader, Writer};
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId};
 use crate::limits::{
-    BLOCKS_MAX, CONFIG_BACKEND_BYTES_MAX, OPEN_COMMANDS_MAX, PAYLOAD_BYTES_MAX,
-    RULE_PARAMS_BYTES_MAX, TEXT_BYTES_MAX,
+    BLOCKS_MAX, CONFIG_BACKEND_BYTES_MAX, MISSING_REASONS_MAX, OPEN_COMMANDS_MAX,
+    PAYLOAD_BYTES_MAX, RULE_PARAMS_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use crate::message::{
     Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, ReachChange,
@@ -221,7 +221,7 @@ fn write_answer(w: &mut Writer<'_>, answer: &Answer) {
         w.set(&block.sources);
         w.bytes("payload", &block.payload, PAYLOAD_BYTES_MAX);
     }
-    w.count("missing", answer.missing.len(), BLOCKS_MAX);
+    w.count("missing", answer.missing.len(), MISSING_REASONS_MAX);
     for (tasks, why) in &answer.missing {
         w.set(tasks);
         w.prose(why, TEXT_BYTES_MAX);
@@ -235,7 +235,7 @@ fn read_answer(r: &mut Reader<'_>) -> Result<Answer, DecodeError> {
         attempt: Attempt(r.u32("attempt")?),
         age_us: r.u32("age")?,
         blocks: read_list(r, "blocks", BLOCKS_MAX, read_block)?,
-        missing: read_list(r, "missing", BLOCKS_MAX, read_missing)?,
+        missing: read_list(r, "missing", MISSING_REASONS_MAX, read_missing)?,
         lost: r.set("lost tasks")?,
     })
 }

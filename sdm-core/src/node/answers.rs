@@ -159,8 +159,7 @@ impl Node {
                 .take(open.rule.as_deref(), limits::PAYLOAD_BYTES_MAX);
             let oldest = open.oldest.take().unwrap_or(now);
             let age = now.saturating_duration_since(oldest).as_micros();
-            let mut missing = std::mem::take(&mut open.untold_missing);
-            missing.truncate(limits::BLOCKS_MAX);
+            let missing = open.untold_missing.take();
             open.late.clear();
             let head = Answer {
                 id: open.id(),

@@ -112,8 +112,7 @@ fn audit_open(open: &Open, reach: &IdSet) -> Result<(), String> {
     if !open.untold_lost.is_subset(&open.lost) {
         return Err("tells of a loss that is none".to_owned());
     }
-    let mut missing = open.untold_missing.iter().map(|(tasks, _)| tasks);
-    if !missing.all(|tasks| tasks.is_subset(&open.missing)) {
+    if !open.untold_missing.is_within(&open.missing) {
         return Err("tells of missing tasks that are not missing".to_owned());
     }
     if !open.late.is_subset(open.gathered.sources()) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
+use super::missing::Missing;
 use super::{Action, LinkId, Node, ProtocolError, reserve_first};
 use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId, ServerId};
@@ -31,7 +32,7 @@ pub(super) struct Open {
     pub(super) gathered: Aggregate,
     /// Sources among `gathered` that had been named missing or lost.
     pub(super) late: IdSet,
-    pub(super) untold_missing: Vec<(IdSet, String)>,
+    pub(super) untold_missing: Missing,
     pub(super) untold_lost: IdSet,
     /// When the oldest thing to tell came into being, anywhere below.
     pub(super) oldest: Option<Instant>,
@@ -79,7 +80,7 @@ impl Open {
         if !missing.is_empty() {
             self.open.subtract(&missing);
             self.missing.union_with(&missing);
-            self.untold_missing.push((missing, why));
+            self.untold_missing.add(missing, why);
             self.oldest.get_or_insert(born);
         }
     }
@@ -92,7 +93,7 @@ impl Open {
         }
         self.open.subtract(&lost);
         self.missing.subtract(&lost);
-        self.forget_missing(&lost);
+        self.untold_missing.forget(&lost);
         self.lost.union_with(&lost);
         self.untold_lost.union_with(&lost);
         self.oldest.get_or_insert(born);
@@ -111,15 +112,8 @@ impl Open {
         ] {
             set.subtract(sources);
         }
-        self.forget_missing(sources);
+        self.untold_missing.forget(sources);
         self.oldest.get_or_insert(born);
-    }
-
-    fn forget_missing(&mut self, tasks: &IdSet) {
-        for (set, _) in &mut self.untold_missing {
-            set.subtract(tasks);
-        }
-        self.untold_missing.retain(|(set, _)| !set.is_empty());
     }
 
     pub(super) fn has_something_to_tell(&self) -> bool {
@@ -213,7 +207,7 @@ impl Node {
                 lost: IdSet::new(),
                 gathered: Aggregate::default(),
                 late: IdSet::new(),
-                untold_missing: Vec::new(),
+                untold_missing: Missing::default(),
                 untold_lost: IdSet::new(),
                 oldest: None,
                 deadline,
@@ -286,11 +280,9 @@ impl Node {
         open.lost = uncounted.difference(&reach);
         open.lost.subtract(&open.missing);
         open.untold_lost = open.lost.clone();
-        open.untold_missing = Vec::new();
-        if !open.missing.is_empty() {
-            open.untold_missing
-                .push((open.missing.clone(), "no answer in time".to_owned()));
-        }
+        open.untold_missing = Missing::default();
+        open.untold_missing
+            .add(open.missing.clone(), "no answer in time".to_owned());
         open.asked_by = parent;
         open.deadline = open.deadline.or(deadline);
         open.late.intersect_with(wanted);
@@ -457,10 +449,7 @@ impl Node {
             ] {
                 set.intersect_with(all);
             }
-            open.untold_missing
-                .iter_mut()
-                .for_each(|(set, _)| set.intersect_with(all));
-            open.untold_missing.retain(|(set, _)| !set.is_empty());
+            open.untold_missing.keep(all);
             if !open.gathered.sources().is_subset(all) {
                 // A merged payload cannot be divided; the new parent asks for all of it again.
                 open.gathered = Aggregate::default();

@@ -14,6 +14,7 @@ mod events;
 mod family;
 mod fuzz;
 mod local;
+mod missing;
 mod root;
 #[cfg(test)]
 mod tests;

@@ -148,7 +148,7 @@ impl Node {
                 blocks: open
                     .gathered
                     .take(open.rule.as_deref(), limits::PAYLOAD_BYTES_MAX),
-                missing: std::mem::take(&mut open.untold_missing),
+                missing: open.untold_missing.take(),
                 lost: std::mem::take(&mut open.untold_lost),
                 late: std::mem::take(&mut open.late),
             };

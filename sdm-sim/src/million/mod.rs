@@ -3,20 +3,22 @@
 //! The nodes are the real ones, alone: no links, no keys, no network. What one sends the other has at
 //! once. Messages are encoded to count their bytes, and handed over as they are.
 
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use std::time::{Duration, Instant};
+mod crowd;
+#[cfg(test)]
+mod silence;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
-use sdm_core::config::Config;
-use sdm_core::frame;
-use sdm_core::message::{Lane, Message, PlanEntry, Slice, Status, SyncPolicy};
-use sdm_core::node::{Action, Delivery, LinkId, Node, Submission};
-use sdm_core::topology::{self, Topology};
-use sdm_core::{CommandId, Epoch, ServerId};
+use sdm_core::node::Node;
+use sdm_core::topology::Topology;
 use sdm_debug::reply::{StackFrame, TaskStacks, Value};
-use sdm_debug::rules::{self, RULE_HASH, RULE_STACK_TREE, RULE_STATS};
+use sdm_debug::rules::{RULE_HASH, RULE_STACK_TREE, RULE_STATS};
 use sdm_debug::{Reply, wire};
 use sdm_idset::{IdSet, TaskId};
+
+use crowd::{Crowd, Paced};
 
 /// What one thing cost.
 #[derive(Clone, Debug)]
@@ -72,48 +74,8 @@ pub struct Pace {
     pub hop: Duration,
 }
 
-/// What is under way between members that take their time.
-struct Paced {
-    pace: Pace,
-    /// By when it arrives, and in the order in which it was sent.
-    under_way: BTreeMap<(Duration, u64), (u32, Item)>,
-    sent: u64,
-    /// Until when each member has something to do.
-    busy: Vec<Duration>,
-}
-
-/// Something that reaches a member.
-enum Item {
-    Message(LinkId, Message),
-    Down(LinkId),
-    Connect(ServerId, Epoch),
-}
-
-/// One in so many servers with children dies.
-const DEATHS_ONE_IN: usize = 1000;
 /// The command that all are given, as long as one of a user is.
 const COMMAND_BYTES: usize = 200;
-
-struct Crowd {
-    tasks: u32,
-    topology: Topology,
-    /// Absent where everything is handed over at once.
-    paced: Option<Paced>,
-    /// The servers, then the master, then the front-end.
-    nodes: Vec<Option<Node>>,
-    /// Who is at the upper and the lower end of each link, by its number.
-    links: Vec<[u32; 2]>,
-    queue: VecDeque<(u32, Item)>,
-    timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
-    armed: Vec<Option<Instant>>,
-    now: Instant,
-    answer: fn(TaskId) -> Bytes,
-    meters: Meters,
-    heap_before: u64,
-    scratch: Vec<u8>,
-    answered: IdSet,
-    cost: Cost,
-}
 
 fn cost(what: &'static str) -> Cost {
     Cost {
@@ -136,7 +98,7 @@ pub fn measure(tasks: u32, meters: Meters) -> Sized {
     let half: IdSet = format!("0-{}/2", tasks - 1).parse().expect("a set");
     let one = IdSet::single(TaskId(tasks / 2));
     let mut costs = vec![crowd.start()];
-    let mut run = |what, set: &IdSet, rule, answer: fn(TaskId) -> Bytes| {
+    let mut run = |what, set: &IdSet, rule, answer: fn(TaskId) -> Option<Bytes>| {
         costs.push(crowd.command(what, set, rule, answer));
     };
     run("all, one answer", &all, RULE_HASH, uniform);
@@ -179,25 +141,25 @@ pub fn round_trip(tasks: u32, topology: Topology, pace: Pace) -> Duration {
     busy.expect("it was just set")
 }
 
-fn text(text: String) -> Bytes {
+fn text(text: String) -> Option<Bytes> {
     let cut = None;
-    Bytes::from(wire::encode(&Reply::Value(Value { text, cut })))
+    Some(wire::encode(&Reply::Value(Value { text, cut })).into())
 }
 
-fn uniform(_: TaskId) -> Bytes {
+fn uniform(_: TaskId) -> Option<Bytes> {
     text("x".repeat(COMMAND_BYTES))
 }
 
-fn thousand(task: TaskId) -> Bytes {
+fn thousand(task: TaskId) -> Option<Bytes> {
     text(format!("answer {}", task.0 % 1000))
 }
 
-fn number(task: TaskId) -> Bytes {
+fn number(task: TaskId) -> Option<Bytes> {
     text(task.0.to_string())
 }
 
 /// Most wait in a collective, some are late, one is elsewhere.
-fn stacks(task: TaskId) -> Bytes {
+fn stacks(task: TaskId) -> Option<Bytes> {
     let names: &[&str] = match task.0 {
         63 => &["main", "solve", "halo", "MPI_Recv"],
         id if id % 10 == 0 => &["main", "solve", "compute"],
@@ -206,350 +168,7 @@ fn stacks(task: TaskId) -> Bytes {
     let frames = names.iter().zip(1..);
     let frames = frames.map(|(name, line)| StackFrame::own(*name, "solver.c", line));
     let stacks = TaskStacks::of_main(frames.collect(), 2);
-    Bytes::from(wire::encode(&Reply::Stacks(stacks)))
-}
-
-impl Crowd {
-    fn new(tasks: u32, meters: Meters) -> (Self, u32) {
-        let now = Instant::now();
-        let count = tasks as usize + 2;
-        let mut crowd = Self {
-            tasks,
-            topology: Topology::Binomial,
-            paced: None,
-            nodes: Vec::with_capacity(count),
-            links: Vec::with_capacity(2 * count),
-            queue: VecDeque::new(),
-            timers: BinaryHeap::with_capacity(count),
-            armed: vec![None; count],
-            now,
-            answer: uniform,
-            meters,
-            heap_before: 0,
-            scratch: Vec::new(),
-            answered: IdSet::new(),
-            cost: cost("start"),
-        };
-        crowd.heap_before = (meters.heap)();
-        let deadline = now + Duration::from_secs(3600);
-        let node = |id| Some(Node::new(id, rules::rule, deadline));
-        crowd.nodes.extend((0..tasks).map(|id| node(ServerId(id))));
-        crowd.nodes.push(node(ServerId::MASTER));
-        crowd.nodes.push(Some(Node::root(now, rules::rule)));
-        let depth = (tasks + 1).ilog2() + 1;
-        (crowd, depth)
-    }
-
-    fn plan(&self) -> Slice {
-        let entry = |server: ServerId, tasks| PlanEntry {
-            server,
-            subtree_count: 0,
-            tasks,
-            host: format!("node{:05}", server.0 / 64),
-            addresses: vec![format!(
-                "tcp://10.{}.{}.1:7000",
-                server.0 >> 14,
-                server.0 >> 6 & 0xFF
-            )],
-        };
-        let servers = (0..self.tasks).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
-        let master = entry(ServerId::MASTER, IdSet::new());
-        Slice::new(self.topology.plan(master, servers.collect()))
-    }
-
-    fn top(&self) -> u32 {
-        self.tasks + 1
-    }
-
-    fn index(&self, server: ServerId) -> u32 {
-        match server {
-            ServerId::MASTER => self.tasks,
-            ServerId::FRONT_END => self.tasks + 1,
-            ServerId(id) => id,
-        }
-    }
-
-    fn living(&self) -> IdSet {
-        let nodes = self.nodes.iter().take(self.tasks as usize).zip(0..);
-        let living = nodes.filter(|(node, _)| node.is_some());
-        living.map(|(_, id)| TaskId(id)).collect()
-    }
-
-    fn start(&mut self) -> Cost {
-        let begin = (self.meters.clock)();
-        let plan = self.plan();
-        debug_assert!(topology::child_runs(&plan).is_some());
-        let (top, now) = (self.top(), self.now);
-        let link = self.link(top, self.tasks);
-        let node = |crowd: &mut Self, at: u32| crowd.nodes[at as usize].take();
-        let mut root = node(self, top).expect("it was just made");
-        let started = root.start(now, Config::default(), plan);
-        started.expect("a plan of the topology is a tree");
-        root.handle_child_up(now, link, ServerId::MASTER, Epoch(0));
-        self.nodes[top as usize] = Some(root);
-        let master = self.nodes[self.tasks as usize].as_mut();
-        master
-            .expect("it was just made")
-            .handle_front_end_up(link, Epoch(1));
-        self.drain(top);
-        self.drain(self.tasks);
-        self.run();
-        self.conclude(begin)
-    }
-
-    fn command(
-        &mut self,
-        what: &'static str,
-        tasks: &IdSet,
-        rule: u16,
-        answer: fn(TaskId) -> Bytes,
-    ) -> Cost {
-        self.begin(what);
-        self.answer = answer;
-        let begin = (self.meters.clock)();
-        let submission = Submission {
-            destination: tasks.clone(),
-            lane: Lane::Control,
-            sync: SyncPolicy::WaitForAll,
-            rule,
-            rule_params: Bytes::new(),
-            payload: Bytes::from(vec![b'c'; COMMAND_BYTES]),
-        };
-        let (top, now) = (self.top(), self.now);
-        let root = self.nodes[top as usize].as_mut();
-        let id = root.expect("the front-end lives").submit(now, submission);
-        self.drain(top);
-        self.run();
-        let root = self.nodes[top as usize].as_ref();
-        assert!(
-            root.is_some_and(|root| root.waited_for(id).is_none()) && self.answered == *tasks,
-            "{what}: {} of {} tasks answered",
-            self.answered.len(),
-            tasks.len()
-        );
-        self.conclude(begin)
-    }
-
-    /// One in a thousand of those who have children dies, all at once.
-    fn deaths(&mut self) -> Cost {
-        self.begin("one inner node in 1000 dies");
-        let begin = (self.meters.clock)();
-        let inner = self.nodes.iter().take(self.tasks as usize).zip(0..);
-        let inner: Vec<u32> = inner
-            .filter(|(node, _)| {
-                node.as_ref()
-                    .is_some_and(|node| node.children().count() > 0)
-            })
-            .map(|(_, id)| id)
-            .collect();
-        let first = (DEATHS_ONE_IN / 2).min(inner.len() / 2);
-        for dead in inner.into_iter().skip(first).step_by(DEATHS_ONE_IN) {
-            let Some(node) = self.nodes[dead as usize].take() else {
-                continue;
-            };
-            let links = node.children().filter_map(|(_, link)| link);
-            let links: Vec<LinkId> = links.chain(node.parent_link()).collect();
-            for link in links {
-                let other = self.other_end(link, dead);
-                self.queue.push_back((other, Item::Down(link)));
-            }
-        }
-        self.run();
-        self.conclude(begin)
-    }
-
-    fn begin(&mut self, what: &'static str) {
-        self.cost = cost(what);
-        self.answered = IdSet::new();
-    }
-
-    fn conclude(&mut self, begin: Duration) -> Cost {
-        self.cost.cpu = (self.meters.clock)() - begin;
-        self.cost.answered = self.answered.len();
-        let heap = (self.meters.heap)().saturating_sub(self.heap_before);
-        self.cost.heap_per_node = heap / u64::from(self.tasks);
-        self.cost.clone()
-    }
-
-    fn link(&mut self, upper: u32, lower: u32) -> LinkId {
-        self.links.push([upper, lower]);
-        LinkId(self.links.len() as u64 - 1)
-    }
-
-    fn ends(&self, link: LinkId) -> [u32; 2] {
-        self.links[usize::try_from(link.0).expect("the number of a link")]
-    }
-
-    fn other_end(&self, link: LinkId, one: u32) -> u32 {
-        let [upper, lower] = self.ends(link);
-        if upper == one { lower } else { upper }
-    }
-
-    /// Hands over what is under way, and lets time pass when nothing is, until all is quiet.
-    fn run(&mut self) {
-        loop {
-            while let Some((to, item)) = self.next_item() {
-                self.arrive(to, item);
-            }
-            // What is only waited for for ever, a parent, is not.
-            let horizon = self.now + Duration::from_secs(60);
-            match self.timers.pop() {
-                Some(std::cmp::Reverse((at, _))) if at > horizon => return,
-                Some(std::cmp::Reverse((at, to))) => {
-                    if self.armed[to as usize] == Some(at) {
-                        self.armed[to as usize] = None;
-                        self.now = self.now.max(at);
-                        let now = self.now;
-                        if let Some(node) = &mut self.nodes[to as usize] {
-                            node.handle_timeout(now);
-                        }
-                        self.drain(to);
-                    }
-                }
-                None => return,
-            }
-        }
-    }
-
-    /// What arrives next, at a member that has time for it.
-    fn next_item(&mut self) -> Option<(u32, Item)> {
-        let Some(paced) = &mut self.paced else {
-            return self.queue.pop_front();
-        };
-        let ((arrives, _), (to, item)) = paced.under_way.pop_first()?;
-        let busy = &mut paced.busy[to as usize];
-        *busy = arrives.max(*busy);
-        let is_answer = matches!(item, Item::Message(_, Message::Answer(_)));
-        if is_answer && to <= self.tasks {
-            *busy += paced.pace.child / 2;
-        }
-        Some((to, item))
-    }
-
-    fn arrive(&mut self, to: u32, item: Item) {
-        let now = self.now;
-        let is_command_to_master =
-            to == self.tasks && matches!(item, Item::Message(_, Message::Command(_)));
-        match item {
-            Item::Connect(server, epoch) => self.connect(to, server, epoch),
-            Item::Message(link, message) => {
-                if let Some(node) = &mut self.nodes[to as usize] {
-                    let result = node.handle_message(now, link, message);
-                    result.expect("nodes understand each other");
-                }
-            }
-            Item::Down(link) => {
-                if let Some(node) = &mut self.nodes[to as usize] {
-                    node.handle_link_down(now, link, "it died");
-                }
-            }
-        }
-        self.drain(to);
-        if is_command_to_master {
-            // It owns no task, but has as much to do as others.
-            self.spend_on_itself(to);
-        }
-    }
-
-    fn spend_on_itself(&mut self, at: u32) {
-        if let Some(paced) = &mut self.paced {
-            paced.busy[at as usize] += paced.pace.own;
-        }
-    }
-
-    fn connect(&mut self, parent: u32, server: ServerId, epoch: Epoch) {
-        let (now, child) = (self.now, self.index(server));
-        let before = self.nodes[child as usize].as_ref().map(Node::epoch);
-        let Some(before) = before else {
-            if let Some(node) = &mut self.nodes[parent as usize] {
-                node.handle_unreachable(now, server, "it died");
-            }
-            return;
-        };
-        let link = self.link(parent, child);
-        if let Some(node) = &mut self.nodes[child as usize] {
-            node.handle_parent_up(link, epoch);
-        }
-        if let Some(node) = &mut self.nodes[parent as usize] {
-            node.handle_child_up(now, link, server, before);
-        }
-        self.drain(child);
-    }
-
-    fn drain(&mut self, at: u32) {
-        while let Some(action) = self.nodes[at as usize].as_mut().and_then(Node::poll_action) {
-            match action {
-                Action::Send { link, message } => self.send(at, link, message),
-                Action::Connect(request) => {
-                    let item = Item::Connect(request.server, request.epoch);
-                    self.queue.push_back((at, item));
-                }
-                Action::Close(link) => {
-                    let other = self.other_end(link, at);
-                    self.queue.push_back((other, Item::Down(link)));
-                }
-                Action::Execute { id, tasks, .. } => self.execute(at, id, &tasks),
-                Action::Deliver(Delivery::Answer { blocks, .. }) => {
-                    let sources = blocks.iter().map(|block| &block.sources);
-                    self.answered.union_with(&IdSet::union_all(sources));
-                }
-                _ => {}
-            }
-        }
-        if let Some(node) = &mut self.nodes[at as usize] {
-            node.shrink();
-        }
-        self.cost.queue_peak = self.cost.queue_peak.max(self.queue.len());
-        let next = self.nodes[at as usize]
-            .as_ref()
-            .and_then(Node::poll_timeout);
-        if next != self.armed[at as usize] {
-            self.armed[at as usize] = next;
-            self.timers
-                .extend(next.map(|next| std::cmp::Reverse((next, at))));
-        }
-    }
-
-    fn send(&mut self, from: u32, link: LinkId, message: Message) {
-        self.scratch.clear();
-        frame::encode_message(&message, &mut self.scratch).expect("it is within the bounds");
-        let bytes = self.scratch.len() as u64;
-        self.cost.messages += 1;
-        self.cost.bytes += bytes;
-        if self.ends(link)[0] == self.top() {
-            self.cost.root_bytes += bytes;
-        }
-        let other = self.other_end(link, from);
-        let [upper, _] = self.ends(link);
-        let top = self.top();
-        let item = (other, Item::Message(link, message));
-        let Some(paced) = &mut self.paced else {
-            self.queue.push_back(item);
-            return;
-        };
-        let is_top = upper == top;
-        if upper == from && !is_top {
-            paced.busy[from as usize] += paced.pace.child / 2;
-        }
-        let hop = if is_top {
-            Duration::ZERO
-        } else {
-            paced.pace.hop
-        };
-        let arrives = paced.busy[from as usize] + hop;
-        paced.sent += 1;
-        paced.under_way.insert((arrives, paced.sent), item);
-    }
-
-    fn execute(&mut self, at: u32, id: CommandId, tasks: &IdSet) {
-        self.spend_on_itself(at);
-        let (now, answer) = (self.now, self.answer);
-        for task in tasks {
-            if let Some(node) = &mut self.nodes[at as usize] {
-                node.handle_local(now, id, &IdSet::single(task), Status::Ok, answer(task));
-            }
-        }
-    }
+    Some(wire::encode(&Reply::Stacks(stacks)).into())
 }
 
 #[cfg(test)]
