@@ -6,3 +6,4 @@ mod cited;
 mod decoders;
 mod settings;
 mod sink;
+mod wire;

@@ -1,0 +1,153 @@
+//! Files of kept bytes, and the rule by which they change.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use super::WIRE_VERSION;
+
+/// The bytes of one value.
+pub(super) struct Entry {
+    /// What the value is: `Command::Step`.
+    pub(super) name: String,
+    /// Its bytes on the wire.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// How many bytes stand in one line of a file.
+const ROW_BYTES: usize = 16;
+const HEAD: &str = "# Wire version ";
+
+/// Holds entries against `golden/wire/NAME.txt`; with `UPDATE_GOLDEN=1` it writes the file anew where the rule allows it.
+pub(super) fn check(name: &str, entries: &[Entry]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/wire");
+    let path = folder.join(format!("{name}.txt"));
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    match judge(&kept, entries, WIRE_VERSION) {
+        Verdict::Same => {}
+        Verdict::Allowed(text) if update => {
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(&path, text).expect("a file");
+        }
+        Verdict::Allowed(_) => panic!(
+            "{}: the file is not of this version, or lacks a variant: `UPDATE_GOLDEN=1 cargo test -p sdm-tests --test house wire` \
+             writes it anew",
+            path.display()
+        ),
+        Verdict::Refused(why) => panic!(
+            "{}: {why}; members of version {WIRE_VERSION} would misread each other. Append to enums instead of changing them, or \
+             raise WIRE_VERSION in sdm-core/src/frame.rs, which every file then names, and write the files anew with \
+             `UPDATE_GOLDEN=1 cargo test -p sdm-tests --test house wire`",
+            path.display()
+        ),
+    }
+}
+
+/// What becomes of a file of kept bytes.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// It says what is sent.
+    Same,
+    /// It may become this text: the version was raised, or variants were added.
+    Allowed(String),
+    /// Bytes that were kept have changed or are gone, and the version is what it was.
+    Refused(String),
+}
+
+fn judge(kept: &str, now: &[Entry], version: u8) -> Verdict {
+    let text = written(now, version);
+    if text == kept {
+        return Verdict::Same;
+    }
+    let (before, entries) = read(kept);
+    if version > before {
+        return Verdict::Allowed(text);
+    }
+    if version < before {
+        return Verdict::Refused(format!("the version was {before} and is {version}"));
+    }
+    let now: BTreeMap<&str, &[u8]> = now.iter().map(|e| (&*e.name, &*e.bytes)).collect();
+    let other = |entry: &&Entry| now.get(&*entry.name) != Some(&&*entry.bytes);
+    let changed: Vec<&str> = entries.iter().filter(other).map(|e| &*e.name).collect();
+    if changed.is_empty() {
+        return Verdict::Allowed(text);
+    }
+    Verdict::Refused(format!(
+        "other bytes than before, or none: {}",
+        changed.join(", ")
+    ))
+}
+
+fn written(entries: &[Entry], version: u8) -> String {
+    let mut text = format!("{HEAD}{version}\n");
+    for Entry { name, bytes } in entries {
+        writeln!(text, "\n{name}").expect("memory");
+        for row in bytes.chunks(ROW_BYTES) {
+            let hex: String = row.iter().map(|byte| format!(" {byte:02x}")).collect();
+            let shown = |byte: &u8| match byte {
+                b' '..=b'~' => char::from(*byte),
+                _ => '.',
+            };
+            let shown: String = row.iter().map(shown).collect();
+            writeln!(text, "  {hex:<48}  |{shown}|").expect("memory");
+        }
+    }
+    text
+}
+
+/// The version and the entries of a file; version 0 of one that is not there.
+fn read(text: &str) -> (u8, Vec<Entry>) {
+    let mut version = 0;
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        if let Some(number) = line.strip_prefix(HEAD) {
+            version = number.parse().expect("a version");
+        } else if !line.starts_with(' ') {
+            entries.push(Entry {
+                name: line.to_owned(),
+                bytes: Vec::new(),
+            });
+        } else {
+            let (hex, _) = line.split_once('|').expect("a row of bytes");
+            let row = hex.split_whitespace();
+            let row = row.map(|byte| u8::from_str_radix(byte, 16).expect("a byte"));
+            let entry = entries.last_mut().expect("a name above its bytes");
+            entry.bytes.extend(row);
+        }
+    }
+    (version, entries)
+}
+
+#[test]
+fn what_was_kept_changes_with_the_version_only() {
+    let entry = |name: &str, bytes: &[u8]| Entry {
+        name: name.to_owned(),
+        bytes: bytes.to_vec(),
+    };
+    let old = [
+        entry("A::B", b"\0two words, a few more"),
+        entry("A::C", &[]),
+    ];
+    let kept = written(&old, 3);
+    assert_eq!(judge(&kept, &old, 3), Verdict::Same);
+    let appended = [
+        entry("A::B", &old[0].bytes),
+        entry("A::C", &[]),
+        entry("A::D", &[2]),
+    ];
+    let text = written(&appended, 3);
+    assert_eq!(judge(&kept, &appended, 3), Verdict::Allowed(text));
+    let changed = [entry("A::B", &[1]), entry("A::D", &[])];
+    let why = "other bytes than before, or none: A::B, A::C".to_owned();
+    assert_eq!(judge(&kept, &changed, 3), Verdict::Refused(why));
+    let text = written(&changed, 4);
+    assert_eq!(judge(&kept, &changed, 4), Verdict::Allowed(text));
+    // A version that was raised without a change is written into the file as well.
+    let text = written(&old, 4);
+    assert_eq!(judge(&kept, &old, 4), Verdict::Allowed(text));
+    let why = "the version was 3 and is 2".to_owned();
+    assert_eq!(judge(&kept, &old, 2), Verdict::Refused(why));
+    assert_eq!(judge("", &old, 1), Verdict::Allowed(written(&old, 1)));
+}

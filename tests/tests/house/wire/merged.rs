@@ -1,0 +1,61 @@
+//! What the merge rules make of answers, and the parameters that a command gives them.
+
+use sdm_debug::reply::{StackFrame, TaskStacks, Value};
+use sdm_debug::rules::{Bins, RULE_LINES, RULE_STACK_TREE, RULE_STATS, rule};
+use sdm_debug::{Reply, wire};
+
+use super::kept::Entry;
+use super::replies::stack_frame;
+use super::set;
+
+pub(super) fn entries() -> Vec<Entry> {
+    let bins = Bins {
+        low: -1.0,
+        high: 5.0,
+        count: 3,
+    }
+    .encode();
+    let value = |text: &str| {
+        Reply::Value(Value {
+            text: text.to_owned(),
+            cut: None,
+        })
+    };
+    let numbers = ["3", "2.5", "nan", "inf", "-inf", "900"].map(value);
+    let stacks = [
+        vec![StackFrame::own("main", "heat.c", 12), stack_frame()],
+        vec![StackFrame::own("main", "heat.c", 12)],
+        Vec::new(),
+    ];
+    let stacks = stacks.map(|frames| Reply::Stacks(TaskStacks::of_main(frames, 2)));
+    let lines = ["one\ntwo\n", "two\n", "three\n"].map(|text| Reply::Text(text.to_owned()));
+    vec![
+        entry("rule 1: stacks", &merged(RULE_STACK_TREE, &[], &stacks)),
+        entry("rule 2: numbers", &merged(RULE_STATS, &[], &numbers)),
+        entry(
+            "rule 2: numbers in bins",
+            &merged(RULE_STATS, &bins, &numbers),
+        ),
+        entry("rule 2: the bins of a command", &bins),
+        entry("rule 3: lines", &merged(RULE_LINES, &[], &lines)),
+    ]
+}
+
+fn entry(name: &str, bytes: &[u8]) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        bytes: bytes.to_vec(),
+    }
+}
+
+/// Each reply from ten tasks of its own.
+fn merged(number: u16, params: &[u8], replies: &[Reply]) -> Vec<u8> {
+    let rule = rule(number, params).expect("a rule");
+    let mut acc = rule.start();
+    for (index, reply) in replies.iter().enumerate() {
+        let sources = set(&format!("1{index}0-1{index}9"));
+        let taken = rule.merge(&mut acc, &sources, &wire::encode(reply));
+        taken.expect("an answer that the rule takes");
+    }
+    rule.finish(acc, 1 << 20).to_vec()
+}

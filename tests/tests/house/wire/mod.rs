@@ -1,0 +1,108 @@
+//! The bytes of everything that members send one another, kept in files: nothing changes them by chance.
+//!
+//! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added without raising
+//! [`WIRE_VERSION`]: an older member answers `bad_command` to a command that it does not know. Bytes that have changed, or are
+//! gone, need a raised version, for then two members would misread each other. [`kept::judge`] is the rule.
+
+mod commands;
+mod kept;
+mod merged;
+mod messages;
+mod replies;
+
+use sdm_core::frame::WIRE_VERSION;
+use sdm_debug::wire;
+use sdm_idset::IdSet;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use kept::{Entry, check};
+
+/// One value of each variant of an enum, by the variant's name. A variant that has none does not compile.
+macro_rules! every {
+    ($type:ident: $($pattern:pat => $value:expr,)*) => {{
+        let variant = |value: &$type| match value { $($pattern => stringify!($pattern),)* };
+        let mut every: Vec<(String, $type)> = Vec::new();
+        $(
+            let value = $value;
+            assert_eq!(variant(&value), stringify!($pattern), "the value is of its variant");
+            every.push((crate::wire::name_of(stringify!($type), stringify!($pattern)), value));
+        )*
+        every
+    }};
+}
+use every;
+
+/// `Type::Variant` of a pattern: without a path before it, without fields behind it.
+fn name_of(of: &str, pattern: &str) -> String {
+    let path = pattern.split(['(', '{', ' ']).next().unwrap_or(pattern);
+    let variant = path.rsplit("::").next().unwrap_or(path);
+    format!("{of}::{variant}")
+}
+
+/// The payloads of values, which must come back from them.
+fn payloads<T>(values: Vec<(String, T)>) -> Vec<Entry>
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let entry = |(name, value): (String, T)| {
+        let bytes = wire::encode(&value);
+        assert_eq!(wire::decode(&bytes), Ok(value), "{name} comes back");
+        Entry { name, bytes }
+    };
+    values.into_iter().map(entry).collect()
+}
+
+fn set(text: &str) -> IdSet {
+    text.parse().expect("a set")
+}
+
+#[test]
+fn the_bytes_of_sets_are_kept() {
+    let cubes = |id: u32| sdm_idset::TaskId(id * id * id % 1021);
+    let sets = [
+        ("set: empty", IdSet::new()),
+        ("set: all below", set("0-999999")),
+        ("set: pieces", set("3,9-12,77,4000-4100/7")),
+        ("set: dense", (0..200).map(cubes).collect()),
+        (
+            "set: portable",
+            (0..4000).map(|id| sdm_idset::TaskId(id * id)).collect(),
+        ),
+    ];
+    let mut tags = Vec::new();
+    let entries = sets.map(|(name, set)| {
+        let mut bytes = Vec::new();
+        set.encode(0, &mut bytes);
+        assert_eq!(IdSet::decode(0, &bytes), Ok((set, bytes.len())), "{name}");
+        tags.push(bytes[0]);
+        // The head says the form; the rest of a large one is the same again and again.
+        bytes.truncate(512);
+        Entry {
+            name: name.to_owned(),
+            bytes,
+        }
+    });
+    assert_eq!(tags, [0, 1, 2, 3, 4], "each form is there once");
+    check("sets", &entries);
+}
+
+#[test]
+fn the_bytes_of_messages_are_kept() {
+    check("messages", &messages::entries());
+}
+
+#[test]
+fn the_bytes_of_commands_are_kept() {
+    check("commands", &commands::entries());
+}
+
+#[test]
+fn the_bytes_of_replies_are_kept() {
+    check("replies", &replies::entries());
+}
+
+#[test]
+fn the_bytes_of_merged_answers_are_kept() {
+    check("merged", &merged::entries());
+}

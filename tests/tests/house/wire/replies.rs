@@ -1,0 +1,265 @@
+//! Answers and events with all that they carry.
+
+use sdm_debug::event::{Phase, Stream};
+use sdm_debug::reply::{
+    Backtrace, BreakpointPlace, BreakpointView, CatchHit, Frame, FrameView, Instruction, Library,
+    MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop, StopReason,
+    TaskStacks, ThreadStack, ThreadView, Value, VarChange, VarObject, Variable, WatchHit,
+};
+use sdm_debug::{Event, Reply, TaskState};
+
+use super::kept::Entry;
+use super::{every, payloads};
+
+pub(super) fn entries() -> Vec<Entry> {
+    [
+        payloads(replies()),
+        payloads(reasons()),
+        payloads(catches()),
+        payloads(states()),
+        payloads(every!(MemoryLimit:
+            MemoryLimit::Host => MemoryLimit::Host,
+            MemoryLimit::Group => MemoryLimit::Group,
+        )),
+        payloads(events()),
+        payloads(every!(Stream:
+            Stream::Stdout => Stream::Stdout,
+            Stream::Stderr => Stream::Stderr,
+        )),
+        payloads(every!(Phase:
+            Phase::Gdb => Phase::Gdb,
+            Phase::Symbols => Phase::Symbols,
+            Phase::Running => Phase::Running,
+        )),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+#[expect(clippy::too_many_lines, reason = "one list of all answers")]
+fn replies() -> Vec<(String, Reply)> {
+    let view = FrameView {
+        frame: frame(),
+        source: Some(text("x = 3;")),
+    };
+    every!(Reply:
+        Reply::Done => Reply::Done,
+        Reply::Stopped(_) => Reply::Stopped(stop()),
+        Reply::Exited { .. } => Reply::Exited { code: 3, before_finalize: true },
+        Reply::Signalled { .. } => Reply::Signalled { signal: text("SIGSEGV") },
+        Reply::Detached => Reply::Detached,
+        Reply::Breakpoint(_) => Reply::Breakpoint(place()),
+        Reply::Backtrace(_) => Reply::Backtrace(Backtrace { frames: vec![frame()], more: true, folded: 4 }),
+        Reply::Frame(_) => Reply::Frame(view.clone()),
+        Reply::Variables(_) => Reply::Variables(vec![variable()]),
+        Reply::Threads(_) => Reply::Threads(vec![ThreadView {
+            number: 2,
+            name: text("worker"),
+            frame: Some(frame()),
+            current: true,
+        }]),
+        Reply::Value(_) => Reply::Value(value()),
+        Reply::Stacks(_) => Reply::Stacks(TaskStacks {
+            threads: vec![ThreadStack { count: 2, main: true, frames: vec![stack_frame()] }],
+            helpers: 3,
+        }),
+        Reply::Status(_) => Reply::Status(TaskState::Running),
+        Reply::Text(_) => Reply::Text(text("a text")),
+        Reply::Mi { .. } => Reply::Mi { result: text("^done"), printed: text("printed") },
+        Reply::Breakpoints(_) => Reply::Breakpoints(vec![BreakpointView {
+            place: place(),
+            kind: text("breakpoint"),
+            what: text("solve"),
+            condition: Some(text("x > 3")),
+            enabled: true,
+            temporary: false,
+            hits: 300,
+            ignore: 2,
+        }]),
+        Reply::Memory(_) => Reply::Memory(vec![MemoryBlock { start: 0x5555_0000, bytes: vec![1, 2, 3] }]),
+        Reply::Instructions(_) => Reply::Instructions(vec![Instruction {
+            address: 0x5555_0000,
+            function: text("solve"),
+            offset: 300,
+            text: text("ret"),
+            current: true,
+        }]),
+        Reply::Source(_) => Reply::Source(SourceText {
+            file: text("solver.c"),
+            path: text("/src/solver.c"),
+            first: 119,
+            lines: vec![text("x = 3;")],
+        }),
+        Reply::Libraries(_) => Reply::Libraries(vec![Library { path: text("/lib/libm.so"), symbols: true }]),
+        Reply::Signals(_) => Reply::Signals(vec![SignalView {
+            name: text("SIGINT"),
+            stop: true,
+            print: false,
+            pass: true,
+            meaning: text("Interrupt"),
+        }]),
+        Reply::VarObject(_) => Reply::VarObject(object()),
+        Reply::VarChildren { .. } => Reply::VarChildren { children: vec![object()], more: true },
+        Reply::VarChanges(_) => Reply::VarChanges(vec![VarChange {
+            name: text("v1"),
+            value: Some(value()),
+            type_name: Some(text("int")),
+            children: Some(2),
+        }]),
+        Reply::Room(_) => Reply::Room(Room {
+            gdb_bytes: 80 << 20,
+            free_bytes: 1 << 30,
+            limit: MemoryLimit::Group,
+        }),
+    )
+}
+
+fn reasons() -> Vec<(String, StopReason)> {
+    let number = 7;
+    every!(StopReason:
+        StopReason::AtMain => StopReason::AtMain,
+        StopReason::AtEntry => StopReason::AtEntry,
+        StopReason::Breakpoint { .. } => StopReason::Breakpoint { number },
+        StopReason::StepEnd => StopReason::StepEnd,
+        StopReason::FunctionFinished { .. } => StopReason::FunctionFinished { value: Some(value()) },
+        StopReason::Interrupted => StopReason::Interrupted,
+        StopReason::Signal { .. } => StopReason::Signal {
+            name: text("SIGSEGV"),
+            meaning: text("Segmentation fault"),
+        },
+        StopReason::Internal { .. } => StopReason::Internal { what: text("MPI_Abort") },
+        StopReason::Attached => StopReason::Attached,
+        StopReason::Other(_) => StopReason::Other(text("fork")),
+        StopReason::Watchpoint(_) => StopReason::Watchpoint(Box::new(WatchHit {
+            number,
+            expression: text("x"),
+            old: Some(value()),
+            new: Some(value()),
+        })),
+        StopReason::WatchpointScope { .. } => StopReason::WatchpointScope { number, expression: text("x") },
+        StopReason::Catch { .. } => StopReason::Catch { number, hit: CatchHit::Fork },
+        StopReason::LocationReached => StopReason::LocationReached,
+        StopReason::NoHistory => StopReason::NoHistory,
+        StopReason::Core { .. } => StopReason::Core {
+            signal: text("SIGSEGV"),
+            meaning: text("Segmentation fault"),
+        },
+    )
+}
+
+fn catches() -> Vec<(String, CatchHit)> {
+    let name = text("write");
+    every!(CatchHit:
+        CatchHit::Fork => CatchHit::Fork,
+        CatchHit::Vfork => CatchHit::Vfork,
+        CatchHit::Exec { .. } => CatchHit::Exec { program: text("heat") },
+        CatchHit::SyscallEntry { .. } => CatchHit::SyscallEntry { name: name.clone() },
+        CatchHit::SyscallReturn { .. } => CatchHit::SyscallReturn { name: name.clone() },
+        CatchHit::Signal { .. } => CatchHit::Signal { name: text("SIGUSR1") },
+        CatchHit::Exception { .. } => CatchHit::Exception { stage: text("throw") },
+        CatchHit::Libraries { .. } => CatchHit::Libraries {
+            loaded: vec![text("libm.so")],
+            unloaded: vec![text("libz.so")],
+        },
+    )
+}
+
+fn states() -> Vec<(String, TaskState)> {
+    every!(TaskState:
+        TaskState::Absent => TaskState::Absent,
+        TaskState::Starting => TaskState::Starting,
+        TaskState::Stopped => TaskState::Stopped,
+        TaskState::Running => TaskState::Running,
+        TaskState::Exited(_) => TaskState::Exited(-1),
+        TaskState::Signalled(_) => TaskState::Signalled(text("SIGSEGV")),
+        TaskState::Detached => TaskState::Detached,
+        TaskState::GdbDead => TaskState::GdbDead,
+    )
+}
+
+fn events() -> Vec<(String, Event)> {
+    every!(Event:
+        Event::Output { .. } => Event::Output { stream: Stream::Stderr, bytes: b"step 3\n".to_vec() },
+        Event::OutputEnd { .. } => Event::OutputEnd { stream: Stream::Stdout },
+        Event::Stopped(_) => Event::Stopped(stop()),
+        Event::Exited { .. } => Event::Exited { code: 3 },
+        Event::Signalled { .. } => Event::Signalled { signal: text("SIGSEGV") },
+        Event::SignalPassed { .. } => Event::SignalPassed { name: text("SIGUSR1") },
+        Event::GdbDied { .. } => Event::GdbDied { text: text("killed") },
+        Event::Progress(_) => Event::Progress(Phase::Symbols),
+        Event::BreakpointPlaced(_) => Event::BreakpointPlaced(place()),
+        Event::Notice { .. } => Event::Notice { text: text("a notice") },
+        Event::Printed { .. } => Event::Printed { number: 7, text: text("x = 3\n") },
+        Event::BreakpointRefused { .. } => Event::BreakpointRefused { number: 7, text: text("no symbol") },
+    )
+}
+
+fn value() -> Value {
+    Value {
+        text: text("42"),
+        cut: Some((900, 0x1122_3344_5566_7788)),
+    }
+}
+
+fn variable() -> Variable {
+    Variable {
+        name: text("x"),
+        value: value(),
+    }
+}
+
+fn frame() -> Frame {
+    Frame {
+        level: 2,
+        function: text("solve"),
+        file: text("solver.c"),
+        path: text("/src/solver.c"),
+        line: 120,
+        module: text("libheat.so"),
+        args: vec![variable()],
+    }
+}
+
+fn stop() -> Stop {
+    Stop {
+        reason: StopReason::Breakpoint { number: 7 },
+        frame: Some(frame()),
+        inside: Some(text("MPI_Recv")),
+        source: Some(text("x = 3;")),
+    }
+}
+
+fn place() -> BreakpointPlace {
+    BreakpointPlace {
+        number: 7,
+        pending: true,
+        places: vec![(text("solve"), text("solver.c"), 120)],
+    }
+}
+
+pub(super) fn stack_frame() -> StackFrame {
+    StackFrame {
+        module: text("libheat.so"),
+        function: text("solve"),
+        file: text("solver.c"),
+        line: 120,
+        repeat: 50,
+    }
+}
+
+fn object() -> VarObject {
+    VarObject {
+        name: text("v1"),
+        expression: text("grid"),
+        type_name: text("int [4]"),
+        value: value(),
+        children: 4,
+        more: true,
+        pretty: true,
+    }
+}
