@@ -137,6 +137,7 @@ pub mod config;
 pub mod dialer;
 #[cfg(feature = "net")]
 pub mod driver;
+pub mod failure;
 #[cfg(feature = "files")]
 pub mod files;
 pub mod frame;
@@ -149,7 +150,6 @@ pub mod log;
 pub mod member;
 pub mod message;
 pub mod node;
-pub mod outcome;
 pub mod printable;
 pub mod secure;
 #[cfg(feature = "net")]
@@ -160,4 +160,3 @@ pub mod transport;
 pub use aggregate::Merge;
 pub use config::Config;
 pub use ids::{Attempt, CommandId, Epoch, ServerId, SessionId};
-pub use outcome::{Failure, Outcome};

@@ -180,7 +180,7 @@ pub enum SyncPolicy {
 pub enum Status {
     /// The payload is the answer.
     Ok,
-    /// The payload is an encoded [`crate::Failure`].
+    /// The payload is an encoded [`crate::failure::RawFailure`].
     Failed,
     /// Too many distinct answers: only the set is kept, the payload is empty.
     Others,

@@ -1,7 +1,8 @@
 //! The states of a task and the moves between them.
 
-use sdm_core::outcome::{Failure, FailureCode};
 use serde::{Deserialize, Serialize};
+
+use crate::outcome::{Failure, FailureCode};
 
 /// What a task is doing. What it was stopped by is in the answer that said so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
+use sdm_core::CommandId;
 use sdm_core::announce::{Announcement, Refusal};
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::handover::{
@@ -27,8 +28,7 @@ use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
     ConnectionString, Interface, PortRange, Shape, own_addresses, shaped::Shaped, tcp::TcpTransport,
 };
-use sdm_core::{CommandId, Failure};
-use sdm_debug::{Backend, Command, EndPolicy, FailureCode, InterestChange, wire};
+use sdm_debug::{Backend, Command, EndPolicy, Failure, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
 
 use crate::backend::{self, Inherited, Upward};

@@ -3,8 +3,8 @@
 use sdm_core::ids::CommandId;
 use sdm_core::message::{Block, Status};
 use sdm_core::node::Delivery;
-use sdm_core::outcome::{Failure, FailureCode};
 use sdm_debug::{Event, Reply, wire};
+use sdm_debug::{Failure, FailureCode};
 
 use super::api::{Class, ClassAnswer, SessionEvent};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use sdm_core::CommandId;
 use sdm_core::message::{Lane, Status};
-use sdm_core::outcome::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::spec::{Spec, event_payload};

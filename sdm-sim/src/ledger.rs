@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sdm_core::CommandId;
 use sdm_core::message::{Block, EventBlock, Health, Lane, ReachChange, Status, SyncPolicy};
 use sdm_core::node::Delivery;
-use sdm_core::outcome::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::spec::{Spec, event_of};

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_core::message::{Lane, Status};
-use sdm_core::outcome::{Failure, FailureCode};
+use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::rng::mix;

@@ -56,7 +56,7 @@ pub fn targets() -> Vec<Target> {
             handshakes(),
         ),
         target("handshake", sdm_core::link::fuzz_handshake, handshakes()),
-        target("failure", sdm_core::outcome::fuzz_failure, failures()),
+        target("failure", sdm_debug::outcome::fuzz_failure, failures()),
         target("debug", wire::fuzz_payload, payloads()),
         target("merge", sdm_debug::rules::fuzz_rules, payloads()),
         target("mi", sdm_backend_gdbmi::mi::fuzz_mi, mi_lines()),

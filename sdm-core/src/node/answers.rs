@@ -6,10 +6,10 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::{Node, ProtocolError};
+use crate::failure::{RawFailure, codes};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Answer, Block, Message, Status, SyncPolicy};
-use crate::outcome::{Failure, FailureCode};
 
 impl Node {
     pub(super) fn handle_answer(
@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// An answer of own tasks, in reply to [`super::Action::Execute`]; `payload` of a failed one
-    /// is an encoded [`Failure`].
+    /// is an encoded [`RawFailure`].
     pub fn handle_local(
         &mut self,
         now: Instant,
@@ -102,7 +102,7 @@ impl Node {
     /// Members that could not be reached at the start answer for it with who and why.
     pub(super) fn fail_init(&mut self, now: Instant, tasks: &IdSet, why: &str) {
         if let Ok(at) = self.open_position(CommandId::INIT) {
-            let payload = Failure::new(FailureCode::Unreachable, why).encode();
+            let payload = RawFailure::new(codes::UNREACHABLE, why).encode();
             let block = Block {
                 status: Status::Failed,
                 sources: tasks.clone(),

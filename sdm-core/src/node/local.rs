@@ -6,10 +6,10 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::{Action, Node, reserve_first};
+use crate::failure::{RawFailure, codes};
 use crate::ids::CommandId;
 use crate::limits;
 use crate::message::{Block, Status};
-use crate::outcome::{Failure, FailureCode};
 
 /// A command that own tasks were given, until it is settled.
 pub(super) struct Executed {
@@ -128,8 +128,8 @@ impl Node {
 }
 
 fn answer_lost(sources: IdSet) -> Block {
-    let failure = Failure::new(
-        FailureCode::AnswerLost,
+    let failure = RawFailure::new(
+        codes::ANSWER_LOST,
         "the command was done, but its answer was too large to be kept for a repeat",
     );
     Block {

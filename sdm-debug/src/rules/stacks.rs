@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
-use sdm_core::outcome::Outcome;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::RULE_STACK_TREE;
 use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use crate::Outcome;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::{Reply, StackFrame};
 use crate::wire;

@@ -1,9 +1,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
-use sdm_core::outcome::Outcome;
 use sdm_idset::{IdSet, TaskId};
 
 use super::*;
+use crate::Outcome;
 use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Value};
 use crate::wire;
 

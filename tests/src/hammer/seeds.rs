@@ -8,8 +8,8 @@ use sdm_core::message::{
     ReachChange, Slice, Status, SyncPolicy,
 };
 use sdm_core::topology::Topology;
-use sdm_core::{Attempt, CommandId, Config, Failure, ServerId};
-use sdm_debug::{FailureCode, wire};
+use sdm_core::{Attempt, CommandId, Config, ServerId};
+use sdm_debug::{Failure, FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
 
 pub(super) fn framed(message: &Message) -> Vec<u8> {

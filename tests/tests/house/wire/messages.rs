@@ -9,9 +9,9 @@ use sdm_core::message::{
     Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, PlanEntry,
     ReachChange, Slice, Status, SyncPolicy,
 };
-use sdm_core::outcome::{Failure, FailureCode};
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_core::{Attempt, CommandId, Config, Epoch, ServerId, SessionId};
+use sdm_debug::{Failure, FailureCode};
 
 use super::kept::Entry;
 use super::{every, set};

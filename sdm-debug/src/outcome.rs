@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use sdm_core::failure::{RawFailure, codes};
 use sdm_idset::IdSet;
 
 /// Why a task could not do a command. The codes are a closed list that is only appended to.
@@ -34,62 +35,23 @@ impl Failure {
     }
 }
 
-/// The longest text or hint of a failure, in bytes: a longer one is cut.
-pub const FAILURE_TEXT_BYTES_MAX: usize = 4 << 10;
-
 impl Failure {
-    /// The payload of a failed answer: `u16` code, `u32` length and text, `u32` length and hint,
-    /// all little-endian. Text and hint are cut at [`FAILURE_TEXT_BYTES_MAX`].
+    /// The payload of a failed answer, as [`RawFailure::encode`] says.
     #[must_use]
     pub fn encode(&self) -> Bytes {
-        let (text, hint) = (cut(&self.text), cut(&self.hint));
-        let mut out = Vec::with_capacity(10 + text.len() + hint.len());
-        out.extend_from_slice(&self.code.number().to_le_bytes());
-        for part in [text, hint] {
-            let len = u32::try_from(part.len()).expect("cut to a few KiB");
-            out.extend_from_slice(&len.to_le_bytes());
-            out.extend_from_slice(part.as_bytes());
-        }
-        Bytes::from(out)
+        RawFailure::new(self.code.number(), self.text.as_str())
+            .with_hint(self.hint.as_str())
+            .encode()
     }
 
     /// Reads the payload of a failed answer. Bytes that are no failure give one that says so, with
     /// the code [`FailureCode::Unknown`]; a text that is too long is cut.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Self {
-        Self::read(payload).unwrap_or_else(|| {
-            Self::new(
-                FailureCode::Unknown,
-                format!("failed, with {} bytes that say nothing", payload.len()),
-            )
-        })
+        let RawFailure { code, text, hint } = RawFailure::decode(payload);
+        let code = FailureCode::from_number(code);
+        Self { code, text, hint }
     }
-
-    fn read(payload: &[u8]) -> Option<Self> {
-        let (code, rest) = payload.split_first_chunk()?;
-        let (text, rest) = read_text(rest)?;
-        let (hint, rest) = read_text(rest)?;
-        rest.is_empty().then(|| Self {
-            code: FailureCode::from_number(u16::from_le_bytes(*code)),
-            text: text.to_owned(),
-            hint: hint.to_owned(),
-        })
-    }
-}
-
-fn read_text(input: &[u8]) -> Option<(&str, &[u8])> {
-    let (len, rest) = input.split_first_chunk()?;
-    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
-    let (text, rest) = rest.split_at_checked(len)?;
-    Some((cut(std::str::from_utf8(text).ok()?), rest))
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(FAILURE_TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Feeds arbitrary bytes to the decoder of failures: it never panics, and what it gives survives
@@ -114,8 +76,9 @@ impl fmt::Display for Failure {
 }
 
 macro_rules! failure_codes {
-    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// The closed list of failures; only appended to, numbers are never reused.
+    ($($(#[$doc:meta])* $name:ident = $number:expr, $text:literal;)*) => {
+        /// The closed list of failures; only appended to, numbers are never reused. Numbers below 16 are the tree's
+        /// own ([`sdm_core::failure::codes`]), the others are the debug protocol's.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
         pub enum FailureCode {
@@ -132,7 +95,8 @@ macro_rules! failure_codes {
             /// The code of a number; an unknown one is [`FailureCode::Unknown`].
             #[must_use]
             pub fn from_number(number: u16) -> Self {
-                match number { $($number => Self::$name,)* _ => Self::Unknown }
+                $(if number == $number { return Self::$name; })*
+                Self::Unknown
             }
 
             /// The name used in `--json` and in logs.
@@ -146,17 +110,17 @@ macro_rules! failure_codes {
 
 failure_codes! {
     /// A code of a newer member that this one does not know.
-    Unknown = 0, "unknown";
+    Unknown = codes::UNKNOWN, "unknown";
     /// The command was done, but its answer is no longer there.
-    AnswerLost = 1, "answer_lost";
+    AnswerLost = codes::ANSWER_LOST, "answer_lost";
     /// The command was cancelled before it was answered.
-    Cancelled = 2, "cancelled";
+    Cancelled = codes::CANCELLED, "cancelled";
     /// A server could not be reached at start-up.
-    Unreachable = 3, "unreachable";
+    Unreachable = codes::UNREACHABLE, "unreachable";
     /// The payload could not be understood by the task's server.
-    BadCommand = 4, "bad_command";
+    BadCommand = codes::BAD_COMMAND, "bad_command";
     /// A bound was reached; the text names it.
-    Limit = 5, "limit";
+    Limit = codes::LIMIT, "limit";
     /// The task already has an open run.
     AlreadyRunning = 16, "already_running";
     /// The task runs, and the command needs it stopped.
@@ -248,31 +212,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_failure() {
-        let failure = Failure::new(FailureCode::NotRunning, "no").with_hint("run");
-        let bytes = failure.encode();
-        assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\x03\0\0\0run");
-        assert_eq!(Failure::decode(&bytes), failure);
-    }
-
-    #[test]
-    fn a_long_text_is_cut_between_characters() {
-        let failure = Failure::new(FailureCode::Gdb, "x".to_owned() + &"é".repeat(4096));
-        let back = Failure::decode(&failure.encode());
-        assert_eq!(back.text.len(), FAILURE_TEXT_BYTES_MAX - 1);
-        assert!(failure.text.starts_with(&back.text));
-    }
-
-    #[test]
-    fn every_cut_of_a_failure_is_a_failure_that_says_so() {
-        let bytes = Failure::new(FailureCode::Gdb, "no symbol").encode();
-        for end in 0..bytes.len() {
-            let failure = Failure::decode(&bytes[..end]);
-            assert_eq!(failure.code, FailureCode::Unknown);
-            assert_eq!(
-                failure.text,
-                format!("failed, with {end} bytes that say nothing")
-            );
+    fn the_codes_have_their_numbers() {
+        let bytes = Failure::new(FailureCode::NotRunning, "no").encode();
+        assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\0\0\0\0");
+        let known = (0..40).map(FailureCode::from_number);
+        let known = known.filter(|code| *code != FailureCode::Unknown);
+        assert_eq!(known.count(), 5 + 13);
+        for number in 0..40 {
+            let code = FailureCode::from_number(number);
+            assert!(code == FailureCode::Unknown || code.number() == number);
         }
     }
 

@@ -1,0 +1,139 @@
+//! The payload of a failed answer: a code, a text and a hint. The tree has a few codes of its own; what the others mean is
+//! the matter of the protocol that it carries.
+
+use bytes::Bytes;
+
+/// The numbers of the tree's own failures. The list is only appended to; 16 and above belong to the protocol carried.
+pub mod codes {
+    /// A code of a newer member that this one does not know.
+    pub const UNKNOWN: u16 = 0;
+    /// The command was done, but its answer is no longer there.
+    pub const ANSWER_LOST: u16 = 1;
+    /// The command was cancelled before it was answered.
+    pub const CANCELLED: u16 = 2;
+    /// A server could not be reached at start-up.
+    pub const UNREACHABLE: u16 = 3;
+    /// The payload could not be understood by the task's server.
+    pub const BAD_COMMAND: u16 = 4;
+    /// A bound was reached; the text names it.
+    pub const LIMIT: u16 = 5;
+}
+
+/// The longest text or hint of a failure, in bytes: a longer one is cut.
+pub const FAILURE_TEXT_BYTES_MAX: usize = 4 << 10;
+
+/// A failed answer as it travels.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RawFailure {
+    /// Which kind of failure: one of [`codes`], or the protocol's own.
+    pub code: u16,
+    /// Who, what and where, for a person: lower case, no full stop.
+    pub text: String,
+    /// What the person can do about it; empty where there is nothing to say.
+    pub hint: String,
+}
+
+impl RawFailure {
+    /// A failure without a hint.
+    pub fn new(code: u16, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+            hint: String::new(),
+        }
+    }
+
+    /// The same failure with a hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// `u16` code, `u32` length and text, `u32` length and hint, all little-endian. Text and hint are cut at
+    /// [`FAILURE_TEXT_BYTES_MAX`].
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let (text, hint) = (cut(&self.text), cut(&self.hint));
+        let mut out = Vec::with_capacity(10 + text.len() + hint.len());
+        out.extend_from_slice(&self.code.to_le_bytes());
+        for part in [text, hint] {
+            let len = u32::try_from(part.len()).expect("cut to a few KiB");
+            out.extend_from_slice(&len.to_le_bytes());
+            out.extend_from_slice(part.as_bytes());
+        }
+        Bytes::from(out)
+    }
+
+    /// Reads the payload of a failed answer. Bytes that are no failure give one that says so, with
+    /// the code [`codes::UNKNOWN`]; a text that is too long is cut.
+    #[must_use]
+    pub fn decode(payload: &[u8]) -> Self {
+        Self::read(payload).unwrap_or_else(|| {
+            Self::new(
+                codes::UNKNOWN,
+                format!("failed, with {} bytes that say nothing", payload.len()),
+            )
+        })
+    }
+
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (code, rest) = payload.split_first_chunk()?;
+        let (text, rest) = read_text(rest)?;
+        let (hint, rest) = read_text(rest)?;
+        rest.is_empty().then(|| Self {
+            code: u16::from_le_bytes(*code),
+            text: text.to_owned(),
+            hint: hint.to_owned(),
+        })
+    }
+}
+
+fn read_text(input: &[u8]) -> Option<(&str, &[u8])> {
+    let (len, rest) = input.split_first_chunk()?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+    let (text, rest) = rest.split_at_checked(len)?;
+    Some((cut(std::str::from_utf8(text).ok()?), rest))
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(FAILURE_TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_failure() {
+        let failure = RawFailure::new(18, "no").with_hint("run");
+        let bytes = failure.encode();
+        assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\x03\0\0\0run");
+        assert_eq!(RawFailure::decode(&bytes), failure);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let failure = RawFailure::new(19, "x".to_owned() + &"é".repeat(4096));
+        let back = RawFailure::decode(&failure.encode());
+        assert_eq!(back.text.len(), FAILURE_TEXT_BYTES_MAX - 1);
+        assert!(failure.text.starts_with(&back.text));
+    }
+
+    #[test]
+    fn every_cut_of_a_failure_is_a_failure_that_says_so() {
+        let bytes = RawFailure::new(19, "no symbol").encode();
+        for end in 0..bytes.len() {
+            let failure = RawFailure::decode(&bytes[..end]);
+            assert_eq!(failure.code, codes::UNKNOWN);
+            assert_eq!(
+                failure.text,
+                format!("failed, with {end} bytes that say nothing")
+            );
+        }
+    }
+}
