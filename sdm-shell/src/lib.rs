@@ -11,9 +11,9 @@ pub mod commands;
 mod report_files;
 mod shell;
 
-pub use report_files::ReportFiles;
+pub use report_files::{NotWritten, ReportFiles};
 pub use shell::{
-    Batch, COMPLETE_WAIT, Control, Diagnosed, Ended, Ending, InputSource, LineSource, Options,
-    QUERY_TIMEOUT, Restart, Script, ScriptLine, Shell, StacksCode, Verdict, Widen, Widened,
-    Widening,
+    Application, Batch, COMPLETE_WAIT, Control, Diagnosed, Ended, Ending, InputSource, LineSource,
+    LocalEnd, LocalMachine, LocalProcess, NotOpened, Options, QUERY_TIMEOUT, Restart, Script,
+    ScriptLine, Shell, StacksCode, Verdict, Widen, Widened, Widening,
 };

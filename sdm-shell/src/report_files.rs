@@ -1,9 +1,22 @@
 //! Where reports go.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sdm_view::escape::{record, shown};
 use sdm_view::report::{Report, html, json, junit, text};
+
+use crate::LocalMachine;
+
+/// A file of a report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("write {}: {error}", file.display())]
+pub struct NotWritten {
+    /// The file.
+    pub file: PathBuf,
+    /// Why it could not be written.
+    pub error: io::Error,
+}
 
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,14 +51,18 @@ impl ReportFiles {
         files
     }
 
-    /// Writes all of them, each as a whole or not at all: what was there before stays until then.
+    /// Writes all of them on a machine, each as a whole or not at all: what was there before stays
+    /// until then.
     ///
     /// # Errors
-    /// Which could not be written, and why.
-    pub fn write(&self, report: &Report) -> Result<(), String> {
-        let write = |path: &Path, content: String| {
-            sdm_core::files::replace(path, content.as_bytes())
-                .map_err(|error| format!("write {}: {error}", path.display()))
+    /// [`NotWritten`] names the first file that could not be written; those behind it were not tried.
+    pub fn write(&self, report: &Report, machine: &mut dyn LocalMachine) -> Result<(), NotWritten> {
+        let mut write = |path: &Path, content: String| {
+            let written = machine.write_file(path, content.as_bytes());
+            written.map_err(|error| NotWritten {
+                file: path.to_owned(),
+                error,
+            })
         };
         write(&self.page, html(report))?;
         write(&self.text, shown(&text(report)))?;

@@ -7,10 +7,9 @@ use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::Debug;
-use sdm_view::diagnose::{Message, Observed, Wait, WaitKind, call_arguments, is_lock};
 
-use super::Shell;
+use super::SessionHandle;
+use sdm_view::diagnose::{Message, Observed, Wait, WaitKind, call_arguments, is_lock};
 
 /// The most groups that are looked at closer.
 const GROUPS_MAX: usize = 8;
@@ -21,212 +20,231 @@ const THREADS_MAX: usize = 64;
 /// How many lines a call can have.
 const CALL_LINES: u32 = 6;
 
-impl<D: Debug> Shell<D> {
-    /// Looks at what the last sample shows.
-    pub(super) fn look_closer(&mut self, line: &str, looked: &IdSet, observed: &mut Observed) {
-        let Some(sample) = observed.samples.last() else {
-            return;
-        };
-        let standing = looked.intersection(&self.standing());
-        let mut groups: Vec<(IdSet, Wait)> = Vec::new();
-        let mut locked: Vec<IdSet> = Vec::new();
-        for (tasks, stacks) in sample.stacks.clone() {
-            let tasks = tasks.intersection(&standing);
-            if tasks.is_empty() {
-                continue;
-            }
-            if threads_in_locks(&stacks) >= 2 {
-                locked.push(tasks.clone());
-            }
-            if let Some(wait) = Wait::of(&stacks) {
-                super::gather::join(&mut groups, &tasks, wait);
-            }
+/// Looks at what the last sample shows.
+pub(super) async fn look_closer(
+    session: &SessionHandle,
+    line: &str,
+    looked: &IdSet,
+    observed: &mut Observed,
+) {
+    let Some(sample) = observed.samples.last() else {
+        return;
+    };
+    let standing = looked.intersection(&session.standing());
+    let mut groups: Vec<(IdSet, Wait)> = Vec::new();
+    let mut locked: Vec<IdSet> = Vec::new();
+    for (tasks, stacks) in sample.stacks.clone() {
+        let tasks = tasks.intersection(&standing);
+        if tasks.is_empty() {
+            continue;
         }
-        for (tasks, wait) in groups.into_iter().take(GROUPS_MAX) {
-            match wait.kind {
-                WaitKind::Message => {
-                    let messages = self.messages(line, &tasks, &wait);
-                    observed.messages.extend(messages);
-                }
-                WaitKind::File => {
-                    let facts = self.file_facts(line, &tasks, &wait);
-                    observed.files.extend(facts);
-                }
-                _ => {}
-            }
+        if threads_in_locks(&stacks) >= 2 {
+            locked.push(tasks.clone());
         }
-        for tasks in locked.into_iter().take(LOCK_TASKS_MAX) {
-            if let Some(one) = tasks.first()
-                && let Some(words) = self.circle_of_locks(line, one)
-            {
-                observed.circles.push((tasks, words));
-            }
+        if let Some(wait) = Wait::of(&stacks) {
+            super::model::gather::join(&mut groups, &tasks, wait);
         }
     }
-
-    /// Peer and tag of what a group waits for, by what each has there.
-    fn messages(&mut self, line: &str, tasks: &IdSet, wait: &Wait) -> Vec<Message> {
-        let text = self.source_of(line, tasks, &wait.frame);
-        let head = text.lines().next().unwrap_or("").trim();
-        let source = match wait.frame.line {
-            0 => String::new(),
-            number => format!("{number}: {head}"),
-        };
-        let arguments = call_arguments(&text, &wait.call).unwrap_or_default();
-        let name = wait.call.to_ascii_lowercase();
-        let name = name.trim_start_matches('p').trim_start_matches("mpi_");
-        let places: &[(usize, &str)] = match name.trim_end_matches('_') {
-            "recv" | "mrecv" => &[(3, "from"), (4, "tag")],
-            "send" | "ssend" | "bsend" | "rsend" => &[(3, "to"), (4, "tag")],
-            "probe" | "mprobe" | "iprobe" => &[(0, "from"), (1, "tag")],
-            "sendrecv" => &[(3, "to"), (4, "tag"), (8, "from"), (9, "tag")],
-            _ => &[],
-        };
-        let mut known: Vec<(IdSet, Message)> = vec![(
-            tasks.clone(),
-            Message {
-                source,
-                ..Message::default()
-            },
-        )];
-        for (index, word) in places {
-            let Some(expression) = arguments.get(*index) else {
-                continue;
-            };
-            let values = self.values(line, tasks, expression);
-            known = with_values(known, expression, word, &values);
+    for (tasks, wait) in groups.into_iter().take(GROUPS_MAX) {
+        match wait.kind {
+            WaitKind::Message => {
+                let messages = messages(session, line, &tasks, &wait).await;
+                observed.messages.extend(messages);
+            }
+            WaitKind::File => {
+                let facts = file_facts(session, line, &tasks, &wait).await;
+                observed.files.extend(facts);
+            }
+            _ => {}
         }
-        let named = known.into_iter().take(GROUPS_MAX);
-        named
-            .map(|(tasks, message)| Message { tasks, ..message })
-            .collect()
     }
-
-    /// Which file a group waits for.
-    fn file_facts(&mut self, line: &str, tasks: &IdSet, wait: &Wait) -> Vec<(IdSet, String)> {
-        let text = self.source_of(line, tasks, &wait.frame);
-        let Some(first) = call_arguments(&text, &wait.call).and_then(|a| a.into_iter().next())
-        else {
-            return Vec::new();
-        };
-        let head = text.lines().next().unwrap_or("").trim();
-        let mut facts = vec![(tasks.clone(), format!("{}: {head}", wait.frame.line))];
-        for (tasks, value) in self
-            .values(line, tasks, &first)
-            .into_iter()
-            .take(GROUPS_MAX)
+    for tasks in locked.into_iter().take(LOCK_TASKS_MAX) {
+        if let Some(one) = tasks.first()
+            && let Some(words) = circle_of_locks(session, line, one).await
         {
-            facts.push((tasks, format!("{first} = {value}")));
+            observed.circles.push((tasks, words));
         }
-        facts
     }
+}
 
-    /// Some lines of source from where a frame stands.
-    fn source_of(&mut self, line: &str, tasks: &IdSet, frame: &StackFrame) -> String {
-        let Some(one) = tasks.first().filter(|_| frame.line > 0) else {
-            return String::new();
+/// Peer and tag of what a group waits for, by what each has there.
+async fn messages(session: &SessionHandle, line: &str, tasks: &IdSet, wait: &Wait) -> Vec<Message> {
+    let text = source_of(session, line, tasks, &wait.frame).await;
+    let head = text.lines().next().unwrap_or("").trim();
+    let source = match wait.frame.line {
+        0 => String::new(),
+        number => format!("{number}: {head}"),
+    };
+    let arguments = call_arguments(&text, &wait.call).unwrap_or_default();
+    let name = wait.call.to_ascii_lowercase();
+    let name = name.trim_start_matches('p').trim_start_matches("mpi_");
+    let places: &[(usize, &str)] = match name.trim_end_matches('_') {
+        "recv" | "mrecv" => &[(3, "from"), (4, "tag")],
+        "send" | "ssend" | "bsend" | "rsend" => &[(3, "to"), (4, "tag")],
+        "probe" | "mprobe" | "iprobe" => &[(0, "from"), (1, "tag")],
+        "sendrecv" => &[(3, "to"), (4, "tag"), (8, "from"), (9, "tag")],
+        _ => &[],
+    };
+    let mut known: Vec<(IdSet, Message)> = vec![(
+        tasks.clone(),
+        Message {
+            source,
+            ..Message::default()
+        },
+    )];
+    for (index, word) in places {
+        let Some(expression) = arguments.get(*index) else {
+            continue;
         };
-        let (file, first) = (&frame.file, frame.line);
-        let command = Command::Console {
-            line: format!("list {file}:{first},{file}:{}", first + CALL_LINES),
-        };
-        let answers = self.answers(line, &IdSet::single(one), &command);
-        let Some((_, Reply::Text(text))) = answers.first() else {
-            return String::new();
-        };
-        let source = |line: &str| {
-            line.split_once('\t')
-                .map_or("", |(_, text)| text)
-                .to_owned()
-        };
-        text.lines().map(source).collect::<Vec<_>>().join("\n")
+        let values = values(session, line, tasks, expression).await;
+        known = with_values(known, expression, word, &values);
     }
+    let named = known.into_iter().take(GROUPS_MAX);
+    named
+        .map(|(tasks, message)| Message { tasks, ..message })
+        .collect()
+}
 
-    fn values(&mut self, line: &str, tasks: &IdSet, expression: &str) -> Vec<(IdSet, String)> {
-        let command = Command::Evaluate {
-            expression: expression.to_owned(),
-        };
-        let answers = self.answers(line, tasks, &command).into_iter();
-        let value = |(tasks, reply)| match reply {
-            Reply::Value(value) => Some((tasks, value.text)),
-            _ => None,
-        };
-        answers.filter_map(value).collect()
+/// Which file a group waits for.
+async fn file_facts(
+    session: &SessionHandle,
+    line: &str,
+    tasks: &IdSet,
+    wait: &Wait,
+) -> Vec<(IdSet, String)> {
+    let text = source_of(session, line, tasks, &wait.frame).await;
+    let Some(first) = call_arguments(&text, &wait.call).and_then(|a| a.into_iter().next()) else {
+        return Vec::new();
+    };
+    let head = text.lines().next().unwrap_or("").trim();
+    let mut facts = vec![(tasks.clone(), format!("{}: {head}", wait.frame.line))];
+    for (tasks, value) in values(session, line, tasks, &first)
+        .await
+        .into_iter()
+        .take(GROUPS_MAX)
+    {
+        facts.push((tasks, format!("{first} = {value}")));
     }
+    facts
+}
 
-    /// Threads of a task that wait for each other's mutexes, where the owners say so.
-    fn circle_of_locks(&mut self, line: &str, task: TaskId) -> Option<Vec<String>> {
-        let one = IdSet::single(task);
-        let threads = self.answers(line, &one, &Command::Threads);
-        let Some((_, Reply::Threads(threads))) = threads.into_iter().next() else {
-            return None;
+/// Some lines of source from where a frame stands.
+async fn source_of(
+    session: &SessionHandle,
+    line: &str,
+    tasks: &IdSet,
+    frame: &StackFrame,
+) -> String {
+    let Some(one) = tasks.first().filter(|_| frame.line > 0) else {
+        return String::new();
+    };
+    let (file, first) = (&frame.file, frame.line);
+    let command = Command::Console {
+        line: format!("list {file}:{first},{file}:{}", first + CALL_LINES),
+    };
+    let answers = session.answers(line, &IdSet::single(one), &command).await;
+    let Some((_, Reply::Text(text))) = answers.first() else {
+        return String::new();
+    };
+    let source = |line: &str| {
+        line.split_once('\t')
+            .map_or("", |(_, text)| text)
+            .to_owned()
+    };
+    text.lines().map(source).collect::<Vec<_>>().join("\n")
+}
+
+async fn values(
+    session: &SessionHandle,
+    line: &str,
+    tasks: &IdSet,
+    expression: &str,
+) -> Vec<(IdSet, String)> {
+    let command = Command::Evaluate {
+        expression: expression.to_owned(),
+    };
+    let answers = session.answers(line, tasks, &command).await.into_iter();
+    let value = |(tasks, reply)| match reply {
+        Reply::Value(value) => Some((tasks, value.text)),
+        _ => None,
+    };
+    answers.filter_map(value).collect()
+}
+
+/// Threads of a task that wait for each other's mutexes, where the owners say so.
+async fn circle_of_locks(session: &SessionHandle, line: &str, task: TaskId) -> Option<Vec<String>> {
+    let one = IdSet::single(task);
+    let threads = session.answers(line, &one, &Command::Threads).await;
+    let Some((_, Reply::Threads(threads))) = threads.into_iter().next() else {
+        return None;
+    };
+    let current = threads.iter().find(|thread| thread.current);
+    let current = current.map(|thread| thread.number);
+    let mut waits: BTreeMap<u32, LockWait> = BTreeMap::new();
+    let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
+    for thread in threads.iter().take(THREADS_MAX) {
+        let select = Command::SelectThread {
+            number: thread.number,
         };
-        let current = threads.iter().find(|thread| thread.current);
-        let current = current.map(|thread| thread.number);
-        let mut waits: BTreeMap<u32, LockWait> = BTreeMap::new();
-        let mut numbers: BTreeMap<u64, u32> = BTreeMap::new();
-        for thread in threads.iter().take(THREADS_MAX) {
-            let select = Command::SelectThread {
-                number: thread.number,
-            };
-            self.answers(line, &one, &select);
-            if let Some(lwp) = self.lwp(line, &one) {
-                numbers.insert(lwp, thread.number);
-            }
-            if let Some(wait) = self.lock_wait(line, &one) {
-                waits.insert(thread.number, wait);
-            }
+        session.answers(line, &one, &select).await;
+        if let Some(lwp) = lwp(session, line, &one).await {
+            numbers.insert(lwp, thread.number);
         }
-        if let Some(number) = current {
-            self.answers(line, &one, &Command::SelectThread { number });
+        if let Some(wait) = lock_wait(session, line, &one).await {
+            waits.insert(thread.number, wait);
         }
-        circle(&waits, &numbers)
     }
+    if let Some(number) = current {
+        session
+            .answers(line, &one, &Command::SelectThread { number })
+            .await;
+    }
+    circle(&waits, &numbers)
+}
 
-    /// The kernel's number of the selected thread.
-    fn lwp(&mut self, line: &str, one: &IdSet) -> Option<u64> {
-        let command = Command::Console {
-            line: "thread".to_owned(),
-        };
-        let answers = self.answers(line, one, &command);
-        let Some((_, Reply::Text(text))) = answers.first() else {
-            return None;
-        };
-        let number = text.split_once("LWP ").map_or_else(
-            || text.split_once("process ").map(|(_, rest)| rest),
-            |(_, rest)| Some(rest),
-        )?;
-        let end = number.find(|c: char| !c.is_ascii_digit());
-        number[..end.unwrap_or(number.len())].parse().ok()
-    }
+/// The kernel's number of the selected thread.
+async fn lwp(session: &SessionHandle, line: &str, one: &IdSet) -> Option<u64> {
+    let command = Command::Console {
+        line: "thread".to_owned(),
+    };
+    let answers = session.answers(line, one, &command).await;
+    let Some((_, Reply::Text(text))) = answers.first() else {
+        return None;
+    };
+    let number = text.split_once("LWP ").map_or_else(
+        || text.split_once("process ").map(|(_, rest)| rest),
+        |(_, rest)| Some(rest),
+    )?;
+    let end = number.find(|c: char| !c.is_ascii_digit());
+    number[..end.unwrap_or(number.len())].parse().ok()
+}
 
-    /// The mutex that the selected thread waits for.
-    fn lock_wait(&mut self, line: &str, one: &IdSet) -> Option<LockWait> {
-        let spec = BacktraceSpec {
-            limit: 16,
-            args: false,
-            full: true,
-        };
-        let answers = self.answers(line, one, &Command::Backtrace(spec));
-        let Some((_, Reply::Backtrace(backtrace))) = answers.into_iter().next() else {
-            return None;
-        };
-        let frames = &backtrace.frames;
-        let lock = frames.iter().position(|frame| is_lock(&frame.function))?;
-        let user = frames[lock + 1..].iter().find(|frame| frame.line > 0)?;
-        let select = Command::SelectFrame(FrameSelect::Level(user.level));
-        self.answers(line, one, &select);
-        let frame = StackFrame::own(&user.function, &user.file, user.line);
-        let text = self.source_of(line, one, &frame);
-        let name = plain_lock(&frames[lock].function);
-        let mutex = call_arguments(&text, name)?.into_iter().next()?;
-        let owner = self.values(line, one, &format!("({mutex})->__data.__owner"));
-        Some(LockWait {
-            mutex,
-            place: format!("{} () at {}:{}", user.function, user.file, user.line),
-            owner: owner.first()?.1.parse().ok()?,
-        })
-    }
+/// The mutex that the selected thread waits for.
+async fn lock_wait(session: &SessionHandle, line: &str, one: &IdSet) -> Option<LockWait> {
+    let spec = BacktraceSpec {
+        limit: 16,
+        args: false,
+        full: true,
+    };
+    let answers = session.answers(line, one, &Command::Backtrace(spec)).await;
+    let Some((_, Reply::Backtrace(backtrace))) = answers.into_iter().next() else {
+        return None;
+    };
+    let frames = &backtrace.frames;
+    let lock = frames.iter().position(|frame| is_lock(&frame.function))?;
+    let user = frames[lock + 1..].iter().find(|frame| frame.line > 0)?;
+    let select = Command::SelectFrame(FrameSelect::Level(user.level));
+    session.answers(line, one, &select).await;
+    let frame = StackFrame::own(&user.function, &user.file, user.line);
+    let text = source_of(session, line, one, &frame).await;
+    let name = plain_lock(&frames[lock].function);
+    let mutex = call_arguments(&text, name)?.into_iter().next()?;
+    let owner = values(session, line, one, &format!("({mutex})->__data.__owner")).await;
+    Some(LockWait {
+        mutex,
+        place: format!("{} () at {}:{}", user.function, user.file, user.line),
+        owner: owner.first()?.1.parse().ok()?,
+    })
 }
 
 /// What a thread waits for.

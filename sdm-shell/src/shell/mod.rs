@@ -1,81 +1,75 @@
-//! What stands between a person's lines and a session.
+//! The command language of the prompt: gdb's words over sets of tasks.
 //!
 //! A [`Shell`] carries out one command at a time over a [`Debug`], waits for what it must wait
-//! for, and says what comes of it to a [`View`]. It starts no thread and looks at no clock but
-//! the one it is given; lines and signals reach it as [`Control`]s.
+//! for, and says what comes of it to a [`View`]. It starts no thread, has no terminal and no files,
+//! and looks at no clock but the one it is given: what it needs done it has done by its
+//! [`Application`]; lines and signals reach it as [`Control`]s.
+//!
+//! `model` is what is known of the session, without I/O; `event_loop` feeds it; every other file
+//! holds commands, which are async functions over a `SessionHandle`.
 
 mod again;
+mod ask;
 mod batch;
-mod breaks;
 mod closer;
 mod complete;
 mod cores;
 mod define;
 mod diagnose;
 mod display;
-mod events;
+mod effects;
+mod event_loop;
 mod feed;
 mod flow;
-mod gather;
-mod here;
+mod handle;
 mod input;
 mod keep;
 mod leave;
-mod notices;
-mod open;
-mod output;
+mod line;
+mod model;
 mod outside;
 mod points;
-mod programs;
 mod report;
 mod room;
 mod run;
 mod sets;
-mod settings;
-mod tasks;
+mod system;
 #[cfg(test)]
 mod tests;
+mod thread_apply;
 mod topics;
 mod values;
 mod wait;
 mod watch;
 mod widen;
 
-pub use again::Restart;
 pub use batch::Batch;
 pub use diagnose::Diagnosed;
+pub use effects::{
+    Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
+};
 pub use flow::{Ending, StacksCode};
 pub use input::{Control, InputSource, LineSource, Script, ScriptLine};
 pub use wait::COMPLETE_WAIT;
-pub use widen::{Widen, Widened, Widening};
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use sdm_core::CommandId;
-use sdm_debug::command::AttachSpec;
-use sdm_debug::command::StartSpec;
-use sdm_debug::event::Phase;
-use sdm_debug::rules::rule_of;
-use sdm_debug::{Command, EndPolicy, TaskState};
+use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_idset::IdSet;
 
 use crate::ReportFiles;
-use again::Question;
-use breaks::Breaks;
-use define::{Collecting, Defined};
-use display::Displays;
-use feed::OwnInput;
-use notices::Notices;
-use open::{Open, OpenCommands};
-use output::Output;
-use report::Reporting;
-use sdm_session::{Debug, SendOptions};
-use sdm_view::item::{Item, Problem, View};
-use sdm_view::report::Report;
-use sets::Sets;
-use tasks::TaskTable;
+use sdm_session::Debug;
+use sdm_view::render::Names;
+use sdm_view::report::{Fact, Report};
+
+use effects::SessionWidening;
+use handle::SessionHandle;
+use model::Model;
+use model::input::OwnInput;
+use sdm_view::item::{Item, View};
 
 /// How long a question is given unless said otherwise.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -123,70 +117,17 @@ impl Default for Options {
     }
 }
 
-/// Carries out commands.
+/// Carries out commands over a session: owns the session and the one event loop.
 pub struct Shell<D> {
-    debug: D,
-    view: Box<dyn View>,
-    clock: Box<dyn Fn() -> Instant>,
-    began: Instant,
+    session: Rc<RefCell<D>>,
+    handle: SessionHandle,
     controls: Receiver<Control>,
-    lines: VecDeque<Control>,
-    options: Options,
-    focus: IdSet,
-    /// The processes of a job that runs already which can be attached to, where it is one.
-    attachable: Option<AttachSpec>,
-    sets: Sets,
-    tasks: TaskTable,
-    breaks: Breaks,
-    output: Output,
-    notices: Notices,
-    open: OpenCommands,
-    phases: Vec<(IdSet, Phase)>,
-    /// What an empty line says again.
-    last: Option<String>,
-    stdin: Vec<(IdSet, u64)>,
-    /// What `sdm` reads for the programs, where it does.
-    own_input: Option<OwnInput>,
-    asking: Option<Question>,
-    /// A line is being completed: nothing is shown.
-    completing: bool,
-    source_depth: u32,
-    /// Lines between `commands` and `end`, and for which breakpoints.
-    collecting: Option<Collecting>,
-    /// Commands of the user's own.
-    defined: Defined,
-    displays: Displays,
-    /// The command before was a `list`: the next one goes on.
-    lists_on: bool,
-    /// Tasks are let run and stopped without a word.
-    quiet_runs: bool,
-    /// When something was last heard of the tasks.
-    activity: Instant,
-    reporting: Reporting,
-    /// What `more` shows as a whole.
-    foldable: Option<Item>,
-    /// A signal says that the time is nearly over.
-    warned: bool,
-    /// A person has given up waiting since this was reset.
-    interrupted: bool,
-    /// Who was started how.
-    programs: Vec<(IdSet, StartSpec)>,
-    /// What gdb was told to be like, in order, and in which tasks.
-    settings: Vec<(IdSet, String)>,
-    restart: Option<Restart<D>>,
-    widening: Option<Widening<D>>,
-    /// The tasks stand where their start has brought them, and nothing of theirs was changed.
-    fresh: bool,
-    /// The job is over, and the next one not started.
-    jobless: bool,
-    /// The launcher has ended, and all that it started.
-    launcher_over: bool,
-    over: Option<Over>,
 }
 
 /// What is left of a shell when its session is closed.
 pub struct Ended {
     view: Box<dyn View>,
+    machine: Box<dyn LocalMachine>,
     clock: Box<dyn Fn() -> Instant>,
     began: Instant,
     report: Option<(ReportFiles, Report)>,
@@ -201,19 +142,6 @@ impl Ended {
     }
 }
 
-/// Why nothing more can be done.
-#[derive(Clone, Debug, PartialEq)]
-enum Over {
-    /// It was asked for.
-    Quit(EndPolicy),
-    /// The session is gone.
-    Ended(String),
-    /// A signal wants `sdm` to end: its number.
-    Terminated(u8),
-    /// Nobody reads what is shown.
-    Unread,
-}
-
 /// What became of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -225,208 +153,190 @@ pub enum Verdict {
     GivenUp,
 }
 
-impl<D: Debug> Shell<D> {
-    /// A shell over a session; `clock` is what it takes the time from.
-    pub fn new(
-        debug: D,
-        view: Box<dyn View>,
-        controls: Receiver<Control>,
-        options: Options,
-        clock: Box<dyn Fn() -> Instant>,
-    ) -> Self {
-        let tasks = debug.tasks().clone();
+impl<D: Debug + 'static> Shell<D> {
+    /// A shell over a session, in an application.
+    pub fn new(session: D, mut application: Application, options: Options) -> Self {
+        let (_, none) = std::sync::mpsc::channel();
+        let controls = std::mem::replace(&mut application.controls, none);
+        let now = (application.clock)();
+        let model = Model::new(now, session.tasks().clone(), options);
+        let session = Rc::new(RefCell::new(session));
+        let shared: Rc<RefCell<dyn Debug>> = session.clone();
         Self {
-            activity: clock(),
-            began: clock(),
-            reporting: Reporting::new(clock()),
-            debug,
-            view,
-            clock,
+            session,
+            handle: SessionHandle::new(shared, application, model, now),
             controls,
-            lines: VecDeque::new(),
-            options,
-            tasks: TaskTable::new(&tasks),
-            sets: Sets {
-                previous: tasks.clone(),
-                ..Sets::default()
-            },
-            focus: tasks,
-            attachable: None,
-            breaks: Breaks::default(),
-            output: Output::new(),
-            notices: Notices::default(),
-            open: OpenCommands::default(),
-            phases: Vec::new(),
-            last: None,
-            stdin: Vec::new(),
-            own_input: None,
-            asking: None,
-            completing: false,
-            source_depth: 0,
-            collecting: None,
-            defined: Defined::new(),
-            displays: Displays::default(),
-            lists_on: false,
-            foldable: None,
-            quiet_runs: false,
-            warned: false,
-            interrupted: false,
-            programs: Vec::new(),
-            settings: Vec::new(),
-            restart: None,
-            widening: None,
-            fresh: false,
-            jobless: false,
-            launcher_over: false,
-            over: None,
         }
     }
 
     /// Gives the session back, and where to show how it ended.
-    pub fn into_parts(mut self) -> (D, Ended) {
+    ///
+    /// # Panics
+    /// Never: no command is under way while the shell is not borrowed.
+    pub fn into_parts(self) -> (D, Ended) {
+        let report = report::take_report(&self.handle);
+        let shared = self.handle.into_shared();
+        let shared = shared.expect("no command is under way, and only commands have handles");
         let ended = Ended {
-            report: self.take_report(),
-            view: self.view,
-            clock: self.clock,
-            began: self.began,
+            report,
+            view: shared.view.into_inner(),
+            machine: shared.machine.into_inner(),
+            clock: shared.clock,
+            began: shared.began,
         };
-        (self.debug, ended)
+        drop((shared.restart, shared.widening, shared.session));
+        let session = Rc::into_inner(self.session);
+        let session = session.expect("what shared it is dropped");
+        (session.into_inner(), ended)
     }
 
     /// True once nothing more can be done.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.over.is_some()
+        self.handle.is_over()
     }
 
     /// A person takes over from a script.
     pub fn set_interactive(&mut self) {
-        self.options.interactive = true;
+        self.handle.edit(|model| model.options.interactive = true);
     }
 
     /// Shows a line of its own.
     pub fn say(&mut self, text: &str) {
-        self.show(&Item::Notice(text.to_owned()));
+        self.handle.say(text);
     }
 
-    fn now(&self) -> Instant {
-        (self.clock)()
+    /// The job can be started anew by this.
+    pub fn set_restart(&mut self, mut restart: Restart<D>) {
+        let session = Rc::clone(&self.session);
+        let restart = Box::new(move || restart(&mut session.borrow_mut()));
+        *self.handle.shared().restart.borrow_mut() = Some(restart);
+        self.handle.edit(|model| model.job.can_rerun = true);
     }
 
-    fn show(&mut self, item: &Item) {
-        match item {
-            Item::Answer(gathered) => self.note_classes(gathered.classes()),
-            Item::Whole(item) => {
-                if let Item::Answer(gathered) = &**item {
-                    self.note_classes(gathered.classes());
-                }
-            }
-            _ => {}
-        }
-        if matches!(item, Item::Answer(_) | Item::Ranks(_)) {
-            self.foldable = Some(item.clone());
-        }
-        if let Item::Happened { tasks, .. } = item {
-            self.sets.happened.push(tasks.clone());
-        }
-        self.show_quietly(item);
+    /// The session can get servers on more hosts of its job by this.
+    pub fn set_widening(&mut self, widening: Widening<D>) {
+        let session = Rc::clone(&self.session);
+        let Widening {
+            elsewhere,
+            mut open,
+        } = widening;
+        let open = Box::new(move |wanted: &IdSet| open(&mut session.borrow_mut(), wanted));
+        *self.handle.shared().widening.borrow_mut() = Some(SessionWidening { elsewhere, open });
     }
 
-    /// Shows an item whose classes are not those that `@1` means.
-    fn show_quietly(&mut self, item: &Item) {
-        let at = self.now().saturating_duration_since(self.began);
-        self.reporting.record(at, item);
-        self.view.show(at, item);
-        if self.view.is_gone() && self.over.is_none() {
-            self.over = Some(Over::Unread);
-        }
+    /// From now on the programs read what this gives, and `send` feeds nobody.
+    pub fn set_input(&mut self, source: Box<dyn InputSource>) {
+        *self.handle.shared().input.borrow_mut() = Some(source);
+        self.handle
+            .edit(|model| model.input.own = Some(OwnInput::default()));
     }
 
-    /// These are `@1`, `@2`, ... from now on.
-    fn note_classes(&mut self, classes: Vec<IdSet>) {
-        if !classes.is_empty() {
-            self.sets.classes = classes;
-        }
+    /// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
+    /// as it goes on.
+    pub fn set_report(&mut self, facts: Vec<Fact>, names: Names, files: Option<ReportFiles>) {
+        report::set_report(&self.handle, facts, names, files);
     }
 
-    fn complain(&mut self, message: impl Into<String>, hint: &str) -> Verdict {
-        self.show(&Item::Error(Problem {
-            message: message.into(),
-            hint: hint.to_owned(),
-            ..Problem::default()
-        }));
-        Verdict::Failed
+    /// The programs are on their way, and read.
+    pub fn begin_input(&mut self) {
+        feed::begin_input(&self.handle);
     }
 
-    /// Sends a command and keeps it open.
-    fn send(&mut self, said: &str, to: &IdSet, command: &Command) -> CommandId {
-        self.send_merged(said, to, command, (rule_of(command), Vec::new()))
+    /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
+    pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
+        let session = self.handle.clone();
+        self.block_on(flow::start(&session, programs))
     }
 
-    /// The same, its answers merged by a rule with its parameters.
-    fn send_merged(
-        &mut self,
-        said: &str,
-        to: &IdSet,
-        command: &Command,
-        (rule, rule_params): (u16, Vec<u8>),
-    ) -> CommandId {
-        let run = command.is_run_control();
-        self.fresh &= !disturbs(command);
-        let options = SendOptions {
-            timeout: (!run).then_some(self.options.query_timeout),
-            rule,
-            rule_params,
-        };
-        let mut open = Open::new(said, to);
-        open.run = run;
-        open.quiet = self.quiet_runs;
-        if run {
-            let starts = matches!(command, Command::Start(_));
-            let still = |state: &TaskState| starts || *state == TaskState::Stopped;
-            let moved = self.tasks.in_state(still).intersection(to);
-            open.before = self.tasks.rows_of(&moved);
-            let state = if starts {
-                TaskState::Starting
-            } else {
-                TaskState::Running
-            };
-            self.tasks.set(&moved, state, None);
-        }
-        let id = self.debug.send(to, command, &options);
-        self.open.insert(id, open);
-        id
+    /// Attaches to the `first` of these processes; false where none could be attached to. The others are
+    /// those that a server is beside, for `attach SET`.
+    pub fn attach(&mut self, spec: AttachSpec, first: &IdSet) -> bool {
+        let session = self.handle.clone();
+        self.block_on(widen::attach(&session, spec, first))
     }
 
-    /// What is said at the prompt: focus and states.
+    /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
+    /// will do, where nobody could be attached to.
+    pub fn attach_held(&mut self, spec: AttachSpec, partial: bool) -> bool {
+        let session = self.handle.clone();
+        self.block_on(widen::attach_held(&session, spec, partial))
+    }
+
+    /// Carries out lines until there are none left or the session is over. A script ends at its
+    /// first line that fails.
+    pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
+        let session = self.handle.clone();
+        self.block_on(flow::run_lines(&session, source))
+    }
+
+    /// Lets all tasks run to their end; at the first crash, or when it takes too long, carries out
+    /// the commands for that and ends. The exit code says what came of it.
+    pub fn run_batch(&mut self, batch: &Batch) -> Ending {
+        let session = self.handle.clone();
+        self.block_on(batch::run_batch(&session, batch))
+    }
+
+    /// Stops everybody and, where a report is written, looks at them before it is too late: also
+    /// where a signal wants the end.
+    pub fn look_back(&mut self) {
+        let session = self.handle.clone();
+        self.block_on(report::look_back(&session));
+    }
+
+    /// Detaches what lives, where the session is to end so, and stays with what was started and
+    /// detached until it has ended; Ctrl-C kills it.
+    pub fn leave(&mut self, ending: Ending) -> Ending {
+        let session = self.handle.clone();
+        self.block_on(leave::leave(&session, ending))
+    }
+
+    /// How a session ends whose start failed.
     #[must_use]
-    pub fn prompt(&self) -> String {
-        if let Some(question) = self.question() {
-            return question;
-        }
-        if self.collecting.is_some() {
-            return ">".to_owned();
-        }
-        let who = if self.focus == *self.debug.tasks() {
-            format!("all {}", self.focus.len())
-        } else {
-            sdm_view::render::set_text(&self.focus, 24)
-        };
-        format!("[{who}: {}] (sdm) ", self.tasks.summary(&self.focus))
+    pub fn failed_start(&self) -> Ending {
+        flow::failed_start(&self.handle)
     }
-}
 
-/// True for a command after which a program is not what it was when it was started.
-fn disturbs(command: &Command) -> bool {
-    command.is_run_control()
-        || matches!(
-            command,
-            Command::Kill
-                | Command::Detach
-                | Command::SetVariable { .. }
-                | Command::Call { .. }
-                | Command::Return { .. }
-                | Command::MemoryWrite { .. }
-                | Command::Mi { .. }
-        )
+    /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
+    pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
+        let session = self.handle.clone();
+        self.block_on(flow::show_stacks_of(&session, spec, full))
+    }
+
+    /// Attaches to processes without changing them and shows their merged stacks whenever they
+    /// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
+    /// tasks run between two looks.
+    pub fn watch_stacks_of(
+        &mut self,
+        spec: AttachSpec,
+        full: bool,
+        period: Duration,
+    ) -> StacksCode {
+        let session = self.handle.clone();
+        self.block_on(watch::watch_stacks_of(&session, spec, full, period))
+    }
+
+    /// Attaches to processes without changing them, says what is stuck, and leaves them; `states`
+    /// is what was seen of them before.
+    pub fn diagnose_target(
+        &mut self,
+        spec: AttachSpec,
+        samples: u32,
+        states: Vec<(IdSet, String)>,
+    ) -> Diagnosed {
+        let session = self.handle.clone();
+        self.block_on(diagnose::diagnose_target(&session, spec, samples, states))
+    }
+
+    /// Opens core files, all at once, and shows where they are; false where none could be opened.
+    pub fn open_cores(&mut self, spec: CoreSpec) -> bool {
+        let session = self.handle.clone();
+        self.block_on(cores::open_cores(&session, spec))
+    }
+
+    /// Shows how processes ended and their merged stacks, by their core files, so many at a time.
+    pub fn show_cores(&mut self, spec: &CoreSpec, full: bool, at_once: usize) -> StacksCode {
+        let session = self.handle.clone();
+        self.block_on(cores::show_cores(&session, spec, full, at_once))
+    }
 }

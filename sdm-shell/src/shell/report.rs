@@ -6,13 +6,13 @@ use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::Debug;
-use sdm_view::item::{Happening, Item};
+
+use super::model::Over;
+use super::{Ended, SessionHandle, Verdict, batch};
+use crate::{NotWritten, ReportFiles};
+use sdm_view::item::Item;
 use sdm_view::render::{Names, frame_text, value_text};
 use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
-
-use super::{Ended, Over, Shell, Verdict};
-use crate::ReportFiles;
 
 /// How often the files are written while it goes on.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -49,233 +49,274 @@ impl Reporting {
     }
 }
 
-impl<D: Debug> Shell<D> {
-    /// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
-    /// as it goes on.
-    pub fn set_report(&mut self, facts: Vec<Fact>, names: Names, files: Option<ReportFiles>) {
-        self.reporting = Reporting {
+/// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
+/// as it goes on.
+pub(super) fn set_report(
+    session: &SessionHandle,
+    facts: Vec<Fact>,
+    names: Names,
+    files: Option<ReportFiles>,
+) {
+    session.reporting(|reporting| {
+        *reporting = Reporting {
             recorder: Recorder::new(facts, names),
             files,
-            next: self.now(),
+            next: session.now(),
         };
-        self.write_report();
-    }
+    });
+    write_report(session);
+}
 
-    /// True where a report is written.
-    pub(super) fn writes_report(&self) -> bool {
-        self.reporting.files.is_some()
-    }
+/// True where a report is written.
+pub(super) fn writes_report(session: &SessionHandle) -> bool {
+    session.reporting(|reporting| reporting.files.is_some())
+}
 
-    /// Writes the files where there is something new and it is time for it.
-    pub(super) fn write_due_report(&mut self) {
-        if self.reporting.files.is_some()
-            && self.now() >= self.reporting.next
-            && self.reporting.recorder.take_dirty()
-        {
-            self.write_report();
+/// Writes the files where there is something new and it is time for it.
+pub(super) fn write_due_report(session: &SessionHandle) {
+    let is_due = session.reporting(|reporting| {
+        reporting.files.is_some()
+            && session.now() >= reporting.next
+            && reporting.recorder.take_dirty()
+    });
+    if is_due {
+        write_report(session);
+    }
+}
+
+/// Writes the files now. Where that fails it is said once, and not tried again.
+fn write_report(session: &SessionHandle) {
+    let Some(files) = session.reporting(|reporting| reporting.files.take()) else {
+        return;
+    };
+    let began = session.now();
+    let report = report(session);
+    let written = session.machine(|machine| files.write(&report, machine));
+    let now = session.now();
+    match written {
+        Ok(()) => session.reporting(|reporting| {
+            reporting.files = Some(files);
+            reporting.next = now + PERIOD.max((now - began) * PERIOD_FACTOR);
+        }),
+        Err(why) => {
+            session.complain(format!("no report: {why}"), "");
         }
     }
+}
 
-    /// Writes the files now. Where that fails it is said once, and not tried again.
-    fn write_report(&mut self) {
-        let Some(files) = self.reporting.files.take() else {
-            return;
-        };
-        let began = self.now();
-        let written = files.write(&self.report());
-        let now = self.now();
-        match written {
-            Ok(()) => {
-                self.reporting.files = Some(files);
-                self.reporting.next = now + PERIOD.max((now - began) * PERIOD_FACTOR);
-            }
-            Err(why) => {
-                self.complain(format!("no report: {why}"), "");
-            }
+/// All that is known now.
+fn report(session: &SessionHandle) -> Report {
+    let took = session.took();
+    let (all, states) = session.read(|model| {
+        let states = model.tasks.rank_rows(&model.all);
+        (model.all.clone(), states)
+    });
+    session.reporting(|reporting| reporting.recorder.report(&all, states, took))
+}
+
+/// Leaves the files to be finished once it is known how the session ended.
+pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Report)> {
+    let files = session.reporting(|reporting| reporting.files.take())?;
+    Some((files, report(session)))
+}
+
+/// `report FILE`: a page of what is known, and of where everybody is who stands.
+pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verdict {
+    look(session).await;
+    let files = ReportFiles::of_page(file.into(), None);
+    let report = report(session);
+    match session.machine(|machine| files.write(&report, machine)) {
+        Ok(()) => {
+            let also = [&files.text, &files.json].map(|path| path.display().to_string());
+            session.say(&format!("{file} is written; also {}", also.join(" and ")));
+            Verdict::Done
         }
+        Err(why) => session.complain(why.to_string(), ""),
     }
+}
 
-    /// All that is known now.
-    fn report(&self) -> Report {
-        let took = self.now().saturating_duration_since(self.began);
-        let all = self.debug.tasks();
-        let states = self.tasks.rank_rows(all);
-        self.reporting.recorder.report(all, states, took)
+/// Stops everybody and, where a report is written, looks at them before it is too late: also
+/// where a signal wants the end.
+pub(super) async fn look_back(session: &SessionHandle) {
+    let over = session.edit(|model| model.over.take());
+    let asked_to_end = matches!(over, Some(Over::Terminated(_)));
+    if over.is_some() && !(asked_to_end && writes_report(session)) {
+        session.edit(|model| model.over = over);
+        return;
     }
-
-    /// Leaves the files to be finished once it is known how the session ended.
-    pub(super) fn take_report(&mut self) -> Option<(ReportFiles, Report)> {
-        let files = self.reporting.files.take()?;
-        Some((files, self.report()))
+    write_report(session);
+    let timeout = session.read(|model| model.options.query_timeout);
+    if asked_to_end {
+        session.edit(|model| model.options.query_timeout = timeout.min(LAST_QUERY_TIMEOUT));
     }
-
-    /// `report FILE`: a page of what is known, and of where everybody is who stands.
-    pub(super) fn write_report_to(&mut self, file: &str) -> Verdict {
-        self.look();
-        let files = ReportFiles::of_page(file.into(), None);
-        match files.write(&self.report()) {
-            Ok(()) => {
-                let also = [&files.text, &files.json].map(|path| path.display().to_string());
-                self.say(&format!("{file} is written; also {}", also.join(" and ")));
-                Verdict::Done
-            }
-            Err(why) => self.complain(why, ""),
-        }
+    batch::stop_all(session).await;
+    if writes_report(session) {
+        look(session).await;
     }
+    session.edit(|model| {
+        model.options.query_timeout = timeout;
+        model.over = over.or(model.over.take());
+    });
+    write_report(session);
+}
 
-    /// Stops everybody and, where a report is written, looks at them before it is too late: also
-    /// where a signal wants the end.
-    pub fn look_back(&mut self) {
-        let over = self.over.take();
-        let asked_to_end = matches!(over, Some(Over::Terminated(_)));
-        if over.is_some() && !(asked_to_end && self.writes_report()) {
-            self.over = over;
-            return;
-        }
-        self.write_report();
-        let timeout = self.options.query_timeout;
-        if asked_to_end {
-            self.options.query_timeout = timeout.min(LAST_QUERY_TIMEOUT);
-        }
-        self.stop_all();
-        if self.writes_report() {
-            self.look();
-        }
-        self.options.query_timeout = timeout;
-        self.over = over.or(self.over.take());
-        self.write_report();
+/// Looks at those who stand: where all of them are, and closer at the crashed and at outliers.
+pub(super) async fn look(session: &SessionHandle) {
+    session.show_held();
+    let standing = session.standing();
+    if standing.is_empty() || session.is_over() {
+        return;
     }
+    look_at_versions(session).await;
+    let crashed = looks_at_crashed(session).await;
+    let (_, open) = session
+        .ask_quietly("report", &standing, &Command::Stacks { full: false })
+        .await;
+    let stacks = open.and_then(|open| open.gathered.stacks());
+    let seen = IdSet::union_all(crashed.iter().map(|look| &look.tasks));
+    let few = stacks.as_ref().map(|stacks| outliers(stacks, &seen));
+    let mut few = few.unwrap_or_default();
+    few.truncate(LOOKS_MAX);
+    let outliers = looks_at(session, few).await;
+    session.reporting(|reporting| reporting.recorder.look(stacks, crashed, outliers));
+}
 
-    /// Looks at those who stand: where all of them are, and closer at the crashed and at outliers.
-    pub(super) fn look(&mut self) {
-        self.show_held();
-        let standing = self.standing();
-        if standing.is_empty() || self.over.is_some() {
-            return;
-        }
-        self.look_at_versions();
-        let crashed = self.looks_at_crashed();
-        let (_, open) = self.ask_quietly("report", &standing, &Command::Stacks { full: false });
-        let stacks = open.and_then(|open| open.gathered.stacks());
-        let seen = IdSet::union_all(crashed.iter().map(|look| &look.tasks));
-        let few = stacks.as_ref().map(|stacks| outliers(stacks, &seen));
-        let few = few.unwrap_or_default().into_iter().take(LOOKS_MAX);
-        let outliers = few.filter_map(|tasks| self.look_at(tasks)).collect();
-        self.reporting.recorder.look(stacks, crashed, outliers);
+/// The crashed, those first whose crash was told first.
+async fn looks_at_crashed(session: &SessionHandle) -> Vec<Look> {
+    let mut rows = session.read(|model| model.tasks.rows_of(&model.tasks.about_to_crash()));
+    let first = session.reporting(|reporting| reporting.recorder.first_crash().cloned());
+    rows.sort_by_key(|row| {
+        let first = first.as_ref();
+        first.is_none_or(|first| first.is_disjoint(&row.tasks))
+    });
+    rows.truncate(LOOKS_MAX);
+    looks_at(session, rows.into_iter().map(|row| row.tasks).collect()).await
+}
+
+/// The stacks of the first task of each of these sets.
+async fn looks_at(session: &SessionHandle, sets: Vec<IdSet>) -> Vec<Look> {
+    let mut looks = Vec::new();
+    for tasks in sets {
+        looks.extend(look_at(session, tasks).await);
     }
+    looks
+}
 
-    /// The crashed, those first whose crash was told first.
-    fn looks_at_crashed(&mut self) -> Vec<Look> {
-        let crashed = self
-            .tasks
-            .where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()));
-        let mut rows = self.tasks.rows_of(&crashed);
-        let first = self.reporting.recorder.first_crash();
-        rows.sort_by_key(|row| first.is_none_or(|first| first.is_disjoint(&row.tasks)));
-        let rows = rows.into_iter().take(LOOKS_MAX);
-        rows.filter_map(|row| self.look_at(row.tasks)).collect()
+/// The stack of the first of these tasks, with variables; its selected frame stays.
+async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
+    let task = tasks.first()?;
+    let selected = match answer_of(session, task, &Command::SelectFrame(FrameSelect::Current)).await
+    {
+        Some(Reply::Frame(view)) => Some(view.frame.level),
+        _ => None,
+    };
+    let spec = BacktraceSpec {
+        limit: FRAMES_MAX,
+        args: true,
+        full: false,
+    };
+    let Some(Reply::Backtrace(backtrace)) =
+        answer_of(session, task, &Command::Backtrace(spec)).await
+    else {
+        return None;
+    };
+    let mut left = LOCALS_FRAMES_MAX;
+    let mut frames = Vec::new();
+    for frame in &backtrace.frames {
+        let wanted = frame.line > 0 && left > 0;
+        left -= usize::from(wanted);
+        frames.push(frame_of(session, task, frame, wanted).await);
     }
-
-    /// The stack of the first of these tasks, with variables; its selected frame stays.
-    fn look_at(&mut self, tasks: IdSet) -> Option<Look> {
-        let task = tasks.first()?;
-        let selected = match self.answer_of(task, &Command::SelectFrame(FrameSelect::Current)) {
-            Some(Reply::Frame(view)) => Some(view.frame.level),
-            _ => None,
-        };
-        let spec = BacktraceSpec {
-            limit: FRAMES_MAX,
-            args: true,
-            full: false,
-        };
-        let Some(Reply::Backtrace(backtrace)) = self.answer_of(task, &Command::Backtrace(spec))
-        else {
-            return None;
-        };
-        let mut left = LOCALS_FRAMES_MAX;
-        let mut frames = Vec::new();
-        for frame in &backtrace.frames {
-            let wanted = frame.line > 0 && left > 0;
-            left -= usize::from(wanted);
-            frames.push(self.frame_of(task, frame, wanted));
-        }
-        if let Some(level) = selected {
-            self.answer_of(task, &Command::SelectFrame(FrameSelect::Level(level)));
-        }
-        Some(Look {
+    if let Some(level) = selected {
+        answer_of(
+            session,
             task,
-            tasks,
-            frames,
-            more: backtrace.more,
-        })
+            &Command::SelectFrame(FrameSelect::Level(level)),
+        )
+        .await;
     }
+    Some(Look {
+        task,
+        tasks,
+        frames,
+        more: backtrace.more,
+    })
+}
 
-    fn frame_of(&mut self, task: TaskId, frame: &Frame, wanted: bool) -> LookFrame {
-        let mut found = LookFrame {
-            place: frame_text(frame),
-            source: String::new(),
-            locals: None,
-        };
-        let select = Command::SelectFrame(FrameSelect::Level(frame.level));
-        if !wanted {
-            return found;
-        }
-        if let Some(Reply::Frame(view)) = self.answer_of(task, &select)
-            && let Some(source) = view.source
-        {
-            found.source = format!("{}  {}", frame.line, source.trim());
-        }
-        if let Some(Reply::Variables(variables)) = self.answer_of(task, &Command::Locals) {
-            let pairs = variables
-                .into_iter()
-                .map(|variable| (variable.name, value_text(&variable.value)));
-            found.locals = Some(pairs.collect());
-        }
-        found
+async fn frame_of(session: &SessionHandle, task: TaskId, frame: &Frame, wanted: bool) -> LookFrame {
+    let mut found = LookFrame {
+        place: frame_text(frame),
+        source: String::new(),
+        locals: None,
+    };
+    let select = Command::SelectFrame(FrameSelect::Level(frame.level));
+    if !wanted {
+        return found;
     }
-
-    fn answer_of(&mut self, task: TaskId, command: &Command) -> Option<Reply> {
-        let answers = self.answers("report", &IdSet::single(task), command);
-        answers.into_iter().next().map(|(_, reply)| reply)
+    if let Some(Reply::Frame(view)) = answer_of(session, task, &select).await
+        && let Some(source) = view.source
+    {
+        found.source = format!("{}  {}", frame.line, source.trim());
     }
-
-    /// Which gdb and which MPI library, once, while somebody stands who can be asked.
-    pub(super) fn look_at_versions(&mut self) {
-        let standing = self.standing();
-        if standing.is_empty() || self.reporting.recorder.knows("gdb") {
-            return;
-        }
-        let version = Command::Console {
-            line: "show version".to_owned(),
-        };
-        let answers = self.answers("report", &standing, &version).into_iter();
-        let texts = answers.filter_map(|(_, reply)| match reply {
-            Reply::Text(text) => text.lines().next().map(str::to_owned),
-            _ => None,
-        });
-        self.note_distinct("gdb", texts.collect());
-        let one = IdSet::union_all(standing.first().map(IdSet::single).as_ref());
-        let answers = self
-            .answers("report", &one, &Command::Libraries)
-            .into_iter();
-        let paths = answers.flat_map(|(_, reply)| match reply {
-            Reply::Libraries(libraries) => libraries,
-            _ => Vec::new(),
-        });
-        let paths = paths
-            .map(|library| library.path)
-            .filter(|path| is_mpi(path));
-        self.note_distinct("MPI library", paths.map(|path| followed(&path)).collect());
+    if let Some(Reply::Variables(variables)) = answer_of(session, task, &Command::Locals).await {
+        let pairs = variables
+            .into_iter()
+            .map(|variable| (variable.name, value_text(&variable.value)));
+        found.locals = Some(pairs.collect());
     }
+    found
+}
 
-    fn note_distinct(&mut self, name: &str, mut values: Vec<String>) {
-        values.sort_unstable();
-        values.dedup();
-        if !values.is_empty() {
-            self.reporting
-                .recorder
-                .fact(Fact::new(name, values.join("; ")));
-        }
+async fn answer_of(session: &SessionHandle, task: TaskId, command: &Command) -> Option<Reply> {
+    let answers = session
+        .answers("report", &IdSet::single(task), command)
+        .await;
+    answers.into_iter().next().map(|(_, reply)| reply)
+}
+
+/// Which gdb and which MPI library, once, while somebody stands who can be asked.
+pub(super) async fn look_at_versions(session: &SessionHandle) {
+    let standing = session.standing();
+    if standing.is_empty() || session.reporting(|reporting| reporting.recorder.knows("gdb")) {
+        return;
+    }
+    let version = Command::Console {
+        line: "show version".to_owned(),
+    };
+    let answers = session
+        .answers("report", &standing, &version)
+        .await
+        .into_iter();
+    let texts = answers.filter_map(|(_, reply)| match reply {
+        Reply::Text(text) => text.lines().next().map(str::to_owned),
+        _ => None,
+    });
+    note_distinct(session, "gdb", texts.collect());
+    let one = IdSet::union_all(standing.first().map(IdSet::single).as_ref());
+    let answers = session
+        .answers("report", &one, &Command::Libraries)
+        .await
+        .into_iter();
+    let paths = answers.flat_map(|(_, reply)| match reply {
+        Reply::Libraries(libraries) => libraries,
+        _ => Vec::new(),
+    });
+    let paths = paths
+        .map(|library| library.path)
+        .filter(|path| is_mpi(path));
+    note_distinct(
+        session,
+        "MPI library",
+        paths.map(|path| followed(session, &path)).collect(),
+    );
+}
+
+fn note_distinct(session: &SessionHandle, name: &str, mut values: Vec<String>) {
+    values.sort_unstable();
+    values.dedup();
+    if !values.is_empty() {
+        let fact = Fact::new(name, values.join("; "));
+        session.reporting(|reporting| reporting.recorder.fact(fact));
     }
 }
 
@@ -294,21 +335,21 @@ fn is_mpi(path: &str) -> bool {
 }
 
 /// A library's file, whose name often has the version that its link does not have.
-fn followed(path: &str) -> String {
-    let file = std::fs::canonicalize(path);
-    file.map_or_else(|_| path.to_owned(), |file| file.display().to_string())
+fn followed(session: &SessionHandle, path: &str) -> String {
+    let file = session.machine(|machine| machine.without_links(path.as_ref()));
+    file.display().to_string()
 }
 
 impl Ended {
     /// Finishes the report, where there is one: what is to be said of it on a screen.
     ///
     /// # Errors
-    /// Which file could not be written, and why.
+    /// [`NotWritten`] names the file.
     pub fn finish_report(
         &mut self,
         code: u8,
         reason: Option<&String>,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, NotWritten> {
         let Some((files, mut report)) = self.report.take() else {
             return Ok(None);
         };
@@ -317,7 +358,7 @@ impl Ended {
             reason: reason.cloned(),
         });
         report.took = (self.clock)().saturating_duration_since(self.began);
-        files.write(&report)?;
+        files.write(&report, &mut *self.machine)?;
         let page = files.page.display();
         Ok(Some(format!(
             "{}  {page} has it all\n",

@@ -6,9 +6,8 @@ use sdm_debug::command::{Arrangement, AttachSpec, StartSpec};
 use sdm_debug::reply::{MemoryLimit, Room};
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::Debug;
 
-use super::Shell;
+use super::SessionHandle;
 
 /// So many gdbs fit on any host, and so many tasks into one gdb: nobody is asked.
 const FEW: u64 = 4;
@@ -25,94 +24,99 @@ struct Load {
     room: Option<Room>,
 }
 
-impl<D: Debug> Shell<D> {
-    /// What is wrong with starting these programs, where a host lacks the memory. Of each host one
-    /// task per program is asked; hosts that do not answer are none of those that lack any.
-    pub(super) fn lack_of_room(&mut self, programs: &[(IdSet, StartSpec)]) -> Option<String> {
-        if !self.options.check_room {
-            return None;
-        }
-        let hosts = self.crowded_hosts();
-        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
-        for (tasks, spec) in programs {
-            // Who is asked for which host, and for how many.
-            let asked: BTreeMap<TaskId, (&String, u64)> = hosts
-                .iter()
-                .map(|(host, there)| (host, there.intersection(tasks)))
-                .filter_map(|(host, there)| Some((there.first()?, (host, there.len()))))
-                .collect();
-            let to: IdSet = asked.keys().copied().collect();
-            if to.is_empty() {
-                continue;
-            }
-            let (_, open) = self.ask_quietly("start", &to, &Command::Room(spec.clone()));
-            for (answering, reply) in open?.gathered.ok {
-                let Reply::Room(room) = reply else { continue };
-                for (host, gdbs) in answering.iter().filter_map(|task| asked.get(&task)) {
-                    let load = loads.entry((*host).clone()).or_default();
-                    load.gdbs += gdbs;
-                    load.bytes = load
-                        .bytes
-                        .saturating_add(gdbs.saturating_mul(room.gdb_bytes));
-                    load.room = Some(room);
-                }
-            }
-        }
-        refusal(&loads)
+/// What is wrong with starting these programs, where a host lacks the memory. Of each host one
+/// task per program is asked; hosts that do not answer are none of those that lack any.
+pub(super) async fn lack_of_room(
+    session: &SessionHandle,
+    programs: &[(IdSet, StartSpec)],
+) -> Option<String> {
+    if !session.read(|model| model.options.check_room) {
+        return None;
     }
-
-    /// The same for attaching to processes: one gdb for those of a host, unless each has its own.
-    pub(super) fn lack_of_room_to_attach(
-        &mut self,
-        spec: &AttachSpec,
-        to: &IdSet,
-    ) -> Option<String> {
-        if !self.options.check_room {
-            return None;
+    let hosts = crowded_hosts(session);
+    let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+    for (tasks, spec) in programs {
+        // Who is asked for which host, and for how many.
+        let asked: BTreeMap<TaskId, (&String, u64)> = hosts
+            .iter()
+            .map(|(host, there)| (host, there.intersection(tasks)))
+            .filter_map(|(host, there)| Some((there.first()?, (host, there.len()))))
+            .collect();
+        let to: IdSet = asked.keys().copied().collect();
+        if to.is_empty() {
+            continue;
         }
-        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
-        for (host, there) in self.crowded_hosts() {
-            let tasks = there.intersection(to);
-            let pid = spec
-                .pids
-                .iter()
-                .find(|(task, _)| tasks.contains(TaskId(*task)));
-            let Some((task, pid)) = pid.filter(|_| tasks.len() > FEW) else {
-                continue;
-            };
-            let program = StartSpec {
-                program: format!("/proc/{pid}/exe").into_bytes(),
-                ..StartSpec::default()
-            };
-            let one = IdSet::single(TaskId(*task));
-            let (_, open) = self.ask_quietly("attach", &one, &Command::Room(program));
-            let Some((_, Reply::Room(room))) = open?.gathered.ok.pop() else {
-                continue;
-            };
-            let (gdbs, bytes) = match spec.arrangement {
-                Arrangement::PerTask => (tasks.len(), room.gdb_bytes.saturating_mul(tasks.len())),
-                Arrangement::Auto | Arrangement::Shared => {
-                    (1, room.gdb_bytes.saturating_add(tasks.len() * TASK_BYTES))
-                }
-            };
-            let room = Some(room);
-            loads.insert(host, Load { gdbs, bytes, room });
+        let (_, open) = session
+            .ask_quietly("start", &to, &Command::Room(spec.clone()))
+            .await;
+        for (answering, reply) in open?.gathered.ok {
+            let Reply::Room(room) = reply else { continue };
+            for (host, gdbs) in answering.iter().filter_map(|task| asked.get(&task)) {
+                let load = loads.entry((*host).clone()).or_default();
+                load.gdbs += gdbs;
+                load.bytes = load
+                    .bytes
+                    .saturating_add(gdbs.saturating_mul(room.gdb_bytes));
+                load.room = Some(room);
+            }
         }
-        refusal(&loads)
     }
+    refusal(&loads)
+}
 
-    /// The hosts of more than a few tasks, with them.
-    fn crowded_hosts(&self) -> BTreeMap<String, IdSet> {
-        let mut hosts: BTreeMap<String, IdSet> = BTreeMap::new();
-        for member in self.debug.members() {
-            hosts
-                .entry(member.host.clone())
-                .or_default()
-                .union_with(&member.tasks);
-        }
-        hosts.retain(|_, tasks| tasks.len() > FEW);
+/// The same for attaching to processes: one gdb for those of a host, unless each has its own.
+pub(super) async fn lack_of_room_to_attach(
+    session: &SessionHandle,
+    spec: &AttachSpec,
+    to: &IdSet,
+) -> Option<String> {
+    if !session.read(|model| model.options.check_room) {
+        return None;
+    }
+    let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+    for (host, there) in crowded_hosts(session) {
+        let tasks = there.intersection(to);
+        let pid = spec
+            .pids
+            .iter()
+            .find(|(task, _)| tasks.contains(TaskId(*task)));
+        let Some((task, pid)) = pid.filter(|_| tasks.len() > FEW) else {
+            continue;
+        };
+        let program = StartSpec {
+            program: format!("/proc/{pid}/exe").into_bytes(),
+            ..StartSpec::default()
+        };
+        let one = IdSet::single(TaskId(*task));
+        let (_, open) = session
+            .ask_quietly("attach", &one, &Command::Room(program))
+            .await;
+        let Some((_, Reply::Room(room))) = open?.gathered.ok.pop() else {
+            continue;
+        };
+        let (gdbs, bytes) = match spec.arrangement {
+            Arrangement::PerTask => (tasks.len(), room.gdb_bytes.saturating_mul(tasks.len())),
+            Arrangement::Auto | Arrangement::Shared => {
+                (1, room.gdb_bytes.saturating_add(tasks.len() * TASK_BYTES))
+            }
+        };
+        let room = Some(room);
+        loads.insert(host, Load { gdbs, bytes, room });
+    }
+    refusal(&loads)
+}
+
+/// The hosts of more than a few tasks, with them.
+fn crowded_hosts(session: &SessionHandle) -> BTreeMap<String, IdSet> {
+    let mut hosts: BTreeMap<String, IdSet> = BTreeMap::new();
+    for member in session.members() {
         hosts
+            .entry(member.host.clone())
+            .or_default()
+            .union_with(&member.tasks);
     }
+    hosts.retain(|_, tasks| tasks.len() > FEW);
+    hosts
 }
 
 fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {

@@ -1,6 +1,6 @@
 //! A shell over a scripted session: what it sends, what it shows, when it waits.
 
-mod fake;
+pub(super) mod fake;
 mod golden;
 mod scale;
 mod waiting;

@@ -3,73 +3,73 @@
 use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
-use sdm_session::{Debug, Member};
+
+use super::{SessionHandle, Verdict, sets};
+use crate::commands::Topic;
+use sdm_session::Member;
 use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
 
-use super::{Shell, Verdict};
-use crate::commands::Topic;
-
-impl<D: Debug> Shell<D> {
-    /// `info nodes|tree|links|sets`.
-    pub(super) fn show_topic(&mut self, topic: Topic) -> Verdict {
-        if topic == Topic::Sets {
-            return self.show_sets();
-        }
-        let members = self.debug.members().to_vec();
-        if members.is_empty() {
-            return self.complain("this session has no servers that are known here", "");
-        }
-        let item = match topic {
-            Topic::Nodes => Item::Nodes(self.nodes(&members)),
-            Topic::Tree => Item::Tree(tree(&members)),
-            Topic::Links | Topic::Sets => Item::Links(self.links(&members)),
-        };
-        self.show(&item);
-        Verdict::Done
+/// `info nodes|tree|links|sets`.
+pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict {
+    if topic == Topic::Sets {
+        return sets::show_sets(session).await;
     }
-
-    fn nodes(&self, members: &[Member]) -> Vec<NodeRow> {
-        let mut hosts: BTreeMap<&str, (u64, IdSet)> = BTreeMap::new();
-        for member in members.iter().filter(|member| member.server.is_some()) {
-            let (servers, tasks) = hosts.entry(&member.host).or_default();
-            *servers += 1;
-            tasks.union_with(&member.tasks);
-        }
-        let mut rows: Vec<_> = hosts
-            .into_iter()
-            .map(|(host, (servers, tasks))| NodeRow {
-                host: host.to_owned(),
-                servers,
-                states: self.tasks.summary(&tasks),
-                tasks,
-            })
-            .collect();
-        rows.sort_by_key(|row| row.tasks.first());
-        rows
+    let members = session.members();
+    if members.is_empty() {
+        return session.complain("this session has no servers that are known here", "");
     }
+    let item = match topic {
+        Topic::Nodes => Item::Nodes(nodes(session, &members)),
+        Topic::Tree => Item::Tree(tree(&members)),
+        Topic::Links | Topic::Sets => Item::Links(links(session, &members)),
+    };
+    session.show(&item);
+    Verdict::Done
+}
 
-    fn links(&self, members: &[Member]) -> Vec<LinkRow> {
-        let reaches = reaches(members);
-        let health = |tasks: &IdSet| match () {
-            () if tasks.is_empty() => "reachable",
-            () if tasks.is_subset(self.tasks.lost()) => "lost",
-            () if !tasks.is_disjoint(self.tasks.silent()) => "silent",
-            () => "reachable",
-        };
-        let links = members.iter().zip(reaches).filter_map(|(member, reach)| {
-            let parent = &members[member.parent?];
-            Some(LinkRow {
-                parent: parent.server,
-                child: member.server?,
-                hosts: (parent.host.clone(), member.host.clone()),
-                reach,
-                health: health(&member.tasks),
-            })
-        });
-        let mut rows: Vec<_> = links.collect();
-        rows.sort_by_key(|row| row.health == "reachable");
-        rows
+fn nodes(session: &SessionHandle, members: &[Member]) -> Vec<NodeRow> {
+    let mut hosts: BTreeMap<&str, (u64, IdSet)> = BTreeMap::new();
+    for member in members.iter().filter(|member| member.server.is_some()) {
+        let (servers, tasks) = hosts.entry(&member.host).or_default();
+        *servers += 1;
+        tasks.union_with(&member.tasks);
     }
+    let mut rows: Vec<_> = hosts
+        .into_iter()
+        .map(|(host, (servers, tasks))| NodeRow {
+            host: host.to_owned(),
+            servers,
+            states: session.read(|model| model.tasks.summary(&tasks)),
+            tasks,
+        })
+        .collect();
+    rows.sort_by_key(|row| row.tasks.first());
+    rows
+}
+
+fn links(session: &SessionHandle, members: &[Member]) -> Vec<LinkRow> {
+    let reaches = reaches(members);
+    let (lost, silent) =
+        session.read(|model| (model.tasks.lost().clone(), model.tasks.silent().clone()));
+    let health = |tasks: &IdSet| match () {
+        () if tasks.is_empty() => "reachable",
+        () if tasks.is_subset(&lost) => "lost",
+        () if !tasks.is_disjoint(&silent) => "silent",
+        () => "reachable",
+    };
+    let links = members.iter().zip(reaches).filter_map(|(member, reach)| {
+        let parent = &members[member.parent?];
+        Some(LinkRow {
+            parent: parent.server,
+            child: member.server?,
+            hosts: (parent.host.clone(), member.host.clone()),
+            reach,
+            health: health(&member.tasks),
+        })
+    });
+    let mut rows: Vec<_> = links.collect();
+    rows.sort_by_key(|row| row.health == "reachable");
+    rows
 }
 
 fn tree(members: &[Member]) -> Vec<TreeRow> {

@@ -3,13 +3,11 @@
 use sdm_debug::rules::{Bins, Extreme, RULE_STATS, Stats, rule};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
-use sdm_session::Debug;
-use sdm_view::compare::compare;
-use sdm_view::item::{Gathered, Item};
 
-use super::open::Open;
-use super::run::Said;
-use super::{Shell, Verdict};
+use super::line::Said;
+use super::model::open::Open;
+use super::{SessionHandle, Verdict};
+use sdm_view::item::{Gathered, Item};
 
 /// Who has which value.
 type Values = Vec<(IdSet, String)>;
@@ -19,125 +17,133 @@ const BINS: u16 = 12;
 /// The most bytes of merged statistics.
 const STATS_BYTES_MAX: usize = 64 << 20;
 
-impl<D: Debug> Shell<D> {
-    /// `outliers EXPR`: the distinct values, biggest class first.
-    pub(super) fn outliers(&mut self, said: &Said<'_>, expression: String) -> Verdict {
-        let Some((verdict, values, rest)) = self.values_of(said, &expression) else {
-            return Verdict::Failed;
-        };
-        self.note_classes(values.iter().map(|(tasks, _)| tasks.clone()).collect());
-        if !values.is_empty() {
-            self.show(&Item::Values { expression, values });
-        }
-        self.show_rest(rest);
-        verdict
+/// `outliers EXPR`: the distinct values, biggest class first.
+pub(super) async fn outliers(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    expression: String,
+) -> Verdict {
+    let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
+        return Verdict::Failed;
+    };
+    let classes = values.iter().map(|(tasks, _)| tasks.clone()).collect();
+    session.edit(|model| model.sets.note_classes(classes));
+    if !values.is_empty() {
+        session.show(&Item::Values { expression, values });
     }
+    show_rest(session, rest);
+    verdict
+}
 
-    /// `compare EXPR`: where the values differ from what most have.
-    pub(super) fn compare(&mut self, said: &Said<'_>, expression: String) -> Verdict {
-        let Some((verdict, values, rest)) = self.values_of(said, &expression) else {
-            return Verdict::Failed;
-        };
-        if let Some(found) = compare(&expression, values) {
-            let others = found.others.iter().map(|other| other.tasks.clone());
-            let classes = std::iter::once(found.reference.clone()).chain(others);
-            self.note_classes(classes.collect());
-            self.show(&Item::Comparison(found));
-        }
-        self.show_rest(rest);
-        verdict
+/// `compare EXPR`: where the values differ from what most have.
+pub(super) async fn compare(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    expression: String,
+) -> Verdict {
+    let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
+        return Verdict::Failed;
+    };
+    if let Some(found) = sdm_view::compare::compare(&expression, values) {
+        let others = found.others.iter().map(|other| other.tasks.clone());
+        let classes = std::iter::once(found.reference.clone()).chain(others);
+        let classes = classes.collect();
+        session.edit(|model| model.sets.note_classes(classes));
+        session.show(&Item::Comparison(found));
     }
+    show_rest(session, rest);
+    verdict
+}
 
-    /// The distinct values of an expression, and what else was answered.
-    fn values_of(
-        &mut self,
-        said: &Said<'_>,
-        expression: &str,
-    ) -> Option<(Verdict, Values, Gathered)> {
-        let command = Command::Evaluate {
-            expression: expression.to_owned(),
-        };
-        let (verdict, open) = self.ask_quietly(said.line, &said.to, &command);
-        let mut rest = open?.gathered;
-        let mut values = Vec::new();
-        for (tasks, reply) in std::mem::take(&mut rest.ok) {
-            match reply {
-                Reply::Value(value) => values.push((tasks, sdm_view::render::value_text(&value))),
-                other => rest.ok.push((tasks, other)),
-            }
+/// The distinct values of an expression, and what else was answered.
+async fn values_of(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    expression: &str,
+) -> Option<(Verdict, Values, Gathered)> {
+    let command = Command::Evaluate {
+        expression: expression.to_owned(),
+    };
+    let (verdict, open) = session.ask_quietly(said.line, &said.to, &command).await;
+    let mut rest = open?.gathered;
+    let mut values = Vec::new();
+    for (tasks, reply) in std::mem::take(&mut rest.ok) {
+        match reply {
+            Reply::Value(value) => values.push((tasks, sdm_view::render::value_text(&value))),
+            other => rest.ok.push((tasks, other)),
         }
-        values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
-        Some((verdict, values, rest))
     }
+    values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+    Some((verdict, values, rest))
+}
 
-    /// `stats EXPR`: merged on their way up; the histogram takes a second question.
-    pub(super) fn stats(&mut self, said: &Said<'_>, expression: String) -> Verdict {
-        let asked = self.stats_of(said, &said.to, &expression, None);
-        let Some((verdict, mut stats, rest)) = asked else {
-            return Verdict::Failed;
-        };
-        if let Some(bins) = bins(&stats) {
-            let failed = rest.failed.iter().map(|(tasks, _)| tasks);
-            let numbers = said.to.difference(&IdSet::union_all(failed));
-            let again = self.stats_of(said, &numbers, &expression, Some(bins));
-            if let Some((Verdict::Done, again, _)) = again {
-                stats = again;
-            }
+/// `stats EXPR`: merged on their way up; the histogram takes a second question.
+pub(super) async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
+    let asked = stats_of(session, said, &said.to, &expression, None).await;
+    let Some((verdict, mut stats, rest)) = asked else {
+        return Verdict::Failed;
+    };
+    if let Some(bins) = bins(&stats) {
+        let failed = rest.failed.iter().map(|(tasks, _)| tasks);
+        let numbers = said.to.difference(&IdSet::union_all(failed));
+        let again = stats_of(session, said, &numbers, &expression, Some(bins)).await;
+        if let Some((Verdict::Done, again, _)) = again {
+            stats = again;
         }
-        if !stats.is_empty() {
-            self.show(&Item::Stats {
-                expression,
-                stats: Box::new(stats),
-            });
-        }
-        self.show_rest(rest);
-        verdict
     }
-
-    fn stats_of(
-        &mut self,
-        said: &Said<'_>,
-        to: &IdSet,
-        expression: &str,
-        bins: Option<Bins>,
-    ) -> Option<(Verdict, Stats, Gathered)> {
-        let command = Command::Evaluate {
-            expression: expression.to_owned(),
-        };
-        let params = bins.map(|bins| bins.encode()).unwrap_or_default();
-        let by_rule = (RULE_STATS, params.clone());
-        let (verdict, open) = self.ask_merged(said.line, to, &command, by_rule);
-        let Open { mut gathered, .. } = open?;
-        let rule = rule(RULE_STATS, &params)?;
-        let mut acc = rule.start();
-        let mut all = IdSet::new();
-        for (tasks, bytes) in std::mem::take(&mut gathered.merged) {
-            if rule.merge(&mut acc, &tasks, &bytes).is_ok() {
-                all.union_with(&tasks);
-            }
-        }
-        // What is no number stays an answer of its own.
-        for (tasks, reply) in std::mem::take(&mut gathered.ok) {
-            match rule.merge(&mut acc, &tasks, &wire::encode(&reply)) {
-                Ok(()) => all.union_with(&tasks),
-                Err(_) => gathered.ok.push((tasks, reply)),
-            }
-        }
-        let bytes = rule.finish(acc, STATS_BYTES_MAX);
-        let stats = Stats::decode(&all, &bytes).unwrap_or_default();
-        Some((verdict, stats, gathered))
+    if !stats.is_empty() {
+        session.show(&Item::Stats {
+            expression,
+            stats: Box::new(stats),
+        });
     }
+    show_rest(session, rest);
+    verdict
+}
 
-    /// Shows who answered something else, or did not.
-    fn show_rest(&mut self, rest: Gathered) {
-        let empty = rest.ok.is_empty()
-            && rest.failed.is_empty()
-            && rest.missing.is_empty()
-            && rest.lost.is_empty()
-            && rest.others.is_empty();
-        if !empty {
-            self.show_quietly(&Item::Answer(rest));
+async fn stats_of(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    to: &IdSet,
+    expression: &str,
+    bins: Option<Bins>,
+) -> Option<(Verdict, Stats, Gathered)> {
+    let command = Command::Evaluate {
+        expression: expression.to_owned(),
+    };
+    let params = bins.map(|bins| bins.encode()).unwrap_or_default();
+    let by_rule = (RULE_STATS, params.clone());
+    let (verdict, open) = session.ask_merged(said.line, to, &command, by_rule).await;
+    let Open { mut gathered, .. } = open?;
+    let rule = rule(RULE_STATS, &params)?;
+    let mut acc = rule.start();
+    let mut all = IdSet::new();
+    for (tasks, bytes) in std::mem::take(&mut gathered.merged) {
+        if rule.merge(&mut acc, &tasks, &bytes).is_ok() {
+            all.union_with(&tasks);
         }
+    }
+    // What is no number stays an answer of its own.
+    for (tasks, reply) in std::mem::take(&mut gathered.ok) {
+        match rule.merge(&mut acc, &tasks, &wire::encode(&reply)) {
+            Ok(()) => all.union_with(&tasks),
+            Err(_) => gathered.ok.push((tasks, reply)),
+        }
+    }
+    let bytes = rule.finish(acc, STATS_BYTES_MAX);
+    let stats = Stats::decode(&all, &bytes).unwrap_or_default();
+    Some((verdict, stats, gathered))
+}
+
+/// Shows who answered something else, or did not.
+fn show_rest(session: &SessionHandle, rest: Gathered) {
+    let empty = rest.ok.is_empty()
+        && rest.failed.is_empty()
+        && rest.missing.is_empty()
+        && rest.lost.is_empty()
+        && rest.others.is_empty();
+    if !empty {
+        session.show_quietly(&Item::Answer(rest));
     }
 }
 

@@ -5,133 +5,138 @@ use std::time::{Duration, Instant};
 use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
 use sdm_idset::IdSet;
-use sdm_session::Debug;
-use sdm_view::item::{Item, MergedStacks};
-use sdm_view::render::set_text;
 
 use super::flow::StacksCode;
+use super::model::open::RunEnd;
 use super::run::answer;
-use super::{Control, Shell, Verdict};
+use super::{SessionHandle, Verdict, diagnose, flow};
+use sdm_view::item::{Item, MergedStacks};
+use sdm_view::render::set_text;
 
 /// How often the line that tells what goes on is renewed.
 const TURN: Duration = Duration::from_secs(1);
 
-impl<D: Debug> Shell<D> {
-    /// Attaches to processes without changing them and shows their merged stacks whenever they
-    /// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
-    /// tasks run between two looks.
-    pub fn watch_stacks_of(
-        &mut self,
-        spec: AttachSpec,
-        full: bool,
-        period: Duration,
-    ) -> StacksCode {
-        let all = self.debug.tasks().clone();
-        self.interrupted = false;
-        let (verdict, attached) = self.attach_quietly(spec, &all);
-        if attached.is_empty() || self.over.is_some() {
-            return self.code_of_nothing();
+/// Attaches to processes without changing them and shows their merged stacks whenever they
+/// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
+/// tasks run between two looks.
+pub(super) async fn watch_stacks_of(
+    session: &SessionHandle,
+    spec: AttachSpec,
+    full: bool,
+    period: Duration,
+) -> StacksCode {
+    let all = session.all();
+    let since = session.interrupts();
+    let (verdict, attached) = flow::attach_quietly(session, spec, &all).await;
+    if attached.is_empty() || session.is_over() {
+        return flow::code_of_nothing(session, since);
+    }
+    session.edit(|model| model.open.set_run_end(RunEnd::Hidden));
+    let mut watch = Watch {
+        full,
+        began: session.now(),
+        changed: session.now(),
+        looks: 0,
+        shown: None,
+        gone: IdSet::new(),
+    };
+    while !session.interrupted_since(since) {
+        let enough = !look_again(session, &attached, &mut watch).await;
+        let standing = session.standing().intersection(&attached);
+        if standing.is_empty() || session.is_over() || session.interrupted_since(since) || enough {
+            break;
         }
-        self.quiet_runs = true;
-        self.open.hush_runs(true);
-        let mut watch = Watch {
-            full,
-            began: self.now(),
-            changed: self.now(),
-            looks: 0,
-            shown: None,
-            gone: IdSet::new(),
-        };
-        while !self.interrupted {
-            let enough = !self.look_again(&attached, &mut watch);
-            let standing = self.standing().intersection(&attached);
-            if standing.is_empty() || self.over.is_some() || self.interrupted || enough {
-                break;
-            }
-            self.continue_quietly("stacks", &standing);
-            let enough = self.let_pass(&watch, period);
-            let running = self.tasks.running().intersection(&attached);
-            if !self.stop_quietly("stacks", &running) || enough || self.over.is_some() {
-                break;
-            }
-        }
-        self.view.status(None);
-        self.quiet_runs = false;
-        self.open.hush_runs(false);
-        let standing = self.standing().intersection(&attached);
-        if !standing.is_empty() && self.over.is_none() {
-            self.ask_quietly("detach", &standing, &Command::Detach);
-        }
-        match watch.shown {
-            Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
-            Some(_) if verdict == Verdict::Done => StacksCode::Agree,
-            Some(_) => StacksCode::Error,
-            None => self.code_of_nothing(),
+        session.send_unattended("stacks", &standing, &Command::Continue, RunEnd::Hidden);
+        let enough = let_pass(session, &watch, period).await;
+        let running = session.running().intersection(&attached);
+        if !diagnose::stop_quietly(session, "stacks", &running, since).await
+            || enough
+            || session.is_over()
+        {
+            break;
         }
     }
+    session.status(None);
+    session.edit(|model| model.open.set_run_end(RunEnd::Shown));
+    let standing = session.standing().intersection(&attached);
+    if !standing.is_empty() && !session.is_over() {
+        session
+            .ask_quietly("detach", &standing, &Command::Detach)
+            .await;
+    }
+    match watch.shown {
+        Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
+        Some(_) if verdict == Verdict::Done => StacksCode::Agree,
+        Some(_) => StacksCode::Error,
+        None => flow::code_of_nothing(session, since),
+    }
+}
 
-    /// Looks at those who stand, and shows what differs from the last look; false where a person
-    /// gave up waiting for it.
-    fn look_again(&mut self, attached: &IdSet, watch: &mut Watch) -> bool {
-        let seconds = (self.now() - watch.began).as_secs();
-        let gone = attached.difference(&self.tasks.live());
-        let left = gone.difference(&watch.gone);
-        if !left.is_empty() {
-            let rows = self.tasks.rank_rows(&left);
-            self.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
-            self.show(&Item::Ranks(rows));
-            watch.gone = gone;
-        }
-        let standing = self.standing().intersection(attached);
-        if standing.is_empty() {
+/// Looks at those who stand, and shows what differs from the last look; false where a person
+/// gave up waiting for it.
+async fn look_again(session: &SessionHandle, attached: &IdSet, watch: &mut Watch) -> bool {
+    let seconds = (session.now() - watch.began).as_secs();
+    let gone = attached.difference(&session.read(|model| model.tasks.live()));
+    let left = gone.difference(&watch.gone);
+    if !left.is_empty() {
+        let rows = session.read(|model| model.tasks.rank_rows(&left));
+        session.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
+        session.show(&Item::Ranks(rows));
+        watch.gone = gone;
+    }
+    let standing = session.standing().intersection(attached);
+    if standing.is_empty() {
+        return true;
+    }
+    let stacks = Command::Stacks { full: watch.full };
+    let (verdict, open) = session.ask_quietly("stacks", &standing, &stacks).await;
+    let Some(open) = open.filter(|_| verdict != Verdict::GivenUp) else {
+        return false;
+    };
+    watch.looks += 1;
+    let stacks = open.gathered.stacks();
+    if stacks.is_none() || stacks == watch.shown {
+        return true;
+    }
+    watch.changed = session.now();
+    watch.shown = stacks;
+    session.say(&format!("after {seconds} s:"));
+    session.show(&answer(open.gathered, watch.full));
+    true
+}
+
+/// Lets the time until the next look pass; true where a person has seen enough.
+async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> bool {
+    let until = session.now() + period;
+    loop {
+        if session.take_break().is_some() {
             return true;
         }
-        let stacks = Command::Stacks { full: watch.full };
-        let (verdict, open) = self.ask_quietly("stacks", &standing, &stacks);
-        let Some(open) = open.filter(|_| verdict != Verdict::GivenUp) else {
+        let now = session.now();
+        if now >= until || session.is_over() {
             return false;
-        };
-        watch.looks += 1;
-        let stacks = open.gathered.stacks();
-        if stacks.is_none() || stacks == watch.shown {
-            return true;
         }
-        watch.changed = self.now();
-        watch.shown = stacks;
-        self.say(&format!("after {seconds} s:"));
-        self.show(&answer(open.gathered, watch.full));
-        true
-    }
-
-    /// Lets the time until the next look pass; true where a person has seen enough.
-    fn let_pass(&mut self, watch: &Watch, period: Duration) -> bool {
-        let until = self.now() + period;
-        loop {
-            let control = self.take_control();
-            if matches!(control, Some(Control::Interrupt | Control::Suspend)) {
-                return true;
-            }
-            let now = self.now();
-            if now >= until || self.over.is_some() {
-                return false;
-            }
-            let line = format!(
-                "watching: {} looks, unchanged for {} s; ^C ends it",
-                watch.looks,
-                (now - watch.changed).as_secs()
-            );
-            self.view.status(Some(&line));
-            self.pump(Some(until.min(now + TURN)));
-        }
+        let line = format!(
+            "watching: {} looks, unchanged for {} s; ^C ends it",
+            watch.looks,
+            (now - watch.changed).as_secs()
+        );
+        session.status(Some(&line));
+        session.turn(Some(until.min(now + TURN))).await;
     }
 }
 
 /// What was seen so far.
 struct Watch {
+    /// Stacks are shown as a whole.
     full: bool,
     began: Instant,
+    /// When the stacks last differed from those before.
     changed: Instant,
+    /// How many looks there were.
     looks: u64,
+    /// The stacks that were shown last.
     shown: Option<MergedStacks>,
+    /// The tasks that were said to be gone.
     gone: IdSet,
 }

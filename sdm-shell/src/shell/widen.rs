@@ -3,190 +3,167 @@
 use sdm_debug::Command;
 use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::Debug;
 
-use super::run::Said;
-use super::{Over, Shell, Verdict};
+use super::line::Said;
+use super::model::Over;
+use super::{SessionHandle, Verdict, flow, run};
 use crate::commands::SetExpr;
 
-/// How a session gets servers on more hosts of its job.
-pub struct Widening<D> {
-    /// Ranks of the job that are on hosts without a server.
-    pub elsewhere: IdSet,
-    /// Opens the other session.
-    pub open: Widen<D>,
+/// Attaches to the `first` of these processes; false where none could be attached to. The others are
+/// those that a server is beside, for `attach SET`.
+pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &IdSet) -> bool {
+    let attached = flow::attach_quietly(session, among(&spec, first), first)
+        .await
+        .1;
+    session.edit(|model| model.job.attachable = Some(spec));
+    if attached != session.all() && !attached.is_empty() {
+        session.edit(|model| model.sets.focus.clone_from(&attached));
+    }
+    session.show_places(&attached);
+    !attached.is_empty() && !session.is_over()
 }
 
-/// Lets all go, ends a session and puts one in its place whose servers are beside these ranks, and which is
-/// attached to nobody.
-pub type Widen<D> = Box<dyn FnMut(&mut D, &IdSet) -> Result<Widened, String>>;
-
-/// A session with servers on more hosts.
-pub struct Widened {
-    /// Everybody who can be attached to.
-    pub spec: AttachSpec,
-    /// Those of the ranks that were wanted.
-    pub wanted: IdSet,
-    /// Ranks of the job that are on hosts without a server.
-    pub elsewhere: IdSet,
-    /// Who is left out, and why: a sentence each.
-    pub left_out: Vec<String>,
+/// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
+/// will do, where nobody could be attached to.
+pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
+    let all = session.all();
+    let attached = flow::attach_quietly(session, spec, &all).await.1;
+    session.show_places(&attached);
+    let enough = attached == all || (partial && !attached.is_empty());
+    enough && !session.is_over()
 }
 
-impl<D: Debug> Shell<D> {
-    /// Attaches to the `first` of these processes; false where none could be attached to. The others are
-    /// those that a server is beside, for `attach SET`.
-    pub fn attach(&mut self, spec: AttachSpec, first: &IdSet) -> bool {
-        let attached = self.attach_quietly(among(&spec, first), first).1;
-        self.attachable = Some(spec);
-        if attached != *self.debug.tasks() && !attached.is_empty() {
-            self.focus.clone_from(&attached);
-        }
-        self.show_attached(&attached);
-        !attached.is_empty() && self.over.is_none()
+/// `attach SET`: goes to what is in focus already, and the focus takes in what comes.
+pub(super) async fn attach_more(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    set: &SetExpr,
+) -> Verdict {
+    let Some(spec) = session.read(|model| model.job.attachable.clone()) else {
+        let text = "attach: this session has started its programs".to_owned();
+        return session.complain(text, "`sdm attach TARGET` debugs what runs already");
+    };
+    let elsewhere = elsewhere(session);
+    let mut all = session.all();
+    all.union_with(&elsewhere);
+    let wanted = match session.resolve_among(set, &all).await {
+        Ok(wanted) => session.read(|model| wanted.difference(&model.tasks.live())),
+        Err(error) => return session.refuse(said.line, &error),
+    };
+    if !wanted.is_disjoint(&elsewhere) {
+        return attach_anew(session, said, wanted).await;
     }
-
-    /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
-    /// will do, where nobody could be attached to.
-    pub fn attach_held(&mut self, spec: AttachSpec, partial: bool) -> bool {
-        let all = self.debug.tasks().clone();
-        let attached = self.attach_quietly(spec, &all).1;
-        self.show_attached(&attached);
-        let enough = attached == all || (partial && !attached.is_empty());
-        enough && self.over.is_none()
+    if wanted.is_empty() {
+        return session.complain(
+            format!("attach: all in `{}` are attached to", set.text()),
+            "",
+        );
     }
+    let (verdict, attached) = flow::attach_quietly(session, among(&spec, &wanted), &wanted).await;
+    session.edit(|model| model.sets.focus.union_with(&attached));
+    session.show_places(&attached);
+    verdict
+}
 
-    /// `attach SET`: goes to what is in focus already, and the focus takes in what comes.
-    pub(super) fn attach_more(&mut self, said: &Said<'_>, set: &SetExpr) -> Verdict {
-        let Some(spec) = self.attachable.clone() else {
-            let text = "attach: this session has started its programs".to_owned();
-            return self.complain(text, "`sdm attach TARGET` debugs what runs already");
-        };
-        let elsewhere = self.elsewhere();
-        let mut all = self.debug.tasks().clone();
-        all.union_with(&elsewhere);
-        let wanted = match self.resolve_among(set, &all) {
-            Ok(wanted) => wanted.difference(&self.tasks.live()),
-            Err(error) => return self.refuse(said.line, &error),
-        };
-        if !wanted.is_disjoint(&elsewhere) {
-            return self.attach_anew(said, wanted);
-        }
-        if wanted.is_empty() {
-            return self.complain(
-                format!("attach: all in `{}` are attached to", set.text()),
-                "",
-            );
-        }
-        let (verdict, attached) = self.attach_quietly(among(&spec, &wanted), &wanted);
-        self.focus.union_with(&attached);
-        self.show_attached(&attached);
-        verdict
-    }
+/// Ranks of the job that are on hosts without a server.
+fn elsewhere(session: &SessionHandle) -> IdSet {
+    let widening = session.shared().widening.borrow();
+    let elsewhere = widening.as_ref().map(|widening| widening.elsewhere.clone());
+    elsewhere.unwrap_or_default()
+}
 
-    /// Ranks of the job that are on hosts without a server.
-    fn elsewhere(&self) -> IdSet {
-        let widening = self.widening.as_ref();
-        widening.map_or_else(IdSet::new, |widening| widening.elsewhere.clone())
-    }
-
-    /// How the session can get servers on more hosts of its job.
-    pub fn set_widening(&mut self, widening: Widening<D>) {
-        self.widening = Some(widening);
-    }
-
-    /// A tree of servers does not grow: another one takes its place, with servers where `wanted` are, too.
-    /// Those that were attached to are attached to again, and have their breakpoints.
-    fn attach_anew(&mut self, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
-        let label = sdm_view::render::set_text(&wanted.intersection(&self.elsewhere()), 60);
-        self.say(&format!(
+/// A tree of servers does not grow: another one takes its place, with servers where `wanted` are, too.
+/// Those that were attached to are attached to again, and have their breakpoints.
+async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
+    let label = sdm_view::render::set_text(&wanted.intersection(&elsewhere(session)), 60);
+    session.say(&format!(
             "{label}: no server of this session is there; all are let go, and attached to again with servers there"
         ));
-        wanted.union_with(&self.tasks.live());
-        let points = self.breaks.start_points();
-        let Some(mut widening) = self.widening.take() else {
+    wanted.union_with(&session.read(|model| model.tasks.live()));
+    let points = session.read(|model| model.breaks.start_points());
+    let opened = match &mut *session.shared().widening.borrow_mut() {
+        Some(widening) => (widening.open)(&wanted).inspect(|widened| {
+            widening.elsewhere.clone_from(&widened.elsewhere);
+        }),
+        None => return Verdict::Failed,
+    };
+    let widened = match opened {
+        Ok(widened) => widened,
+        Err(why) => {
+            session.edit(|model| model.over = Some(Over::Ended(format!("{}: {why}", said.line))));
             return Verdict::Failed;
-        };
-        let opened = (widening.open)(&mut self.debug, &wanted);
-        let widened = match opened {
-            Ok(widened) => widened,
-            Err(why) => {
-                self.over = Some(Over::Ended(format!("{}: {why}", said.line)));
-                return Verdict::Failed;
-            }
-        };
-        widening.elsewhere = widened.elsewhere;
-        self.widening = Some(widening);
-        self.forget_job();
-        for text in &widened.left_out {
-            self.say(text);
         }
-        let (spec, wanted) = (widened.spec, widened.wanted);
-        let (verdict, attached) = self.attach_quietly(among(&spec, &wanted), &wanted);
-        self.attachable = Some(spec);
-        self.focus.clone_from(&attached);
-        for point in points {
-            self.insert_again(said, point, &attached);
-        }
-        self.show_attached(&attached);
-        verdict
+    };
+    session.forget_job();
+    for text in &widened.left_out {
+        session.say(text);
     }
+    let (spec, wanted) = (widened.spec, widened.wanted);
+    let (verdict, attached) = flow::attach_quietly(session, among(&spec, &wanted), &wanted).await;
+    session.edit(|model| model.job.attachable = Some(spec));
+    session.edit(|model| model.sets.focus.clone_from(&attached));
+    for point in points {
+        insert_again(session, said, point, &attached).await;
+    }
+    session.show_places(&attached);
+    verdict
+}
 
-    /// What stops tasks, in those of them that are there.
-    fn insert_again(&mut self, said: &Said<'_>, point: StartPoint, attached: &IdSet) {
-        let tasks = point.tasks.intersection(attached);
-        if tasks.is_empty() {
-            return;
-        }
-        let number = point.spec.number();
-        let command = match point.spec {
-            PointSpec::Break(spec) => Command::BreakInsert(spec),
-            PointSpec::Watch(spec) => Command::WatchInsert(spec),
-            PointSpec::Catch(spec) => Command::CatchInsert(spec),
-        };
-        let disable = Command::BreakEnable {
-            number,
-            enabled: false,
-        };
-        let commands = [Some(command), (!point.enabled).then_some(disable)];
-        for command in commands.into_iter().flatten() {
-            let (_, open) = self.ask_quietly(said.line, &tasks, &command);
-            if let Some(open) = open {
-                self.show_unless_all_well(open);
-            }
+/// What stops tasks, in those of them that are there.
+async fn insert_again(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    point: StartPoint,
+    attached: &IdSet,
+) {
+    let tasks = point.tasks.intersection(attached);
+    if tasks.is_empty() {
+        return;
+    }
+    let number = point.spec.number();
+    let command = match point.spec {
+        PointSpec::Break(spec) => Command::BreakInsert(spec),
+        PointSpec::Watch(spec) => Command::WatchInsert(spec),
+        PointSpec::Catch(spec) => Command::CatchInsert(spec),
+    };
+    let disable = Command::BreakEnable {
+        number,
+        enabled: false,
+    };
+    let commands = [Some(command), (!point.enabled).then_some(disable)];
+    for command in commands.into_iter().flatten() {
+        let (_, open) = session.ask_quietly(said.line, &tasks, &command).await;
+        if let Some(open) = open {
+            flow::show_unless_all_well(session, open);
         }
     }
+}
 
-    /// `detach [SET]`: the focus is what is left.
-    pub(super) fn detach(&mut self, said: &Said<'_>, set: Option<&SetExpr>) -> Verdict {
-        let Some(set) = set else {
-            return self.end_tasks(said, &Command::Detach);
-        };
-        let to = match self.resolve(set) {
-            Ok(to) => to,
-            Err(error) => return self.refuse(said.line, &error),
-        };
-        let said = Said {
-            line: said.line,
-            to,
-            named: true,
-        };
-        let verdict = self.end_tasks(&said, &Command::Detach);
-        let left = self.focus.intersection(&self.tasks.live());
-        if !left.is_empty() {
-            self.focus = left;
-        }
-        verdict
+/// `detach [SET]`: the focus is what is left.
+pub(super) async fn detach(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    set: Option<&SetExpr>,
+) -> Verdict {
+    let Some(set) = set else {
+        return run::end_tasks(session, said, &Command::Detach).await;
+    };
+    let to = match session.resolve(set).await {
+        Ok(to) => to,
+        Err(error) => return session.refuse(said.line, &error),
+    };
+    let said = Said {
+        line: said.line,
+        to,
+        named: true,
+        depth: said.depth,
+    };
+    let verdict = run::end_tasks(session, &said, &Command::Detach).await;
+    let left = session.read(|model| model.sets.focus.intersection(&model.tasks.live()));
+    if !left.is_empty() {
+        session.edit(|model| model.sets.focus = left);
     }
-
-    fn show_attached(&mut self, attached: &IdSet) {
-        for row in self.tasks.rows_of(attached) {
-            if let Some(what) = row.last {
-                self.notices.push(self.now(), &row.tasks, what);
-            }
-        }
-        self.show_held();
-    }
+    verdict
 }
 
 /// What of an attachment concerns these tasks.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_debug::EndPolicy;
 use sdm_debug::command::AttachSpec;
@@ -19,6 +19,7 @@ use sdm_shell::{Ending, Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 
 use super::job::{Lines, Refused, carry_out, end, script};
+use super::local::application;
 use super::prompt::Queue;
 use super::signals::Signals;
 use super::{CurrentWake, Opener, give_up};
@@ -264,7 +265,7 @@ pub(super) fn open_to_look<O: Opener>(
         ..Options::default()
     };
     let view = super::view(args.json, attachment.names, None);
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    let mut shell = Shell::new(session, application(view, heard), options);
     for text in &attachment.left_out {
         shell.say(text);
     }
@@ -309,7 +310,7 @@ fn try_attach<O: Opener>(
     };
     let names = attachment.names;
     let view = super::view(json, names.clone(), queue.clone());
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(super::machine::of_machine(), names, None);
     for text in &attachment.left_out {
         shell.say(text);

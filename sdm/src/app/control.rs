@@ -153,7 +153,7 @@ fn adopt<O: Opener>(
 
 impl Waiting {
     /// Attaches to all of them, and has their starter go on; false where that failed.
-    pub(super) fn attach<D: Debug>(self, shell: &mut Shell<D>) -> bool {
+    pub(super) fn attach<D: Debug + 'static>(self, shell: &mut Shell<D>) -> bool {
         shell.begin_input();
         let attached = shell.attach_held(self.spec, self.partial);
         if let Err(error) = self.hold.release() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_debug::EndPolicy;
 use sdm_debug::command::CoreSpec;
@@ -19,6 +19,7 @@ use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_view::render::Names;
 
 use super::job::{Lines, Refused, carry_out, end, script};
+use super::local::application;
 use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
@@ -61,7 +62,7 @@ fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, 
     signals.send_to(controls, wake);
     let view = super::view(args.script.json, cores.names, None);
     let options = options(args, false);
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    let mut shell = Shell::new(session, application(view, heard), options);
     for note in &cores.notes {
         shell.say(note);
     }
@@ -103,7 +104,7 @@ fn debug<O: Opener>(
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
     let view = super::view(args.script.json, cores.names.clone(), queue.clone());
     let options = options(args, prompts && !has_script);
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(facts, cores.names, None);
     for note in &cores.notes {
         shell.say(note);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
@@ -18,6 +18,7 @@ use sdm_shell::{Batch, Control, Ending, LineSource, Options, Restart, Script, Sc
 use sdm_view::render::Names;
 
 use super::control::Controlled;
+use super::local::application;
 use super::prompt::{Piped, Prompt, Queue};
 use super::report;
 use super::signals::Signals;
@@ -106,7 +107,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         ..Options::default()
     };
     let view = super::view(args.json, Names::ranks(), queue.clone());
-    let mut shell = Shell::new(session, view, heard, options, Box::new(Instant::now));
+    let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(facts, Names::ranks(), files);
     let interrupted = signals.interrupted();
     if held.is_none() {
@@ -135,7 +136,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
 }
 
 /// What `sdm` reads is for the programs, unless there are lines that send them something.
-fn pass_input<D: Debug>(shell: &mut Shell<D>, lines: &Lines) -> Result<(), Refused> {
+fn pass_input<D: Debug + 'static>(shell: &mut Shell<D>, lines: &Lines) -> Result<(), Refused> {
     if lines.script.iter().flatten().any(sends) {
         return Ok(());
     }
@@ -174,7 +175,11 @@ pub(super) struct Lines {
 }
 
 /// The commands first; where they are done, the program to its end.
-fn carry_out_batch<D: Debug>(shell: &mut Shell<D>, lines: Lines, batch: &Batch) -> Ending {
+fn carry_out_batch<D: Debug + 'static>(
+    shell: &mut Shell<D>,
+    lines: Lines,
+    batch: &Batch,
+) -> Ending {
     if let Some(script) = lines.script {
         let ending = shell.run_lines(&mut Script::new(script, lines.controls));
         if shell.is_over() || ending.code != 0 {
@@ -185,7 +190,7 @@ fn carry_out_batch<D: Debug>(shell: &mut Shell<D>, lines: Lines, batch: &Batch) 
     shell.run_batch(batch)
 }
 
-pub(super) fn carry_out<D: Debug>(shell: &mut Shell<D>, lines: Lines) -> Ending {
+pub(super) fn carry_out<D: Debug + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
     if let Some(script) = lines.script {
         let mut source = Script::new(script, lines.controls.clone());
         let ending = shell.run_lines(&mut source);

@@ -9,6 +9,7 @@ mod itself;
 mod job;
 mod keep;
 mod live;
+mod local;
 mod machine;
 mod prompt;
 mod report;
@@ -66,7 +67,7 @@ impl CurrentWake {
 /// Opens sessions and closes them.
 pub trait Opener: Clone + 'static {
     /// A session.
-    type Session: Debug;
+    type Session: Debug + 'static;
 
     /// Opens one. It stays on the calling thread.
     ///

@@ -7,6 +7,7 @@ use sdm_shell::ReportFiles;
 use sdm_view::report::{Fact, Report};
 
 use super::job::Refused;
+use super::local::ThisMachine;
 use super::machine::of_machine;
 use crate::sink::complain;
 
@@ -35,7 +36,7 @@ pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec
 /// The report of a session that could not be opened.
 pub(super) fn of_no_session(files: &ReportFiles, facts: Vec<Fact>, (code, why): &Refused) {
     let report = Report::of_no_session(facts, *code, why.clone());
-    if let Err(why) = files.write(&report) {
+    if let Err(why) = files.write(&report, &mut ThisMachine) {
         complain(format_args!("sdm: no report: {why}"));
     }
 }

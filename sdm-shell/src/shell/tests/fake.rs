@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
@@ -11,28 +13,31 @@ use sdm_core::ids::SessionId;
 use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
+
+use crate::{
+    Application, Control, Ending, LocalMachine, LocalProcess, Options, Script, ScriptLine, Shell,
+};
 use sdm_session::{Class, ClassAnswer, Debug, SendOptions, SessionEvent};
 use sdm_view::render::{Names, Recorder, TextView};
 
-use crate::shell::{Control, Ending, Options, Script, ScriptLine, Shell};
-
 /// What comes of a command: after how long, and what.
-pub(super) type Responder = Box<dyn FnMut(CommandId, &IdSet, &Command) -> Vec<(u64, Said)>>;
+pub(in crate::shell) type Responder =
+    Box<dyn FnMut(CommandId, &IdSet, &Command) -> Vec<(u64, Said)>>;
 
 /// Something that comes from the session, or from a person.
-pub(super) enum Said {
+pub(in crate::shell) enum Said {
     Event(SessionEvent),
     Control(Control),
 }
 
-pub(super) struct Fake {
+pub(in crate::shell) struct Fake {
     tasks: IdSet,
     now: Rc<Cell<Duration>>,
     next: u64,
     queue: VecDeque<(Duration, Said)>,
     respond: Responder,
     controls: Sender<Control>,
-    pub(super) sent: Rc<RefCell<Vec<String>>>,
+    pub(in crate::shell) sent: Rc<RefCell<Vec<String>>>,
 }
 
 impl Debug for Fake {
@@ -89,15 +94,48 @@ impl Debug for Fake {
     }
 }
 
+/// A machine that has files and nothing else.
+struct OnlyFiles;
+
+impl LocalMachine for OnlyFiles {
+    fn read_text(&mut self, file: &Path) -> io::Result<String> {
+        std::fs::read_to_string(file)
+    }
+
+    fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()> {
+        std::fs::write(file, contents)
+    }
+
+    fn without_links(&mut self, file: &Path) -> PathBuf {
+        file.to_owned()
+    }
+
+    fn home(&mut self) -> PathBuf {
+        "/home/user".into()
+    }
+
+    fn working_directory(&mut self) -> io::Result<PathBuf> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn change_directory(&mut self, _directory: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn start(&mut self, _line: &str) -> io::Result<Box<dyn LocalProcess>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// What a run of a shell left behind.
-pub(super) struct Run {
-    pub(super) screen: String,
-    pub(super) sent: Vec<String>,
-    pub(super) ending: Ending,
+pub(in crate::shell) struct Run {
+    pub(in crate::shell) screen: String,
+    pub(in crate::shell) sent: Vec<String>,
+    pub(in crate::shell) ending: Ending,
 }
 
 /// Runs lines over a scripted session of `count` tasks on a screen of `width`.
-pub(super) fn run(
+pub(in crate::shell) fn run(
     (count, width): (u32, usize),
     options: Options,
     lines: &[&str],
@@ -120,10 +158,13 @@ pub(super) fn run(
     let interactive = options.interactive;
     let mut shell = Shell::new(
         fake,
-        Box::new(TextView::new(recorder.clone(), Names::ranks())),
-        controls,
+        Application {
+            view: Box::new(TextView::new(recorder.clone(), Names::ranks())),
+            machine: Box::new(OnlyFiles),
+            controls,
+            clock: Box::new(move || base + now.get()),
+        },
         options,
-        Box::new(move || base + now.get()),
     );
     let lines = lines.iter().enumerate().map(|(index, line)| ScriptLine {
         text: (*line).to_owned(),
@@ -148,25 +189,25 @@ pub(super) fn run(
     }
 }
 
-pub(super) fn set(text: &str) -> IdSet {
+pub(in crate::shell) fn set(text: &str) -> IdSet {
     text.parse().unwrap()
 }
 
-pub(super) fn class(tasks: &str, reply: Reply) -> Class {
+pub(in crate::shell) fn class(tasks: &str, reply: Reply) -> Class {
     Class {
         tasks: set(tasks),
         answer: ClassAnswer::Reply(reply),
     }
 }
 
-pub(super) fn failed(tasks: &str, code: FailureCode, text: &str) -> Class {
+pub(in crate::shell) fn failed(tasks: &str, code: FailureCode, text: &str) -> Class {
     Class {
         tasks: set(tasks),
         answer: ClassAnswer::Failed(Failure::new(code, text)),
     }
 }
 
-pub(super) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
+pub(in crate::shell) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
     Said::Event(SessionEvent::Answer {
         id,
         classes,
@@ -176,16 +217,16 @@ pub(super) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
     })
 }
 
-pub(super) fn complete(id: CommandId) -> Said {
+pub(in crate::shell) fn complete(id: CommandId) -> Said {
     Said::Event(SessionEvent::Complete { id })
 }
 
 /// All answer at once, and the command is over.
-pub(super) fn all(id: CommandId, classes: Vec<Class>) -> Vec<(u64, Said)> {
+pub(in crate::shell) fn all(id: CommandId, classes: Vec<Class>) -> Vec<(u64, Said)> {
     vec![(1, answer(id, classes)), (1, complete(id))]
 }
 
-pub(super) fn frame(function: &str, line: u32) -> Frame {
+pub(in crate::shell) fn frame(function: &str, line: u32) -> Frame {
     Frame {
         level: 0,
         function: function.to_owned(),
@@ -197,7 +238,7 @@ pub(super) fn frame(function: &str, line: u32) -> Frame {
     }
 }
 
-pub(super) fn stop(reason: StopReason, function: &str, line: u32, source: &str) -> Reply {
+pub(in crate::shell) fn stop(reason: StopReason, function: &str, line: u32, source: &str) -> Reply {
     Reply::Stopped(Stop {
         reason,
         frame: Some(frame(function, line)),
@@ -206,14 +247,14 @@ pub(super) fn stop(reason: StopReason, function: &str, line: u32, source: &str) 
     })
 }
 
-pub(super) fn value(text: &str) -> Value {
+pub(in crate::shell) fn value(text: &str) -> Value {
     Value {
         text: text.to_owned(),
         cut: None,
     }
 }
 
-pub(super) fn variable(name: &str, text: &str) -> Variable {
+pub(in crate::shell) fn variable(name: &str, text: &str) -> Variable {
     Variable {
         name: name.to_owned(),
         value: value(text),
@@ -221,7 +262,7 @@ pub(super) fn variable(name: &str, text: &str) -> Variable {
 }
 
 /// What every script begins with: all are held at `main`.
-pub(super) fn at_main(id: CommandId, to: &IdSet) -> Vec<(u64, Said)> {
+pub(in crate::shell) fn at_main(id: CommandId, to: &IdSet) -> Vec<(u64, Said)> {
     let reply = stop(StopReason::AtMain, "main", 62, "  int rank = 0, size = 0;");
     all(id, vec![class(&to.to_string(), reply)])
 }

@@ -9,12 +9,12 @@ const LOOK_BACK_MAX: usize = 256;
 
 /// Blocks in order; what happened to one task keeps its order.
 #[derive(Debug)]
-pub(super) struct Merged<T> {
+pub(crate) struct Merged<T> {
     blocks: VecDeque<(IdSet, T)>,
 }
 
 impl<T: PartialEq> Merged<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             blocks: VecDeque::new(),
         }
@@ -22,7 +22,7 @@ impl<T: PartialEq> Merged<T> {
 
     /// Adds what happened to some tasks. They join an equal block only where no block behind it
     /// (or that block itself) holds one of them.
-    pub(super) fn push(&mut self, tasks: IdSet, what: T) {
+    pub(crate) fn push(&mut self, tasks: IdSet, what: T) {
         for (known, equal) in self.blocks.iter_mut().rev().take(LOOK_BACK_MAX) {
             if !known.is_disjoint(&tasks) {
                 break;
@@ -35,12 +35,12 @@ impl<T: PartialEq> Merged<T> {
         self.blocks.push_back((tasks, what));
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }
 
     /// Takes all: biggest first where no task is in two of them, else in order.
-    pub(super) fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
+    pub(crate) fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
         let mut blocks = self.take();
         let mut seen = IdSet::new();
         let once = blocks.iter().all(|(tasks, _)| {
@@ -55,13 +55,13 @@ impl<T: PartialEq> Merged<T> {
     }
 
     /// Takes all, in order.
-    pub(super) fn take(&mut self) -> Vec<(IdSet, T)> {
+    pub(crate) fn take(&mut self) -> Vec<(IdSet, T)> {
         std::mem::take(&mut self.blocks).into()
     }
 }
 
 /// Adds `tasks` to the entry that is equal to `what`, or makes one.
-pub(super) fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
+pub(crate) fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
     match entries.iter_mut().find(|(_, known)| *known == what) {
         Some((set, _)) => set.union_with(tasks),
         None => entries.push((tasks.clone(), what)),

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use sdm_idset::IdSet;
-use sdm_view::item::{Gathered, Happening, Item};
 
 use super::gather::{Merged, join};
+use sdm_view::item::{Gathered, Happening, Item};
 
 /// How long what happened is held back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     /// It is shown once nothing more has come for this long...
     quiet: Duration,
     /// ...or once it has been held back for this long.
@@ -18,17 +18,17 @@ pub(super) struct Patience {
 
 impl Patience {
     /// At the prompt.
-    pub(super) const IDLE: Patience = Patience {
+    pub(crate) const IDLE: Patience = Patience {
         quiet: Duration::from_millis(300),
         held_max: Duration::from_secs(1),
     };
     /// While a run is waited for: its end shows all, so there is time.
-    pub(super) const RUN: Patience = Patience {
+    pub(crate) const RUN: Patience = Patience {
         quiet: Duration::from_millis(800),
         held_max: Duration::from_secs(2),
     };
     /// While tasks are started: they come to `main` one after the other.
-    pub(super) const START: Patience = Patience {
+    pub(crate) const START: Patience = Patience {
         quiet: Duration::from_secs(10),
         held_max: Duration::from_secs(30),
     };
@@ -43,7 +43,7 @@ const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 
 /// What is held back.
 #[derive(Debug)]
-pub(super) struct Notices {
+pub(crate) struct Notices {
     happened: Merged<Happening>,
     /// Commands that nobody waited for and that are over: said after what happened.
     concluded: Vec<Gathered>,
@@ -58,7 +58,7 @@ pub(super) struct Notices {
     lines: Vec<String>,
     lines_since: Option<Instant>,
     gone_since: Option<Instant>,
-    pub(super) patience: Patience,
+    pub(crate) patience: Patience,
 }
 
 impl Default for Notices {
@@ -82,27 +82,27 @@ impl Default for Notices {
 
 impl Notices {
     /// Something happened to tasks.
-    pub(super) fn push(&mut self, now: Instant, tasks: &IdSet, what: Happening) {
+    pub(crate) fn push(&mut self, now: Instant, tasks: &IdSet, what: Happening) {
         self.first.get_or_insert(now);
         self.newest = Some(now);
         self.happened.push(tasks.clone(), what);
     }
 
     /// A command that nobody waited for is over.
-    pub(super) fn conclude(&mut self, now: Instant, gathered: Gathered) {
+    pub(crate) fn conclude(&mut self, now: Instant, gathered: Gathered) {
         self.first.get_or_insert(now);
         self.newest.get_or_insert(now);
         self.concluded.push(gathered);
     }
 
     /// Tasks are not heard. That is often the beginning of a loss, of which more is known soon.
-    pub(super) fn silence(&mut self, now: Instant, tasks: &IdSet, why: String) {
+    pub(crate) fn silence(&mut self, now: Instant, tasks: &IdSet, why: String) {
         self.gone_since.get_or_insert(now);
         join(&mut self.silent, tasks, why);
     }
 
     /// Tasks are heard again; gives those of them that had been shown as not heard.
-    pub(super) fn hear(&mut self, tasks: &IdSet) -> IdSet {
+    pub(crate) fn hear(&mut self, tasks: &IdSet) -> IdSet {
         let held = IdSet::union_all(self.silent.iter().map(|(silent, _)| silent));
         take_out(&mut self.silent, tasks);
         tasks.difference(&held)
@@ -111,7 +111,7 @@ impl Notices {
     /// Tasks are lost; `ended` are those whose program has ended.
     ///
     /// A launcher may end the servers when its job is over: with its end, only those are told that had not ended.
-    pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
+    pub(crate) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
         self.done.union_with(&tasks.intersection(ended));
         self.gone_since.get_or_insert(now);
         take_out(&mut self.silent, tasks);
@@ -119,19 +119,19 @@ impl Notices {
     }
 
     /// The launcher has printed a line.
-    pub(super) fn launcher_line(&mut self, now: Instant, line: String) {
+    pub(crate) fn launcher_line(&mut self, now: Instant, line: String) {
         self.lines_since.get_or_insert(now);
         self.lines.push(line);
     }
 
     /// The launcher has ended.
-    pub(super) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
+    pub(crate) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
         self.gone_since.get_or_insert(now);
         self.launcher = Some((status, words));
     }
 
     /// When [`Notices::take_due`] has something.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let quiet = self.newest.map(|newest| newest + self.patience.quiet);
         let held = self.first.map(|first| first + self.patience.held_max);
         let gone = self.gone_since.map(|since| since + LAUNCHER_WINDOW);
@@ -140,7 +140,7 @@ impl Notices {
     }
 
     /// What has been held back for long enough.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let past = |since: Option<Instant>, window| since.is_some_and(|at| now >= at + window);
         let mut items = Vec::new();
         if past(self.newest, self.patience.quiet) || past(self.first, self.patience.held_max) {
@@ -156,7 +156,7 @@ impl Notices {
     }
 
     /// All that happened to tasks.
-    pub(super) fn take_happened(&mut self) -> Vec<Item> {
+    pub(crate) fn take_happened(&mut self) -> Vec<Item> {
         self.first = None;
         self.newest = None;
         let happened = self.happened.take_biggest_first().into_iter();
@@ -168,7 +168,7 @@ impl Notices {
     }
 
     /// Who and what is gone. Tasks lost with their launcher are one event, not many.
-    pub(super) fn take_gone(&mut self) -> Vec<Item> {
+    pub(crate) fn take_gone(&mut self) -> Vec<Item> {
         self.gone_since = None;
         let silent = in_one(std::mem::take(&mut self.silent));
         let silent = silent.map(|(tasks, why)| Item::Silent { tasks, why });

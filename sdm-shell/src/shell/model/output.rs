@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
-use sdm_view::item::Item;
 
 use super::gather::Merged;
+use sdm_view::item::Item;
 
 /// How long lines are gathered, so that equal ones of many tasks are one.
 const LINES_WINDOW: Duration = Duration::from_millis(100);
@@ -35,18 +35,18 @@ struct Partial {
 
 /// Gathers what tasks print.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     partials: Vec<Partial>,
     lines: Merged<Line>,
     since: Option<Instant>,
     stdout_ended: IdSet,
     stderr_ended: IdSet,
     /// False where nothing is shown.
-    pub(super) on: bool,
+    pub(crate) on: bool,
 }
 
 impl Output {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             partials: Vec::new(),
             lines: Merged::new(),
@@ -58,7 +58,7 @@ impl Output {
     }
 
     /// Tasks have printed the same bytes.
-    pub(super) fn push(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
         if !self.on {
             return;
         }
@@ -85,7 +85,7 @@ impl Output {
     }
 
     /// No more will come of these on this stream.
-    pub(super) fn end(&mut self, tasks: &IdSet, stream: Stream) {
+    pub(crate) fn end(&mut self, tasks: &IdSet, stream: Stream) {
         match stream {
             Stream::Stdout => self.stdout_ended.union_with(tasks),
             Stream::Stderr => self.stderr_ended.union_with(tasks),
@@ -93,7 +93,7 @@ impl Output {
     }
 
     /// One for another job.
-    pub(super) fn again(before: &Self) -> Self {
+    pub(crate) fn again(before: &Self) -> Self {
         Self {
             on: before.on,
             ..Self::new()
@@ -101,19 +101,19 @@ impl Output {
     }
 
     /// True where no more will come of these.
-    pub(super) fn has_ended(&self, tasks: &IdSet) -> bool {
+    pub(crate) fn has_ended(&self, tasks: &IdSet) -> bool {
         tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)
     }
 
     /// When [`Output::take_due`] has something.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let lines = self.since.map(|since| since + LINES_WINDOW);
         let partials = self.partials.iter().map(|p| p.since + PARTIAL_WINDOW);
         partials.chain(lines).min()
     }
 
     /// What has been gathered for long enough.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let overdue = |since: Instant| now >= since + PARTIAL_WINDOW;
         if self.partials.iter().any(|p| overdue(p.since)) {
             return self.take_all();
@@ -126,7 +126,7 @@ impl Output {
     }
 
     /// All, lines without an end as well.
-    pub(super) fn take_all(&mut self) -> Vec<Item> {
+    pub(crate) fn take_all(&mut self) -> Vec<Item> {
         for partial in std::mem::take(&mut self.partials) {
             let line = Line {
                 stream: partial.stream,

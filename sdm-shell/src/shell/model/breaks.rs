@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use sdm_debug::command::StartPoint;
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::IdSet;
-use sdm_view::item::BreakRow;
 
 use crate::commands::Point;
+use sdm_view::item::BreakRow;
 
 /// All breakpoints, by number.
 #[derive(Debug, Default)]
-pub(super) struct Breaks {
+pub(crate) struct Breaks {
     rows: Vec<BreakRow>,
     points: BTreeMap<u32, Point>,
     /// Where those stand that were asked for by where the tasks stood.
@@ -20,22 +20,22 @@ pub(super) struct Breaks {
     disabled: BTreeMap<u32, IdSet>,
     last: u32,
     /// Whether breakpoints are kept whose place is not loaded yet; absent: who is at the prompt is asked.
-    pub(super) pending: Option<bool>,
+    pub(crate) pending: Option<bool>,
 }
 
 impl Breaks {
     /// The number of the next one.
-    pub(super) fn next_number(&self) -> u32 {
+    pub(crate) fn next_number(&self) -> u32 {
         self.last + 1
     }
 
     /// The number of the last one made; 0 before there was one.
-    pub(super) fn last_number(&self) -> u32 {
+    pub(crate) fn last_number(&self) -> u32 {
         self.last
     }
 
     /// Keeps a new one.
-    pub(super) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
+    pub(crate) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
         self.last = self.last.max(number);
         self.rows.push(BreakRow {
             number,
@@ -52,7 +52,7 @@ impl Breaks {
     }
 
     /// One of them is another now.
-    pub(super) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
+    pub(crate) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
         let Some(point) = self.points.get_mut(&number) else {
             return;
         };
@@ -64,22 +64,22 @@ impl Breaks {
     }
 
     /// All of them, rising.
-    pub(super) fn rows(&self) -> &[BreakRow] {
+    pub(crate) fn rows(&self) -> &[BreakRow] {
         &self.rows
     }
 
     /// One of them.
-    pub(super) fn find(&mut self, number: u32) -> Option<&mut BreakRow> {
+    pub(crate) fn find(&mut self, number: u32) -> Option<&mut BreakRow> {
         self.rows.iter_mut().find(|row| row.number == number)
     }
 
     /// True for a watchpoint.
-    pub(super) fn is_watchpoint(&self, number: u32) -> bool {
+    pub(crate) fn is_watchpoint(&self, number: u32) -> bool {
         matches!(self.points.get(&number), Some(Point::Watch(_)))
     }
 
     /// It no longer stands on these; true where it is gone altogether.
-    pub(super) fn remove(&mut self, number: u32, tasks: &IdSet) {
+    pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) {
         if let Some(row) = self.find(number) {
             row.tasks.subtract(tasks);
             row.pending.subtract(tasks);
@@ -93,7 +93,7 @@ impl Breaks {
     }
 
     /// It is switched on or off in these.
-    pub(super) fn enable(&mut self, number: u32, tasks: &IdSet, enabled: bool) {
+    pub(crate) fn enable(&mut self, number: u32, tasks: &IdSet, enabled: bool) {
         let disabled = self.disabled.entry(number).or_default();
         if enabled {
             disabled.subtract(tasks);
@@ -108,7 +108,7 @@ impl Breaks {
 
     /// Its lines, each with those who have it there and whether it is on in them: what makes it
     /// again wherever the tasks stand then.
-    pub(super) fn again(&self, row: &BreakRow) -> Vec<(IdSet, Point, bool)> {
+    pub(crate) fn again(&self, row: &BreakRow) -> Vec<(IdSet, Point, bool)> {
         let Some(point) = self.points.get(&row.number) else {
             return Vec::new();
         };
@@ -138,7 +138,7 @@ impl Breaks {
     }
 
     /// All of them, to be there when a program starts.
-    pub(super) fn start_points(&self) -> Vec<StartPoint> {
+    pub(crate) fn start_points(&self) -> Vec<StartPoint> {
         let rows = self.rows.iter();
         let start_points = rows.flat_map(|row| {
             let again = self.again(row).into_iter();
@@ -152,14 +152,14 @@ impl Breaks {
     }
 
     /// Another job has met none of them.
-    pub(super) fn forget_hits(&mut self) {
+    pub(crate) fn forget_hits(&mut self) {
         for row in &mut self.rows {
             row.hits = 0;
         }
     }
 
     /// Tasks have stopped at it.
-    pub(super) fn hit(&mut self, number: u32, tasks: &IdSet) {
+    pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) {
         let Some(row) = self.find(number) else {
             return;
         };
@@ -170,7 +170,7 @@ impl Breaks {
     }
 
     /// A pending one has found its place.
-    pub(super) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
+    pub(crate) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
         if let Some(row) = self.find(at.number) {
             if at.pending {
                 row.pending.union_with(tasks);

@@ -1,85 +1,28 @@
-//! What the session says, taken in.
+//! What the session says, taken into the model.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Event, FailureCode, Reply, TaskState};
+use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
-use sdm_session::{Class, ClassAnswer, Debug, SessionEvent};
+
+use super::gather::join;
+use super::input::{INPUT, Piece};
+use super::job::{Launcher, Stage};
+use super::open::{Open, RunEnd};
+use super::tasks::Row;
+use super::{Break, Effect, Model, Over};
+use crate::Control;
+use sdm_session::{Class, ClassAnswer, SessionEvent};
 use sdm_view::item::{Happening, Item};
 
-use super::Shell;
-use super::gather::join;
-use super::notices::Patience;
-use super::open::Open;
-
-impl<D: Debug> Shell<D> {
-    /// Waits for one event and takes it in; then shows what has been held back for long enough.
-    pub(super) fn pump(&mut self, until: Option<Instant>) {
-        let deadlines = [until, self.output.deadline(), self.notices.deadline()];
-        let next = deadlines.into_iter().flatten().min();
-        let now = self.now();
-        let wait = next.map(|next| next.saturating_duration_since(now));
-        if let Some(event) = self.debug.next_event(wait) {
-            self.handle(event);
-        }
-        self.show_due();
-        self.write_due_report();
-    }
-
-    /// Shows what has been held back for long enough.
-    fn show_due(&mut self) {
-        let now = self.now();
-        let output = self.output.take_due(now);
-        let notices = self.notices.take_due(now);
-        if output.is_empty() && notices.is_empty() {
-            return;
-        }
-        self.view.group(true);
-        for item in output.iter().chain(&notices) {
-            self.show(item);
-        }
-        self.view.group(false);
-    }
-
-    /// Shows all that has been held back: output first, since it was there first.
-    pub(super) fn show_held(&mut self) {
-        let output = self.output.take_all();
-        let happened = self.notices.take_happened();
-        self.view.group(true);
-        for item in output.iter().chain(&happened) {
-            self.show(item);
-        }
-        self.view.group(false);
-    }
-
-    /// Shows what was told and held back, for where nothing else that has happened is of interest any more.
-    pub(super) fn show_told(&mut self) {
-        let told = |item: &Item| {
-            let what = match item {
-                Item::Happened { what, .. } => Some(what),
-                _ => None,
-            };
-            matches!(what, Some(Happening::Notice(_)))
-        };
-        for item in self.notices.take_happened().into_iter().filter(told) {
-            self.show(&item);
-        }
-    }
-
-    /// Shows who and what is gone, without waiting for more.
-    pub(super) fn show_gone(&mut self) {
-        for item in self.notices.take_gone() {
-            self.show(&item);
-        }
-    }
-
-    fn handle(&mut self, event: SessionEvent) {
-        let now = self.now();
+impl Model {
+    /// Takes in what the session says at this time.
+    pub(crate) fn handle_event(&mut self, now: Instant, event: SessionEvent) {
         if matches!(event, SessionEvent::Answer { .. } | SessionEvent::Events(_)) {
-            self.activity = now;
+            self.news.activity = now;
         }
         match event {
             SessionEvent::Answer {
@@ -88,37 +31,68 @@ impl<D: Debug> Shell<D> {
                 missing,
                 lost,
                 late,
-            } => self.handle_answer(id, classes, missing, &lost, late),
-            SessionEvent::Complete { id } => self.handle_complete(id),
+            } => self.handle_answer(now, id, (classes, missing, &lost, late)),
+            SessionEvent::Complete { id } => self.handle_complete(now, id),
             SessionEvent::Events(events) => {
                 for (tasks, event) in events {
-                    self.handle_event(now, &tasks, event);
+                    self.handle_task_event(now, &tasks, event);
                 }
             }
             SessionEvent::Health { tasks, health, why } => {
                 self.handle_health(now, tasks, health, why);
             }
-            SessionEvent::Launcher { line } => self.notices.launcher_line(now, line),
+            SessionEvent::Launcher { line } => self.news.notices.launcher_line(now, line),
             SessionEvent::Passed { stderr, bytes } => {
-                self.activity = now;
-                self.view.pass(stderr, &bytes);
+                self.news.activity = now;
+                self.effects.push_back(Effect::Pass { stderr, bytes });
             }
             SessionEvent::LauncherEnded { status, last_words } => {
-                self.launcher_over = true;
-                self.notices.launcher_ended(now, status, last_words);
+                self.job.launcher = Launcher::Ended;
+                self.news.notices.launcher_ended(now, status, last_words);
             }
             SessionEvent::Woken => {}
             SessionEvent::Ended(why) => self.session_ended(why),
         }
     }
 
+    /// Takes in what has come from outside the session.
+    pub(crate) fn handle_control(&mut self, control: Control) {
+        match control {
+            Control::Interrupt => self.requests.breaks.push_back(Break::Interrupt),
+            Control::Suspend => self.requests.breaks.push_back(Break::Suspend),
+            Control::Warned => {
+                self.requests.warned = true;
+                self.requests.breaks.push_back(Break::Interrupt);
+            }
+            Control::Terminate(signal) => self.end(Over::Terminated(signal)),
+            Control::Input(bytes) => match &mut self.input.own {
+                Some(own) if self.job.stage == Stage::Over => own.piece = Piece::Held(bytes),
+                _ => self.effects.push_back(Effect::PassInput(bytes)),
+            },
+            line => self.requests.lines.push_back(line),
+        }
+    }
+
+    /// A run is let go on these tasks; gives what was known of those that stood, for where it is refused.
+    pub(crate) fn note_run(&mut self, to: &IdSet, command: &Command) -> Vec<Row> {
+        let starts = matches!(command, Command::Start(_));
+        let still = |state: &TaskState| starts || *state == TaskState::Stopped;
+        let moved = self.tasks.in_state(still).intersection(to);
+        let before = self.tasks.rows_of(&moved);
+        let state = if starts {
+            TaskState::Starting
+        } else {
+            TaskState::Running
+        };
+        self.tasks.set(&moved, state, None);
+        before
+    }
+
     fn handle_answer(
         &mut self,
+        now: Instant,
         id: CommandId,
-        classes: Vec<Class>,
-        missing: Vec<(IdSet, String)>,
-        lost: &IdSet,
-        late: bool,
+        (classes, missing, lost, late): (Vec<Class>, Vec<(IdSet, String)>, &IdSet, bool),
     ) {
         if !lost.is_empty() {
             self.tasks.mark_lost(lost);
@@ -126,7 +100,7 @@ impl<D: Debug> Shell<D> {
         let mut rest = Vec::new();
         for class in classes {
             match end_of_run(&class.answer) {
-                Some(what) => self.handle_end_of_run(id, &class.tasks, what),
+                Some(what) => self.handle_end_of_run(now, id, &class.tasks, what),
                 None => {
                     self.note_failed_run(id, &class);
                     rest.push(class);
@@ -148,17 +122,21 @@ impl<D: Debug> Shell<D> {
         open.miss(missing, lost);
         // What comes when the command is over is late, also where only the person who gave it up thinks that it is.
         open.gathered.late = late || has_answers;
-        self.show(&Item::Answer(open.gathered));
+        self.show(Item::Answer(open.gathered));
     }
 
-    fn handle_end_of_run(&mut self, id: CommandId, tasks: &IdSet, what: Happening) {
-        let mut quiet = false;
+    fn handle_end_of_run(&mut self, now: Instant, id: CommandId, tasks: &IdSet, what: Happening) {
+        let mut end = RunEnd::Shown;
         if let Some(open) = self.open.find(id) {
             open.left.subtract(tasks);
             open.stopped.union_with(tasks);
-            quiet = !open.run || open.quiet;
+            if !open.run {
+                end = RunEnd::Hidden;
+            } else {
+                end = open.run_end;
+            }
         }
-        self.happened(tasks, what, quiet);
+        self.happened(now, tasks, what, end);
     }
 
     /// A run that was refused leaves its tasks where they were.
@@ -178,8 +156,8 @@ impl<D: Debug> Shell<D> {
         }
     }
 
-    fn handle_complete(&mut self, id: CommandId) {
-        if self.input_taken(id) {
+    fn handle_complete(&mut self, now: Instant, id: CommandId) {
+        if self.is_input_taken(id) {
             return;
         }
         let Some(open) = self.open.find(id) else {
@@ -188,18 +166,35 @@ impl<D: Debug> Shell<D> {
         open.complete = true;
         if open.unattended
             && let Some(open) = self.open.remove(id)
-            && !(open.quiet && open.gathered.failed.is_empty())
+            && (open.run_end == RunEnd::Shown || !open.gathered.failed.is_empty())
         {
-            self.notices.conclude(self.now(), open.gathered);
+            self.news.notices.conclude(now, open.gathered);
         }
     }
 
-    fn handle_event(&mut self, now: Instant, tasks: &IdSet, event: Event) {
+    /// Whether a command that is over was a piece of input: then the next one is asked for.
+    fn is_input_taken(&mut self, id: CommandId) -> bool {
+        let Some(length) = self.input.carried_by(id) else {
+            return false;
+        };
+        let open = self.open.remove(id).unwrap_or_default();
+        for (tasks, failure) in &open.gathered.failed {
+            tracing::info!("{INPUT}: {tasks}: {}", failure.text);
+        }
+        if let Some(own) = &mut self.input.own
+            && own.taken(length, &open.plainly_done())
+        {
+            self.effects.push_back(Effect::RequestInput);
+        }
+        true
+    }
+
+    fn handle_task_event(&mut self, now: Instant, tasks: &IdSet, event: Event) {
         let what = match event {
             Event::Output { stream, bytes } => {
-                return self.output.push(now, tasks, stream, &bytes);
+                return self.news.output.push(now, tasks, stream, &bytes);
             }
-            Event::OutputEnd { stream } => return self.output.end(tasks, stream),
+            Event::OutputEnd { stream } => return self.news.output.end(tasks, stream),
             Event::Stopped(stop) => Happening::Stopped(stop),
             Event::Exited { code } => Happening::Exited {
                 code,
@@ -217,31 +212,33 @@ impl<D: Debug> Shell<D> {
                 Happening::Notice(format!("breakpoint {number} is given up: {text}"))
             }
         };
-        self.happened(tasks, what, false);
+        self.happened(now, tasks, what, RunEnd::Shown);
     }
 
     fn handle_health(&mut self, now: Instant, tasks: IdSet, health: Health, why: String) {
         match health {
             Health::Reachable => {
                 self.tasks.mark_reachable(&tasks);
-                let tasks = self.notices.hear(&tasks);
+                let tasks = self.news.notices.hear(&tasks);
                 if !tasks.is_empty() {
-                    self.show(&Item::Reachable { tasks });
+                    self.show(Item::Reachable { tasks });
                 }
             }
             Health::Silent => {
                 self.tasks.mark_silent(&tasks);
-                self.notices.silence(now, &tasks, why);
+                self.news.notices.silence(now, &tasks, why);
             }
             Health::Lost => {
                 self.tasks.mark_lost(&tasks);
-                self.notices.lose(now, &tasks, &self.tasks.ended(), why);
+                self.news
+                    .notices
+                    .lose(now, &tasks, &self.tasks.ended(), why);
             }
         }
     }
 
-    /// Something happened to tasks; `quiet` where it is not to be shown.
-    pub(super) fn happened(&mut self, tasks: &IdSet, what: Happening, quiet: bool) {
+    /// Something happened to tasks.
+    pub(crate) fn happened(&mut self, now: Instant, tasks: &IdSet, what: Happening, end: RunEnd) {
         let state = match &what {
             Happening::Stopped(_) => Some(TaskState::Stopped),
             Happening::Exited { code, .. } => Some(TaskState::Exited(*code)),
@@ -249,7 +246,7 @@ impl<D: Debug> Shell<D> {
             Happening::Detached => Some(TaskState::Detached),
             Happening::GdbDied(_) => Some(TaskState::GdbDead),
             Happening::Progress(phase) => {
-                return join(&mut self.phases, tasks, *phase);
+                return join(&mut self.job.phases, tasks, *phase);
             }
             Happening::BreakpointPlaced(place) => {
                 self.breaks.placed(place, tasks);
@@ -274,38 +271,14 @@ impl<D: Debug> Shell<D> {
                 _ => {}
             }
         }
-        if !quiet && !tasks.is_empty() {
-            self.notices.push(self.now(), &tasks, what);
+        if end == RunEnd::Shown && !tasks.is_empty() {
+            self.news.notices.push(now, &tasks, what);
         }
     }
 
-    /// Waits for what comes with the end of a run on another lane: what the program printed last.
-    pub(super) fn settle(&mut self, ended: &IdSet) {
-        const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
-        const QUIET: Duration = Duration::from_millis(20);
-        // All that happened is shown together at the end.
-        self.notices.patience = Patience::START;
-        let until = self.now() + OUTPUT_END_WAIT;
-        let ended = ended.difference(self.tasks.lost());
-        while !self.options.attached
-            && !self.output.has_ended(&ended)
-            && self.now() < until
-            && self.over.is_none()
-        {
-            self.pump(Some(until));
-        }
-        let until = self.now() + QUIET;
-        while self.now() < until && self.over.is_none() {
-            self.pump(Some(until));
-        }
-        self.notices.patience = Patience::IDLE;
-    }
-
-    /// Shows what came of a command that is over, and takes it out.
-    pub(super) fn conclude(&mut self, id: CommandId) -> Option<Open> {
-        let open = self.open.remove(id)?;
-        self.show(&Item::Answer(open.gathered.clone()));
-        Some(open)
+    /// Has an item shown.
+    pub(super) fn show(&mut self, item: Item) {
+        self.effects.push_back(Effect::Show(Box::new(item)));
     }
 }
 

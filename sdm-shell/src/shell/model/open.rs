@@ -5,39 +5,49 @@ use std::collections::{BTreeMap, VecDeque};
 use sdm_core::CommandId;
 use sdm_debug::{FailureCode, Reply};
 use sdm_idset::IdSet;
-use sdm_session::{Class, ClassAnswer};
-use sdm_view::item::Gathered;
 
 use super::gather::join;
 use super::tasks::Row;
+use sdm_session::{Class, ClassAnswer};
+use sdm_view::item::Gathered;
 
 /// How many commands that are over are remembered for late answers.
 const RECENT_MAX: usize = 256;
 
+/// Whether the stops that end a run are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RunEnd {
+    /// They are shown as they come.
+    #[default]
+    Shown,
+    /// They are not shown: the shell itself lets tasks run and stops them, for a look at them.
+    Hidden,
+}
+
 /// A command under way.
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(crate) struct Open {
     /// What has come of it.
-    pub(super) gathered: Gathered,
+    pub(crate) gathered: Gathered,
     /// Who has not answered.
-    pub(super) left: IdSet,
+    pub(crate) left: IdSet,
     /// True for commands that let tasks run.
-    pub(super) run: bool,
+    pub(crate) run: bool,
     /// Who has stopped or ended, for a run.
-    pub(super) stopped: IdSet,
+    pub(crate) stopped: IdSet,
     /// What was known of the tasks before they were let run.
-    pub(super) before: Vec<Row>,
+    pub(crate) before: Vec<Row>,
     /// True where nobody waits for it: what came of it is shown when it is over.
-    pub(super) unattended: bool,
-    /// True where the stops that end it are not to be shown.
-    pub(super) quiet: bool,
+    pub(crate) unattended: bool,
+    /// Whether the stops that end it are shown.
+    pub(crate) run_end: RunEnd,
     /// True once nobody is open any more.
-    pub(super) complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl Open {
     /// A command that was just sent.
-    pub(super) fn new(command: &str, to: &IdSet) -> Self {
+    pub(crate) fn new(command: &str, to: &IdSet) -> Self {
         Self {
             gathered: Gathered {
                 command: command.to_owned(),
@@ -50,7 +60,7 @@ impl Open {
     }
 
     /// Takes an answer in; replies that end a run are the caller's.
-    pub(super) fn take(&mut self, class: Class) {
+    pub(crate) fn take(&mut self, class: Class) {
         let Class { tasks, answer } = class;
         self.left.subtract(&tasks);
         for (missing, _) in &mut self.gathered.missing {
@@ -67,7 +77,7 @@ impl Open {
     }
 
     /// Takes in who did not answer.
-    pub(super) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
+    pub(crate) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
         for (tasks, why) in missing {
             self.left.subtract(&tasks);
             join(&mut self.gathered.missing, &tasks, why);
@@ -77,7 +87,7 @@ impl Open {
     }
 
     /// Names those who are still open as missing.
-    pub(super) fn give_up(&mut self, why: &str) {
+    pub(crate) fn give_up(&mut self, why: &str) {
         let left = std::mem::take(&mut self.left);
         if !left.is_empty() {
             join(&mut self.gathered.missing, &left, why.to_owned());
@@ -87,7 +97,7 @@ impl Open {
     /// True where the command failed: on some task, or for want of anybody who could do it.
     ///
     /// That some tasks run or have ended is no failure as long as others could do it.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         let gathered = &self.gathered;
         let state = |code| {
             matches!(
@@ -103,12 +113,12 @@ impl Open {
     }
 
     /// Those who have done it.
-    pub(super) fn done(&self) -> IdSet {
+    pub(crate) fn done(&self) -> IdSet {
         self.gathered.done().union(&self.stopped)
     }
 
     /// Those who answered `Done`.
-    pub(super) fn plainly_done(&self) -> IdSet {
+    pub(crate) fn plainly_done(&self) -> IdSet {
         let done = self.gathered.ok.iter();
         IdSet::union_all(
             done.filter(|(_, reply)| *reply == Reply::Done)
@@ -119,26 +129,26 @@ impl Open {
 
 /// All commands under way, and the names of some that are over.
 #[derive(Debug, Default)]
-pub(super) struct OpenCommands {
+pub(crate) struct OpenCommands {
     open: BTreeMap<CommandId, Open>,
     recent: VecDeque<(CommandId, String)>,
 }
 
 impl OpenCommands {
-    pub(super) fn insert(&mut self, id: CommandId, open: Open) {
+    pub(crate) fn insert(&mut self, id: CommandId, open: Open) {
         self.open.insert(id, open);
     }
 
-    pub(super) fn find(&mut self, id: CommandId) -> Option<&mut Open> {
+    pub(crate) fn find(&mut self, id: CommandId) -> Option<&mut Open> {
         self.open.get_mut(&id)
     }
 
-    pub(super) fn get(&self, id: CommandId) -> Option<&Open> {
+    pub(crate) fn get(&self, id: CommandId) -> Option<&Open> {
         self.open.get(&id)
     }
 
     /// The command is over, or given up.
-    pub(super) fn remove(&mut self, id: CommandId) -> Option<Open> {
+    pub(crate) fn remove(&mut self, id: CommandId) -> Option<Open> {
         let open = self.open.remove(&id)?;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
@@ -148,15 +158,27 @@ impl OpenCommands {
         Some(open)
     }
 
-    /// The stops that end runs under way are not to be shown, or are again.
-    pub(super) fn hush_runs(&mut self, quiet: bool) {
+    /// Whether the stops that end the runs under way are shown.
+    pub(crate) fn set_run_end(&mut self, end: RunEnd) {
         for open in self.open.values_mut().filter(|open| open.run) {
-            open.quiet = quiet;
+            open.run_end = end;
+        }
+    }
+
+    /// Nobody waits for a command any more: what came of it is shown when it is over. False where it
+    /// is over.
+    pub(crate) fn leave_unattended(&mut self, id: CommandId) -> bool {
+        match self.open.get_mut(&id) {
+            Some(open) if !open.complete => {
+                open.unattended = true;
+                true
+            }
+            _ => false,
         }
     }
 
     /// How a command was written that is over.
-    pub(super) fn name_of(&self, id: CommandId) -> Option<&str> {
+    pub(crate) fn name_of(&self, id: CommandId) -> Option<&str> {
         let mut recent = self.recent.iter();
         let (_, name) = recent.find(|(known, _)| *known == id)?;
         Some(name)

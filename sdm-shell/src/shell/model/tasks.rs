@@ -2,6 +2,7 @@
 
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;
+
 use sdm_view::item::{Happening, RankRow};
 
 /// The most distinct places kept apart; the rest is known by state only.
@@ -9,7 +10,7 @@ const ROWS_MAX: usize = 4096;
 
 /// The states of all tasks of a session.
 #[derive(Debug)]
-pub(super) struct TaskTable {
+pub(crate) struct TaskTable {
     rows: Vec<Row>,
     silent: IdSet,
     lost: IdSet,
@@ -17,15 +18,15 @@ pub(super) struct TaskTable {
 
 /// Tasks in one state, stopped in one place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Row {
-    pub(super) tasks: IdSet,
-    pub(super) state: TaskState,
-    pub(super) last: Option<Happening>,
+pub(crate) struct Row {
+    pub(crate) tasks: IdSet,
+    pub(crate) state: TaskState,
+    pub(crate) last: Option<Happening>,
 }
 
 impl TaskTable {
     /// All of them absent.
-    pub(super) fn new(tasks: &IdSet) -> Self {
+    pub(crate) fn new(tasks: &IdSet) -> Self {
         let row = Row {
             tasks: tasks.clone(),
             state: TaskState::Absent,
@@ -39,7 +40,7 @@ impl TaskTable {
     }
 
     /// Moves tasks to a state.
-    pub(super) fn set(&mut self, tasks: &IdSet, state: TaskState, last: Option<Happening>) {
+    pub(crate) fn set(&mut self, tasks: &IdSet, state: TaskState, last: Option<Happening>) {
         if tasks.is_empty() {
             return;
         }
@@ -60,7 +61,7 @@ impl TaskTable {
     }
 
     /// What is known of some tasks, to be put back with [`TaskTable::restore`].
-    pub(super) fn rows_of(&self, tasks: &IdSet) -> Vec<Row> {
+    pub(crate) fn rows_of(&self, tasks: &IdSet) -> Vec<Row> {
         let row_of = |row: &Row| Row {
             tasks: row.tasks.intersection(tasks),
             ..row.clone()
@@ -70,7 +71,7 @@ impl TaskTable {
     }
 
     /// Puts back what was known of `tasks`.
-    pub(super) fn restore(&mut self, rows: &[Row], tasks: &IdSet) {
+    pub(crate) fn restore(&mut self, rows: &[Row], tasks: &IdSet) {
         for row in rows {
             let tasks = row.tasks.intersection(tasks);
             self.set(&tasks, row.state.clone(), row.last.clone());
@@ -78,39 +79,67 @@ impl TaskTable {
     }
 
     /// All tasks in a state that `is` holds for.
-    pub(super) fn in_state(&self, is: impl Fn(&TaskState) -> bool) -> IdSet {
+    pub(crate) fn in_state(&self, is: impl Fn(&TaskState) -> bool) -> IdSet {
         let rows = self.rows.iter().filter(|row| is(&row.state));
         IdSet::union_all(rows.map(|row| &row.tasks))
     }
 
     /// Tasks that run, or are on their way to `main`, and can be reached.
-    pub(super) fn running(&self) -> IdSet {
+    pub(crate) fn running(&self) -> IdSet {
         let running = |state: &TaskState| matches!(state, TaskState::Running | TaskState::Starting);
         self.in_state(running).difference(&self.lost)
     }
 
     /// Tasks with a process behind them that can be reached.
-    pub(super) fn live(&self) -> IdSet {
+    pub(crate) fn live(&self) -> IdSet {
         self.in_state(TaskState::is_live).difference(&self.lost)
     }
 
+    /// Tasks that stand and can be reached.
+    pub(crate) fn standing(&self) -> IdSet {
+        let standing = self.in_state(|state| *state == TaskState::Stopped);
+        standing.difference(&self.lost)
+    }
+
+    /// Tasks that were detached and can be reached.
+    pub(crate) fn detached(&self) -> IdSet {
+        let detached = self.in_state(|state| *state == TaskState::Detached);
+        detached.difference(&self.lost)
+    }
+
+    /// Tasks that stand where they crashed, or are about to abort.
+    pub(crate) fn about_to_crash(&self) -> IdSet {
+        self.where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()))
+    }
+
+    /// Those that a signal has ended or is about to end, and those about to abort.
+    pub(crate) fn crashed(&self) -> IdSet {
+        let killed = self.in_state(|state| matches!(state, TaskState::Signalled(_)));
+        killed.union(&self.about_to_crash())
+    }
+
     /// Tasks that ended.
-    pub(super) fn ended(&self) -> IdSet {
+    pub(crate) fn ended(&self) -> IdSet {
         self.in_state(|state| matches!(state, TaskState::Exited(_) | TaskState::Signalled(_)))
     }
 
+    /// The tasks among these that have ended.
+    pub(crate) fn ended_among(&self, tasks: &IdSet) -> IdSet {
+        self.ended().intersection(tasks)
+    }
+
     /// Tasks whose server is gone.
-    pub(super) fn lost(&self) -> &IdSet {
+    pub(crate) fn lost(&self) -> &IdSet {
         &self.lost
     }
 
     /// Tasks whose server has not been heard for a while.
-    pub(super) fn silent(&self) -> &IdSet {
+    pub(crate) fn silent(&self) -> &IdSet {
         &self.silent
     }
 
     /// Tasks that stand and whose last news `is` holds for.
-    pub(super) fn where_last(&self, is: impl Fn(&Happening) -> bool) -> IdSet {
+    pub(crate) fn where_last(&self, is: impl Fn(&Happening) -> bool) -> IdSet {
         let standing = |row: &&Row| row.state == TaskState::Stopped;
         let rows = self.rows.iter().filter(standing);
         let rows = rows.filter(|row| row.last.as_ref().is_some_and(&is));
@@ -118,24 +147,24 @@ impl TaskTable {
     }
 
     /// Tasks whose server is gone from now on.
-    pub(super) fn mark_lost(&mut self, tasks: &IdSet) {
+    pub(crate) fn mark_lost(&mut self, tasks: &IdSet) {
         self.lost.union_with(tasks);
         self.silent.subtract(tasks);
     }
 
     /// Tasks whose server has not been heard for a while.
-    pub(super) fn mark_silent(&mut self, tasks: &IdSet) {
+    pub(crate) fn mark_silent(&mut self, tasks: &IdSet) {
         self.silent.union_with(tasks);
     }
 
     /// Tasks that can be reached again.
-    pub(super) fn mark_reachable(&mut self, tasks: &IdSet) {
+    pub(crate) fn mark_reachable(&mut self, tasks: &IdSet) {
         self.silent.subtract(tasks);
         self.lost.subtract(tasks);
     }
 
     /// The rows of `ranks`, biggest first.
-    pub(super) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
+    pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
         let mut rows = Vec::new();
         for row in self.rows_of(among) {
             let reachable = row.tasks.difference(&self.lost).difference(&self.silent);
@@ -165,7 +194,7 @@ impl TaskTable {
     }
 
     /// `7 stopped, 1 running`, for the prompt.
-    pub(super) fn summary(&self, among: &IdSet) -> String {
+    pub(crate) fn summary(&self, among: &IdSet) -> String {
         let mut counts: Vec<(&'static str, u64)> = Vec::new();
         let mut add = |word, count| {
             if count == 0 {

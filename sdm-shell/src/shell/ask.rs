@@ -1,0 +1,114 @@
+//! Questions to tasks: sent, waited for, and shown.
+
+use std::time::Duration;
+
+use sdm_core::CommandId;
+use sdm_debug::rules::{RULE_HASH, rule_of};
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+
+use super::model::goal::{Goal, Waited};
+use super::model::notices::Patience;
+use super::model::open::Open;
+use super::{SessionHandle, Verdict};
+use sdm_view::item::Item;
+
+impl SessionHandle {
+    /// Asks a question, waits for the answers and shows them; gives the tasks that answered.
+    pub(super) async fn ask(&self, said: &str, to: &IdSet, command: &Command) -> (Verdict, IdSet) {
+        let (verdict, open) = self.ask_quietly(said, to, command).await;
+        let Some(open) = open else {
+            return (verdict, IdSet::new());
+        };
+        self.show(&Item::Answer(open.gathered.clone()));
+        (verdict, open.done())
+    }
+
+    /// Asks a question and waits for the answers without showing them.
+    pub(super) async fn ask_quietly(
+        &self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+    ) -> (Verdict, Option<Open>) {
+        let rule = (rule_of(command), Vec::new());
+        self.ask_merged(said, to, command, rule).await
+    }
+
+    /// Asks a question whose answers are merged by a rule with its parameters, without showing them.
+    pub(super) async fn ask_merged(
+        &self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+        rule: (u16, Vec<u8>),
+    ) -> (Verdict, Option<Open>) {
+        let id = self.send_merged(said, to, command, rule);
+        let goal = match command {
+            Command::Detach => Goal::Left(id),
+            _ => Goal::Answered(id),
+        };
+        let waited = self.wait_for(&goal, said, None).await;
+        let Some(open) = self.take_answered(id, waited) else {
+            return (Verdict::Failed, None);
+        };
+        let verdict = match (waited, open.has_failed()) {
+            (Waited::GivenUp, _) => Verdict::GivenUp,
+            (_, true) => Verdict::Failed,
+            (_, false) => Verdict::Done,
+        };
+        (verdict, Some(open))
+    }
+
+    /// Takes out a question that was waited for, and names those that have not answered.
+    pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<Open> {
+        let mut open = self.edit(|model| model.open.remove(id))?;
+        match waited {
+            Waited::Reached => {}
+            Waited::TimedOut => open.give_up("the tree gave no answer"),
+            Waited::GivenUp => open.give_up("given up"),
+            Waited::Over => open.give_up("the session is over"),
+        }
+        Some(open)
+    }
+
+    /// The good answers to a question, merged by equality: what each task answered is compared.
+    pub(super) async fn answers(
+        &self,
+        said: &str,
+        tasks: &IdSet,
+        command: &Command,
+    ) -> Vec<(IdSet, Reply)> {
+        if tasks.is_empty() {
+            return Vec::new();
+        }
+        let rule = (RULE_HASH, Vec::new());
+        let (_, open) = self.ask_merged(said, tasks, command, rule).await;
+        open.map(|open| open.gathered.ok).unwrap_or_default()
+    }
+
+    /// Waits for what comes with the end of a run on another lane: what the program printed last.
+    pub(super) async fn settle(&self, ended: &IdSet) {
+        const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
+        const QUIET: Duration = Duration::from_millis(20);
+        // All that happened is shown together at the end.
+        let (ended, attached) = self.edit(|model| {
+            model.news.notices.patience = Patience::START;
+            let ended = ended.difference(model.tasks.lost());
+            (ended, model.options.attached)
+        });
+        let until = self.now() + OUTPUT_END_WAIT;
+        while !attached
+            && !self.read(|model| model.news.output.has_ended(&ended))
+            && self.now() < until
+            && !self.is_over()
+        {
+            self.turn(Some(until)).await;
+        }
+        let until = self.now() + QUIET;
+        while self.now() < until && !self.is_over() {
+            self.turn(Some(until)).await;
+        }
+        self.edit(|model| model.news.notices.patience = Patience::IDLE);
+    }
+}

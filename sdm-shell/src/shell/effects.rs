@@ -1,0 +1,146 @@
+//! What the shell has done by the application around it: it has no terminal, no files and no
+//! children of its own.
+//!
+//! What is shown goes to a [`View`], lines come from a [`super::LineSource`], the programs' input
+//! from a [`super::InputSource`]. The rest is a [`LocalMachine`] and two ways to open another session.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use sdm_debug::command::AttachSpec;
+use sdm_idset::IdSet;
+
+use super::Control;
+use sdm_view::item::View;
+
+/// What a shell is given by the application that it runs in.
+pub struct Application {
+    /// Where items are shown.
+    pub view: Box<dyn View>,
+    /// The machine where `sdm` runs.
+    pub machine: Box<dyn LocalMachine>,
+    /// Lines, signals and input, as they come.
+    pub controls: Receiver<Control>,
+    /// What the shell takes the time from; it never goes back.
+    pub clock: Box<dyn Fn() -> Instant>,
+}
+
+/// The machine where `sdm` runs, as commands of the shell use it: files, a working directory,
+/// children.
+pub trait LocalMachine {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no text or too long.
+    fn read_text(&mut self, file: &Path) -> io::Result<String>;
+
+    /// Writes a file as a whole or not at all.
+    ///
+    /// # Errors
+    /// The file cannot be written; what was there before is there still.
+    fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()>;
+
+    /// A file's name without links; as it is where there is no such file.
+    fn without_links(&mut self, file: &Path) -> PathBuf;
+
+    /// The person's home directory; `/` where it is not known.
+    fn home(&mut self) -> PathBuf;
+
+    /// The working directory.
+    ///
+    /// # Errors
+    /// It is gone or cannot be read.
+    fn working_directory(&mut self) -> io::Result<PathBuf>;
+
+    /// Makes another directory the working directory.
+    ///
+    /// # Errors
+    /// There is no such directory, or it cannot be entered.
+    fn change_directory(&mut self, directory: &Path) -> io::Result<()>;
+
+    /// Starts a command line in a shell of this machine, which has the terminal until it ends; a
+    /// shell for the person where the line is empty.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>>;
+}
+
+/// A command of this machine that was started.
+pub trait LocalProcess {
+    /// How it has ended; absent while it runs.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    fn poll_end(&mut self) -> io::Result<Option<LocalEnd>>;
+
+    /// Ends it, whatever it does, and waits for its end.
+    fn kill(&mut self);
+}
+
+/// How a command of this machine has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalEnd {
+    /// True where it has ended with exit code 0.
+    pub success: bool,
+    /// How it has ended, for a person: `exit status: 2`.
+    pub status: String,
+}
+
+/// Why no other session could be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NotOpened {
+    /// The reason, for a person.
+    pub reason: String,
+}
+
+impl From<String> for NotOpened {
+    fn from(reason: String) -> Self {
+        Self { reason }
+    }
+}
+
+/// Ends a session and puts another in its place. Gives what was left undone at the end of the old
+/// one; fails where no new one could be opened, and leaves the one that is over.
+pub type Restart<D> = Box<dyn FnMut(&mut D) -> Result<Option<String>, NotOpened>>;
+
+/// How a session gets servers on more hosts of its job.
+pub struct Widening<D> {
+    /// Ranks of the job that are on hosts without a server.
+    pub elsewhere: IdSet,
+    /// Opens the other session.
+    pub open: Widen<D>,
+}
+
+/// Lets all go, ends a session and puts one in its place whose servers are beside these ranks, and which is
+/// attached to nobody.
+pub type Widen<D> = Box<dyn FnMut(&mut D, &IdSet) -> Result<Widened, NotOpened>>;
+
+/// A session with servers on more hosts.
+pub struct Widened {
+    /// Everybody who can be attached to.
+    pub spec: AttachSpec,
+    /// Those of the ranks that were wanted.
+    pub wanted: IdSet,
+    /// Ranks of the job that are on hosts without a server.
+    pub elsewhere: IdSet,
+    /// Who is left out, and why: a sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// A [`Restart`] that knows its session.
+pub(super) type SessionRestart = Box<dyn FnMut() -> Result<Option<String>, NotOpened>>;
+
+/// A [`Widen`] that knows its session.
+type SessionWiden = Box<dyn FnMut(&IdSet) -> Result<Widened, NotOpened>>;
+
+/// A [`Widening`] that knows its session.
+pub(super) struct SessionWidening {
+    /// Ranks of the job that are on hosts without a server.
+    pub(super) elsewhere: IdSet,
+    /// Opens the other session.
+    pub(super) open: SessionWiden,
+}

@@ -1,0 +1,389 @@
+//! The handle by which commands reach their session: the model, the view, and what they send.
+//!
+//! A command is an `async fn` over a [`SessionHandle`], written from its first question to what it
+//! shows. It waits by [`SessionHandle::turn`] only: there is one future, one event loop that polls
+//! it, and no waker behind it. The model is reached in closures, so no borrow of it can live across
+//! an `await`.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::Command;
+use sdm_debug::rules::rule_of;
+use sdm_idset::IdSet;
+
+use super::effects::{LocalMachine, SessionRestart, SessionWidening};
+use super::feed;
+use super::input::InputSource;
+use super::model::open::{Open, RunEnd};
+use super::model::{Break, Effect, Model, Over};
+use super::report::Reporting;
+use super::{Application, Verdict};
+use crate::commands::CommandError;
+use sdm_session::{Debug, Member, SendOptions};
+use sdm_view::item::{Happening, Item, Problem, View};
+
+/// A session as the commands of the shell see it; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct SessionHandle(Rc<Shared>);
+
+/// What all commands of one session share.
+pub(super) struct Shared {
+    pub(super) session: Rc<RefCell<dyn Debug>>,
+    model: RefCell<Model>,
+    pub(super) view: RefCell<Box<dyn View>>,
+    pub(super) machine: RefCell<Box<dyn LocalMachine>>,
+    pub(super) reporting: RefCell<Reporting>,
+    /// What `sdm` reads for the programs, where it does.
+    pub(super) input: RefCell<Option<Box<dyn InputSource>>>,
+    /// Opens another session for `run`, where the job can be started anew.
+    pub(super) restart: RefCell<Option<SessionRestart>>,
+    /// Opens another session for `attach SET`, where servers can be had on more hosts.
+    pub(super) widening: RefCell<Option<SessionWidening>>,
+    pub(super) clock: Box<dyn Fn() -> Instant>,
+    pub(super) began: Instant,
+    /// When the command that waits wants to be polled although nothing came.
+    wake_at: Cell<Option<Instant>>,
+}
+
+impl SessionHandle {
+    /// A handle of a session of which nothing has been heard yet.
+    pub(super) fn new(
+        session: Rc<RefCell<dyn Debug>>,
+        application: Application,
+        model: Model,
+        now: Instant,
+    ) -> Self {
+        Self(Rc::new(Shared {
+            session,
+            model: RefCell::new(model),
+            view: RefCell::new(application.view),
+            machine: RefCell::new(application.machine),
+            reporting: RefCell::new(Reporting::new(now)),
+            input: RefCell::new(None),
+            restart: RefCell::new(None),
+            widening: RefCell::new(None),
+            clock: application.clock,
+            began: now,
+            wake_at: Cell::new(None),
+        }))
+    }
+
+    /// What is shared, once no command is under way.
+    pub(super) fn into_shared(self) -> Option<Shared> {
+        Rc::into_inner(self.0)
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
+    /// Looks at the model.
+    pub(super) fn read<T>(&self, look: impl FnOnce(&Model) -> T) -> T {
+        look(&self.0.model.borrow())
+    }
+
+    /// Changes the model.
+    pub(super) fn edit<T>(&self, change: impl FnOnce(&mut Model) -> T) -> T {
+        change(&mut self.0.model.borrow_mut())
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        (self.0.clock)()
+    }
+
+    /// Lets the event loop take in one event, or time pass until `until`; absent: as long as it takes.
+    pub(super) async fn turn(&self, until: Option<Instant>) {
+        self.0.wake_at.set(until);
+        let mut is_over = false;
+        poll_fn(|_| match std::mem::replace(&mut is_over, true) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+
+    /// When the command that waits is to be polled although nothing came.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.0.wake_at.get()
+    }
+
+    /// True once nothing more can be done.
+    pub(super) fn is_over(&self) -> bool {
+        self.read(|model| model.over.is_some())
+    }
+
+    /// The tasks of the session: `all`.
+    pub(super) fn all(&self) -> IdSet {
+        self.read(|model| model.all.clone())
+    }
+
+    /// Tasks that stand and can be reached.
+    pub(super) fn standing(&self) -> IdSet {
+        self.read(|model| model.tasks.standing())
+    }
+
+    /// Tasks that run, or are on their way to `main`, and can be reached.
+    pub(super) fn running(&self) -> IdSet {
+        self.read(|model| model.tasks.running())
+    }
+
+    /// Another session has taken the place of the old one: forgets what was heard of its job.
+    pub(super) fn forget_job(&self) {
+        let now = self.now();
+        let tasks = self.0.session.borrow().tasks().clone();
+        self.edit(|model| model.forget_job(now, &tasks));
+    }
+
+    /// The session's name.
+    pub(super) fn session_name(&self) -> String {
+        self.0.session.borrow().id().to_string()
+    }
+
+    /// The master and the servers, parents before their children; empty where it is not known.
+    pub(super) fn members(&self) -> Vec<Member> {
+        self.0.session.borrow().members().to_vec()
+    }
+
+    /// Ctrl-C or Ctrl-Z, where a person has pressed one.
+    pub(super) fn take_break(&self) -> Option<Break> {
+        self.edit(|model| model.requests.breaks.pop_front())
+    }
+
+    /// How often a person has given up waiting so far; for [`SessionHandle::interrupted_since`].
+    pub(super) fn interrupts(&self) -> u64 {
+        self.read(|model| model.requests.interrupts)
+    }
+
+    /// True where a person has given up waiting since there were so many interrupts.
+    pub(super) fn interrupted_since(&self, interrupts: u64) -> bool {
+        self.interrupts() > interrupts
+    }
+
+    /// Sends a command and keeps it open.
+    pub(super) fn send(&self, said: &str, to: &IdSet, command: &Command) -> CommandId {
+        self.send_merged(said, to, command, (rule_of(command), Vec::new()))
+    }
+
+    /// Sends a command whose answers are merged by a rule with its parameters, and keeps it open.
+    pub(super) fn send_merged(
+        &self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+        (rule, rule_params): (u16, Vec<u8>),
+    ) -> CommandId {
+        let run = command.is_run_control();
+        let mut open = Open::new(said, to);
+        open.run = run;
+        let timeout = self.edit(|model| {
+            model.job.note_sent(command);
+            if run {
+                open.before = model.note_run(to, command);
+            }
+            (!run).then_some(model.options.query_timeout)
+        });
+        let options = SendOptions {
+            timeout,
+            rule,
+            rule_params,
+        };
+        let id = self.0.session.borrow_mut().send(to, command, &options);
+        self.edit(|model| model.open.insert(id, open));
+        id
+    }
+
+    /// Sends a command that nobody waits for: what comes of it is shown when it is over.
+    pub(super) fn send_unattended(
+        &self,
+        said: &str,
+        to: &IdSet,
+        command: &Command,
+        end: RunEnd,
+    ) -> CommandId {
+        let id = self.send(said, to, command);
+        self.edit(|model| {
+            if let Some(open) = model.open.find(id) {
+                open.unattended = true;
+                open.run_end = end;
+            }
+        });
+        id
+    }
+
+    /// Sends a piece of input; a program may take its time to read it.
+    pub(super) fn send_input(&self, to: &IdSet, command: &Command) -> CommandId {
+        let options = SendOptions::default();
+        self.0.session.borrow_mut().send(to, command, &options)
+    }
+
+    /// Feeds what the launcher reads, or ends it; absent where the programs are fed by commands.
+    pub(super) fn feed(&self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+        self.0.session.borrow_mut().feed(bytes, eof)
+    }
+
+    /// Something has happened to tasks that they do not tell by themselves.
+    pub(super) fn happened(&self, tasks: &IdSet, what: Happening, end: RunEnd) {
+        let now = self.now();
+        self.edit(|model| model.happened(now, tasks, what, end));
+    }
+
+    /// Gives up a command.
+    pub(super) fn cancel(&self, id: CommandId) {
+        self.0.session.borrow_mut().cancel(id);
+    }
+
+    /// How long the session has been going on.
+    pub(super) fn took(&self) -> Duration {
+        self.now().saturating_duration_since(self.0.began)
+    }
+
+    /// Looks at what is recorded for the report, or changes it.
+    pub(super) fn reporting<T>(&self, change: impl FnOnce(&mut Reporting) -> T) -> T {
+        change(&mut self.0.reporting.borrow_mut())
+    }
+
+    /// Shows an item. Its classes are `@1`, `@2`, ... from now on.
+    pub(super) fn show(&self, item: &Item) {
+        self.edit(|model| model.note_shown(item));
+        self.show_quietly(item);
+    }
+
+    /// Shows an item whose classes are not those that `@1` means.
+    pub(super) fn show_quietly(&self, item: &Item) {
+        let at = self.took();
+        self.reporting(|reporting| reporting.record(at, item));
+        let mut view = self.0.view.borrow_mut();
+        view.show(at, item);
+        if view.is_gone() {
+            self.edit(|model| model.end(Over::Unread));
+        }
+    }
+
+    /// Shows items that belong together.
+    pub(super) fn show_group(&self, items: &[Item]) {
+        self.0.view.borrow_mut().group(true);
+        for item in items {
+            self.show(item);
+        }
+        self.0.view.borrow_mut().group(false);
+    }
+
+    /// Shows a line of the shell's own.
+    pub(super) fn say(&self, text: &str) {
+        self.show(&Item::Notice(text.to_owned()));
+    }
+
+    /// Shows what is wrong with a command.
+    pub(super) fn complain(&self, message: impl Into<String>, hint: &str) -> Verdict {
+        self.show(&Item::Error(Problem {
+            message: message.into(),
+            hint: hint.to_owned(),
+            ..Problem::default()
+        }));
+        Verdict::Failed
+    }
+
+    /// Shows why a line is no command.
+    pub(super) fn refuse(&self, line: &str, error: &CommandError) -> Verdict {
+        self.show(&Item::Error(Problem {
+            message: error.message.clone(),
+            line: error.at.map(|_| line.to_owned()),
+            at: error.at,
+            hint: String::new(),
+        }));
+        Verdict::Failed
+    }
+
+    /// Shows, changes or removes the line that says what goes on.
+    pub(super) fn status(&self, line: Option<&str>) {
+        self.0.view.borrow_mut().status(line);
+    }
+
+    /// Shows what has been held back for long enough.
+    pub(super) fn show_due(&self) {
+        let now = self.now();
+        let due = self.edit(|model| model.news.take_due(now));
+        if !due.is_empty() {
+            self.show_group(&due);
+        }
+    }
+
+    /// Shows all that has been held back.
+    pub(super) fn show_held(&self) {
+        let held = self.edit(|model| model.news.take_held());
+        self.show_group(&held);
+    }
+
+    /// Shows where these tasks stand, together with all that has been held back.
+    pub(super) fn show_places(&self, tasks: &IdSet) {
+        let now = self.now();
+        self.edit(|model| {
+            for row in model.tasks.rows_of(tasks) {
+                if let Some(what) = row.last {
+                    model.news.notices.push(now, &row.tasks, what);
+                }
+            }
+        });
+        self.show_held();
+    }
+
+    /// Shows what was told and held back, for where nothing else that has happened is of interest any more.
+    pub(super) fn show_told(&self) {
+        let told = |item: &Item| {
+            let what = match item {
+                Item::Happened { what, .. } => Some(what),
+                _ => None,
+            };
+            matches!(what, Some(Happening::Notice(_)))
+        };
+        let happened = self.edit(|model| model.news.notices.take_happened());
+        for item in happened.into_iter().filter(told) {
+            self.show(&item);
+        }
+    }
+
+    /// Shows who and what is gone, without waiting for more.
+    pub(super) fn show_gone(&self) {
+        for item in self.edit(|model| model.news.notices.take_gone()) {
+            self.show(&item);
+        }
+    }
+
+    /// Shows what came of a command that is over, and takes it out.
+    pub(super) fn conclude(&self, id: CommandId) -> Option<Open> {
+        let open = self.edit(|model| model.open.remove(id))?;
+        self.show(&Item::Answer(open.gathered.clone()));
+        Some(open)
+    }
+
+    /// Carries out what the model wants done.
+    pub(super) fn perform_effects(&self) {
+        while let Some(effect) = self.edit(Model::poll_effect) {
+            match effect {
+                Effect::Show(item) => self.show(&item),
+                Effect::Pass { stderr, bytes } => {
+                    self.0.view.borrow_mut().pass(stderr, &bytes);
+                }
+                Effect::RequestInput => self.request_input(),
+                Effect::PassInput(bytes) => feed::pass_input(self, bytes),
+            }
+        }
+    }
+
+    /// Has something done on the machine where `sdm` runs.
+    pub(super) fn machine<T>(&self, deed: impl FnOnce(&mut dyn LocalMachine) -> T) -> T {
+        deed(&mut **self.0.machine.borrow_mut())
+    }
+
+    /// Asks for the next piece of what the programs are to read.
+    pub(super) fn request_input(&self) {
+        if let Some(source) = &mut *self.0.input.borrow_mut() {
+            source.request();
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! One line: whom it goes to, which command it is, and the file that carries that command out.
+
+use sdm_debug::Command;
+use sdm_idset::IdSet;
+use sdm_view::item::Item;
+
+use super::model::dialogue::{ListFrom, Question};
+use super::{
+    SessionHandle, Verdict, again, define, diagnose, display, feed, flow, keep, outside, points,
+    report, run, sets, system, thread_apply, topics, values, widen,
+};
+use crate::commands::{self, Line, SetExpr, UserCommand as C};
+
+/// To whom a line goes, and how it was written.
+pub(super) struct Said<'a> {
+    /// The line as it was written.
+    pub(super) line: &'a str,
+    /// Those in front of the command, or those in focus.
+    pub(super) to: IdSet,
+    /// True where they stood in front of the command.
+    pub(super) named: bool,
+    /// How many files and commands of the user's own the line stands in; 0 for lines of a person.
+    pub(super) depth: u32,
+}
+
+/// Carries out one line; `depth` is how many files and commands of the user's own it stands in.
+pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> Verdict {
+    if let Some(question) = session.edit(|model| model.dialogue.question.take()) {
+        return answer(session, question, line.trim()).await;
+    }
+    if session.read(|model| model.dialogue.collecting.is_some()) {
+        return define::collect(session, line.trim()).await;
+    }
+    if let Some(verdict) = define::execute_defined(session, line, depth).await {
+        return verdict;
+    }
+    let parsed = match commands::parse(line) {
+        Ok(parsed) => parsed,
+        Err(error) => return session.refuse(line, &error),
+    };
+    if parsed.command == (C::Nothing { comment: false }) {
+        return match session.read(|model| model.dialogue.repeated.clone()) {
+            Some(last) => Box::pin(execute(session, &last, depth)).await,
+            None => Verdict::Done,
+        };
+    }
+    execute_parsed(session, line, parsed, depth).await
+}
+
+/// A line that answers a question.
+async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verdict {
+    match question {
+        Question::Quit => again::answer_quit(session, line),
+        Question::Rerun(again) => again::answer_again(session, again, line).await,
+        Question::Delete(all) => points::answer_delete(session, &all, line).await,
+        Question::Pending(asked) => points::answer_pending(session, asked, line).await,
+    }
+}
+
+/// Carries out a line whose command and set are known.
+async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth: u32) -> Verdict {
+    if let Some(verdict) = again::refuse_jobless(session, &parsed.command) {
+        return verdict;
+    }
+    let to = match &parsed.to {
+        None => Ok(session.read(|model| model.sets.focus.clone())),
+        Some(set) => session.resolve(set).await,
+    };
+    let to = match to {
+        Ok(to) => to,
+        Err(error) => return session.refuse(line, &error),
+    };
+    if !matches!(parsed.command, C::Nothing { .. }) {
+        session.edit(|model| model.dialogue.repeated = parsed.repeats.then(|| line.to_owned()));
+    }
+    if let Some(set) = parsed.to.as_ref().filter(|_| to.is_empty()) {
+        session.say(&format!("nobody is in `{}`", set.text()));
+        return Verdict::Done;
+    }
+    let said = Said {
+        line: line.trim(),
+        to,
+        named: parsed.to.is_some(),
+        depth,
+    };
+    session.edit(|model| model.sets.happened.clear());
+    let list_from = match parsed.command {
+        C::List(_) => ListFrom::Listed,
+        _ => ListFrom::Selected,
+    };
+    let thread = parsed.to.as_ref().and_then(SetExpr::thread);
+    let verdict = match thread {
+        None => carry_out(session, &said, parsed.command).await,
+        Some(thread) => thread_apply::with_thread(session, &said, thread, parsed.command).await,
+    };
+    session.show_held();
+    session.edit(|model| {
+        model.dialogue.list_from = list_from;
+        // The stops that a run ended with are what it answered.
+        let happened = std::mem::take(&mut model.sets.happened);
+        model.sets.note_classes(happened);
+    });
+    verdict
+}
+
+/// Carries out one command.
+pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command: C) -> Verdict {
+    match command {
+        C::Nothing { .. } => Verdict::Done,
+        C::Point(point) => points::insert_point(session, said, point).await,
+        C::Condition { number, condition } => {
+            points::set_condition(session, said, number, condition).await
+        }
+        C::Ignore { number, count } => points::set_ignore(session, said, number, count).await,
+        C::Commands(numbers) => points::begin_commands(session, &numbers),
+        C::Delete(numbers) => points::delete_breakpoints(session, said, &numbers).await,
+        C::Enable { numbers, enabled } => {
+            points::enable_breakpoints(session, said, &numbers, enabled).await
+        }
+        C::Breakpoints { watchpoints } => points::show_breakpoints(session, watchpoints),
+        C::SetPending(on) => {
+            session.edit(|model| model.breaks.pending = on);
+            Verdict::Done
+        }
+        C::Ask(command) => run::ask(session, said, &command).await,
+        C::Run {
+            command,
+            background,
+        } => run::run(session, said, &command, background).await,
+        C::Interrupt => run::interrupt(session, said).await,
+        C::Kill => run::end_tasks(session, said, &Command::Kill).await,
+        C::Attach(set) => widen::attach_more(session, said, &set).await,
+        C::Detach(set) => widen::detach(session, said, set.as_ref()).await,
+        C::Quit => run::quit(session, said.depth),
+        C::Focus(set) => sets::set_focus(session, said, set.as_ref()).await,
+        C::Ranks(set) => run::show_ranks(session, said, set.as_ref()).await,
+        C::DefineSet { name, set } => sets::define_set(session, said, name, &set).await,
+        C::ForgetSet(name) => sets::forget_set(session, &name),
+        C::Hold { to, on } => sets::hold(session, said, to.as_ref(), on).await,
+        C::About(topic) => topics::show_topic(session, topic).await,
+        C::Stacks { full } => run::stacks(session, said, full).await,
+        C::More => run::more(session),
+        C::List(what) => display::list(session, said, &what).await,
+        C::Outliers(expression) => values::outliers(session, said, expression).await,
+        C::Stats(expression) => values::stats(session, said, expression).await,
+        C::Compare(expression) => values::compare(session, said, expression).await,
+        C::Diagnose(samples) => diagnose::diagnose(session, said, samples).await,
+        C::Display(display) => display::display(session, said, display).await,
+        C::Displays => display::show_all_displays(session),
+        C::ThreadApply { threads, command } => {
+            thread_apply::thread_apply(session, said, &threads, *command).await
+        }
+        C::Define(name) => define::define(session, &name),
+        C::ShowDefined(name) => define::show_defined(session, name.as_deref()),
+        C::System(command) => system::system(session, &command).await,
+        C::Echo(text) => {
+            session.show(&Item::Text(text));
+            Verdict::Done
+        }
+        C::Undisplay(numbers) => display::undisplay(session, &numbers),
+        C::Report(file) => report::write_report_to(session, &file).await,
+        C::Save(file) => keep::save(session, &file),
+        C::Load(file) => flow::source(session, &file, said.depth).await,
+        C::Dump(file) => keep::dump(session, said, &file).await,
+        C::Job(command) => again::about_the_job(session, said, command).await,
+        C::Outside(command) => outside::outside(session, &command),
+        C::Send { to, text, eof } => feed::send_input(session, said, &to, &text, eof).await,
+        C::Output(on) => run::switch_output(session, on),
+        C::Wait { to, seconds } => run::wait_command(session, said, to.as_ref(), seconds).await,
+        C::Source(file) => flow::source(session, &file, said.depth).await,
+        C::Help(word) => help(session, word.as_deref()),
+    }
+}
+
+/// `help [WORD]`.
+fn help(session: &SessionHandle, word: Option<&str>) -> Verdict {
+    match commands::help(word) {
+        Ok(text) => {
+            session.show(&Item::Text(text));
+            Verdict::Done
+        }
+        Err(error) => session.complain(error.message, ""),
+    }
+}

@@ -1,0 +1,169 @@
+//! What a person or a script has said and what it refers to: open questions, lines that are being
+//! gathered, commands of the user's own.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::BreakSpec;
+use sdm_idset::IdSet;
+
+use sdm_view::item::Item;
+
+/// The most commands of the user's own.
+pub(crate) const DEFINED_MAX: usize = 1024;
+/// The most lines that one command of the user's own gathers.
+pub(crate) const LINES_MAX: usize = 1000;
+
+/// The state of the dialogue.
+#[derive(Debug, Default)]
+pub(crate) struct Dialogue {
+    /// The line that an empty line says again.
+    pub(crate) repeated: Option<String>,
+    /// The question that the next line answers.
+    pub(crate) question: Option<Question>,
+    /// The lines between `commands` or `define` and `end`.
+    pub(crate) collecting: Option<Collecting>,
+    /// The commands of the user's own, by name.
+    pub(crate) defined: BTreeMap<String, Vec<String>>,
+    /// What `more` shows as a whole.
+    pub(crate) last_answer: Option<Item>,
+    /// Where a `list` without an argument begins.
+    pub(crate) list_from: ListFrom,
+}
+
+/// Where a `list` without an argument begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListFrom {
+    /// Around the line of the selected frame.
+    #[default]
+    Selected,
+    /// Behind the lines that the `list` before has shown.
+    Listed,
+}
+
+/// A question that the next line answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Question {
+    /// Are the programs that were started to be killed?
+    Quit,
+    /// Is the job to be ended so that it can be started anew?
+    Rerun(Rerun),
+    /// Are these breakpoints all to be deleted?
+    Delete(DeleteAll),
+    /// Is this breakpoint to be kept until its place is loaded?
+    Pending(Pending),
+}
+
+impl Question {
+    /// The question as the prompt asks it, in a session with so many live tasks.
+    pub(crate) fn text(&self, tasks: u64) -> String {
+        let noun = if tasks == 1 { "task" } else { "tasks" };
+        match self {
+            Self::Quit => format!("kill {tasks} {noun} started here? (y/n/detach) "),
+            Self::Rerun(_) => {
+                format!("start the job from the beginning, ending {tasks} {noun}? (y or n) ")
+            }
+            Self::Delete(_) => "Delete all breakpoints? (y or n) ".to_owned(),
+            Self::Pending(_) => {
+                "Make breakpoint pending on future shared library load? (y or [n]) ".to_owned()
+            }
+        }
+    }
+}
+
+/// How a job is started anew.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rerun {
+    /// The line as it was said.
+    pub(crate) line: String,
+    /// The tasks whose arguments are replaced.
+    pub(crate) to: IdSet,
+    /// Their new arguments; absent where the old ones stay.
+    pub(crate) arguments: Option<Vec<String>>,
+    /// True where every task is held at `main`.
+    pub(crate) to_main: bool,
+    /// True where the first stop is not waited for.
+    pub(crate) background: bool,
+    /// How many files and commands of the user's own the line stands in.
+    pub(crate) depth: u32,
+}
+
+/// A breakpoint whose place no task has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pending {
+    /// The line as it was said.
+    pub(crate) line: String,
+    /// The tasks that it was said to.
+    pub(crate) to: IdSet,
+    /// The breakpoint.
+    pub(crate) spec: BreakSpec,
+}
+
+/// A `delete` without numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeleteAll {
+    /// The line as it was said.
+    pub(crate) line: String,
+    /// The tasks that it was said to.
+    pub(crate) to: IdSet,
+    /// True where the line named the tasks.
+    pub(crate) named: bool,
+}
+
+/// Lines that are being gathered up to `end`.
+#[derive(Debug)]
+pub(crate) struct Collecting {
+    purpose: Purpose,
+    lines: Vec<String>,
+    /// How many `end`s belong to lines that were gathered.
+    inner: u32,
+}
+
+/// What lines are gathered for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// To be done at these breakpoints.
+    Breakpoints(Vec<u32>),
+    /// A command of this name.
+    Command(String),
+}
+
+/// What a line has added to those that are being gathered.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    /// One line more; the next one is waited for.
+    More(Collecting),
+    /// It was the `end`: all lines are here.
+    All(Purpose, Vec<String>),
+    /// More than [`LINES_MAX`] lines: all of them are dropped.
+    TooMany,
+}
+
+impl Collecting {
+    /// Begins to gather lines.
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            lines: Vec::new(),
+            inner: 0,
+        }
+    }
+
+    /// Takes one line.
+    pub(crate) fn take(mut self, line: &str) -> Collected {
+        let ends = |c: char| c.is_whitespace() || c == '(';
+        let word = line.split(ends).next().unwrap_or("");
+        if line == "end" && self.inner == 0 {
+            return Collected::All(self.purpose, self.lines);
+        }
+        if self.lines.len() == LINES_MAX {
+            return Collected::TooMany;
+        }
+        if line == "end" {
+            self.inner -= 1;
+        } else if matches!(word, "commands" | "define" | "if" | "while") {
+            self.inner += 1;
+        }
+        self.lines.push(line.to_owned());
+        Collected::More(self)
+    }
+}

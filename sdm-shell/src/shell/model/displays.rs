@@ -1,0 +1,84 @@
+//! The expressions of `display`, which are shown after each stop.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::Command;
+
+use crate::commands::Displayed;
+
+/// The most expressions that are displayed.
+pub(crate) const DISPLAYS_MAX: usize = 32;
+
+/// The expressions of `display`, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Displays {
+    expressions: BTreeMap<u32, Displayed>,
+    last: u32,
+}
+
+impl Displays {
+    /// True where no more can be displayed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.expressions.len() == DISPLAYS_MAX
+    }
+
+    /// True where nothing is displayed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.expressions.is_empty()
+    }
+
+    /// Adds an expression and gives its number.
+    pub(crate) fn add(&mut self, display: Displayed) -> u32 {
+        self.last += 1;
+        self.expressions.insert(self.last, display);
+        self.last
+    }
+
+    /// Takes back the expression that was added last, with its number.
+    pub(crate) fn withdraw(&mut self, number: u32) {
+        self.expressions.remove(&number);
+        self.last = number - 1;
+    }
+
+    /// Removes an expression; false where there is none of this number.
+    pub(crate) fn remove(&mut self, number: u32) -> bool {
+        self.expressions.remove(&number).is_some()
+    }
+
+    /// Removes all expressions.
+    pub(crate) fn clear(&mut self) {
+        self.expressions.clear();
+    }
+
+    /// All expressions, by rising number.
+    pub(crate) fn all(&self) -> Vec<(u32, Displayed)> {
+        let all = self.expressions.iter();
+        all.map(|(number, it)| (*number, it.clone())).collect()
+    }
+}
+
+/// How an expression was written: `step`, `/x step`.
+pub(crate) fn words(display: &Displayed) -> String {
+    match display.format.as_str() {
+        "" => display.expression.clone(),
+        format => format!("/{format} {}", display.expression),
+    }
+}
+
+/// The command that asks for an expression's value. Instructions and strings are what stands at an
+/// address, all else are values.
+pub(crate) fn question(display: &Displayed) -> Command {
+    let Displayed { format, expression } = display;
+    if format.is_empty() {
+        let expression = expression.clone();
+        return Command::Evaluate { expression };
+    }
+    let word = if format.contains(['i', 's']) {
+        "x"
+    } else {
+        "output"
+    };
+    Command::Console {
+        line: format!("{word}/{format} {expression}"),
+    }
+}

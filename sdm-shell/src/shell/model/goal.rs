@@ -1,0 +1,173 @@
+//! What a command waits for, when it has come, and what is said of it meanwhile.
+
+use std::time::Duration;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_idset::IdSet;
+
+use super::Model;
+use super::job::Launcher;
+use super::notices::Patience;
+use super::open::RunEnd;
+use sdm_view::render::set_text;
+
+/// Who is slowest is named after this long.
+const SLOWEST_AFTER: Duration = Duration::from_secs(10);
+
+/// What is waited for.
+#[derive(Clone, Debug)]
+pub(crate) enum Goal {
+    /// A question is answered.
+    Answered(CommandId),
+    /// A question is answered whose answer completes a line that is being typed: nothing is shown meanwhile.
+    Completed(CommandId),
+    /// Tasks are left: a person who does not wait for it does not break it off.
+    Left(CommandId),
+    /// Every task that was let run has stopped or ended.
+    Run(Vec<CommandId>),
+    /// The tasks are held at `main`.
+    Held(Vec<CommandId>),
+    /// The tasks are on their way.
+    Started(Vec<CommandId>),
+    /// None of these tasks runs. The second says whether an interrupt that a person sends meanwhile is told of.
+    Still(IdSet, RunEnd),
+    /// All of these tasks, which were detached, have ended.
+    Gone(IdSet),
+    /// The launcher has ended.
+    LauncherEnded,
+}
+
+/// How waiting came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The goal is reached.
+    Reached,
+    /// The time is over.
+    TimedOut,
+    /// A person wants the prompt back.
+    GivenUp,
+    /// The session is over.
+    Over,
+}
+
+impl Goal {
+    /// How long news is held back while this is waited for.
+    pub(crate) fn patience(&self) -> Patience {
+        match self {
+            Self::Answered(_)
+            | Self::Completed(_)
+            | Self::Left(_)
+            | Self::Run(_)
+            | Self::Still(..)
+            | Self::Gone(_)
+            | Self::LauncherEnded => Patience::RUN,
+            Self::Held(_) | Self::Started(_) => Patience::START,
+        }
+    }
+
+    /// The commands whose answers are waited for.
+    fn commands(&self) -> &[CommandId] {
+        match self {
+            Self::Answered(id) | Self::Completed(id) | Self::Left(id) => std::slice::from_ref(id),
+            Self::Run(ids) | Self::Held(ids) | Self::Started(ids) => ids,
+            Self::Still(..) | Self::Gone(_) | Self::LauncherEnded => &[],
+        }
+    }
+}
+
+impl Model {
+    /// True once a goal is reached.
+    pub(crate) fn is_reached(&self, goal: &Goal) -> bool {
+        let mut open = goal.commands().iter().filter_map(|id| self.open.get(*id));
+        match goal {
+            Goal::Answered(_)
+            | Goal::Completed(_)
+            | Goal::Left(_)
+            | Goal::Run(_)
+            | Goal::Held(_) => open.all(|open| open.complete),
+            Goal::Started(_) => {
+                let running = self.job.tasks_at(Phase::Running);
+                let mut under_way = open.filter(|open| !open.complete);
+                under_way.all(|open| open.left.is_subset(&running))
+            }
+            Goal::Still(tasks, _) => tasks.is_disjoint(&self.tasks.running()),
+            Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
+            Goal::LauncherEnded => self.job.launcher == Launcher::Ended,
+        }
+    }
+
+    /// The tasks that are waited for.
+    pub(crate) fn left_of(&self, goal: &Goal) -> IdSet {
+        match goal {
+            Goal::Still(tasks, _) => tasks.intersection(&self.tasks.running()),
+            Goal::Gone(tasks) => tasks.intersection(&self.left_running()),
+            goal => self.asked_and_left(goal.commands()).1,
+        }
+    }
+
+    /// True where only tasks are waited for whose servers are silent.
+    pub(crate) fn only_silent_left(&self, goal: &Goal) -> bool {
+        let left = self.left_of(goal);
+        !left.is_empty() && left.is_subset(self.tasks.silent())
+    }
+
+    /// The line that says how far a goal is; `said` is what the person said, `took` how long it has been waited for.
+    pub(crate) fn status_line(&self, goal: &Goal, said: &str, took: Duration) -> String {
+        let seconds = took.as_secs();
+        match goal {
+            Goal::Answered(_) | Goal::Completed(_) | Goal::Left(_) => {
+                let (to, left) = self.asked_and_left(goal.commands());
+                let done = to.len() - left.len();
+                format!(
+                    "{said}: {done}/{} answered, waiting for {} ({seconds} s); ^C gives it up",
+                    to.len(),
+                    set_text(&left, 24)
+                )
+            }
+            Goal::Run(ids) => {
+                let (to, left) = self.asked_and_left(ids);
+                running_line(said, &to, &left, seconds)
+            }
+            Goal::Still(to, _) => running_line(said, to, &self.left_of(goal), seconds),
+            Goal::LauncherEnded => format!("{said}: waiting for the launcher ({seconds} s)"),
+            Goal::Gone(_) => {
+                let left = set_text(&self.left_of(goal), 24);
+                format!("{said}: running on: {left} ({seconds} s); ^C kills them")
+            }
+            Goal::Held(ids) | Goal::Started(ids) => {
+                let (to, left) = self.asked_and_left(ids);
+                let all = to.len();
+                let symbols = self.job.tasks_at(Phase::Symbols);
+                let symbols = symbols.union(&to.difference(&left));
+                let mut line = format!(
+                    "start: symbols {}/{all}, at main {}/{all} ({seconds} s)",
+                    symbols.len(),
+                    all - left.len()
+                );
+                if took >= SLOWEST_AFTER {
+                    line.push_str(&format!(", slowest: {}", set_text(&left, 24)));
+                }
+                line
+            }
+        }
+    }
+
+    /// The tasks that commands under way went to, and those that have not answered.
+    fn asked_and_left(&self, ids: &[CommandId]) -> (IdSet, IdSet) {
+        let open: Vec<_> = ids.iter().filter_map(|id| self.open.get(*id)).collect();
+        (
+            IdSet::union_all(open.iter().map(|open| &open.gathered.to)),
+            IdSet::union_all(open.iter().map(|open| &open.left)),
+        )
+    }
+}
+
+fn running_line(said: &str, to: &IdSet, left: &IdSet, seconds: u64) -> String {
+    format!(
+        "{said}: {}/{} stopped, running: {} ({seconds} s); ^C stops them, ^Z gives the prompt back",
+        to.len() - left.len(),
+        to.len(),
+        set_text(left, 24)
+    )
+}

@@ -1,0 +1,100 @@
+//! What the programs read: where each task's stream of input stands, and the next piece of what
+//! `sdm` itself reads for them.
+
+use sdm_core::CommandId;
+use sdm_idset::IdSet;
+
+use super::gather::join;
+
+/// What the commands are called by which the input of `sdm` goes to the programs.
+pub(crate) const INPUT: &str = "standard input";
+
+/// The standard input of the tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// How many bytes `send` has given to which tasks; the others were given none.
+    pub(crate) offsets: Vec<(IdSet, u64)>,
+    /// What `sdm` reads for the programs; absent where only `send` feeds them.
+    pub(crate) own: Option<OwnInput>,
+}
+
+/// What `sdm` reads for the programs.
+#[derive(Debug, Default)]
+pub(crate) struct OwnInput {
+    /// The tasks that have read all of it so far.
+    pub(crate) to: IdSet,
+    /// How many bytes they have read.
+    pub(crate) offset: u64,
+    /// Where the next piece is.
+    pub(crate) piece: Piece,
+}
+
+/// Where the next piece of input is.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) enum Piece {
+    /// It was not asked for, as nobody would read it.
+    #[default]
+    Unasked,
+    /// It was asked for.
+    Asked,
+    /// It has come, and there is no job.
+    Held(Vec<u8>),
+    /// It is on its way to the tasks by this command, so many bytes; none at the end of the input.
+    Sent(CommandId, usize),
+    /// The input has ended.
+    Ended,
+}
+
+impl Input {
+    /// Where the next bytes of some tasks' input stand.
+    pub(crate) fn offsets_of(&self, to: &IdSet) -> Vec<(IdSet, u64)> {
+        let mut rest = to.clone();
+        let mut offsets = Vec::new();
+        for (tasks, offset) in &self.offsets {
+            let both = tasks.intersection(to);
+            rest.subtract(&both);
+            if !both.is_empty() {
+                offsets.push((both, *offset));
+            }
+        }
+        if !rest.is_empty() {
+            offsets.push((rest, 0));
+        }
+        offsets
+    }
+
+    /// These tasks were given all bytes up to here.
+    pub(crate) fn advance(&mut self, tasks: &IdSet, offset: u64) {
+        for (known, _) in &mut self.offsets {
+            known.subtract(tasks);
+        }
+        self.offsets.retain(|(known, _)| !known.is_empty());
+        join(&mut self.offsets, tasks, offset);
+    }
+
+    /// How many bytes of the piece a command carries, where it carries one.
+    pub(crate) fn carried_by(&self, id: CommandId) -> Option<usize> {
+        match self.own.as_ref()?.piece {
+            Piece::Sent(sent, length) if sent == id => Some(length),
+            _ => None,
+        }
+    }
+}
+
+impl OwnInput {
+    /// A piece of so many bytes has reached the tasks, and those `done` have taken it. True where
+    /// the next one is to be asked for.
+    pub(crate) fn taken(&mut self, length: usize, done: &IdSet) -> bool {
+        // A task that has ended, or closed its input, reads no more.
+        self.to = self.to.intersection(done);
+        self.offset += length as u64;
+        self.piece = if length == 0 {
+            Piece::Ended
+        } else if self.to.is_empty() {
+            Piece::Unasked
+        } else {
+            Piece::Asked
+        };
+        self.piece == Piece::Asked
+    }
+}

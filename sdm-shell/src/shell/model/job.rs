@@ -1,0 +1,327 @@
+//! The job of a session: what was started and how, how far the start has come, and whether the
+//! job is over.
+
+use std::path::Path;
+
+use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
+use sdm_debug::event::Phase;
+use sdm_debug::{Command, FailureCode};
+use sdm_idset::IdSet;
+
+use super::gather::join;
+use super::open::Open;
+use super::{Model, Over};
+use sdm_view::item::{BreakRow, Happening, Item, RankRow};
+
+/// The most settings of gdb's that are remembered.
+const SETTINGS_MAX: usize = 256;
+
+/// The job that the tasks of a session belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Job {
+    /// How far the job has come.
+    pub(crate) stage: Stage,
+    /// Whether the launcher runs.
+    pub(crate) launcher: Launcher,
+    /// How the start of tasks goes on.
+    pub(crate) phases: Vec<(IdSet, Phase)>,
+    /// Who was started how.
+    pub(crate) programs: Vec<(IdSet, StartSpec)>,
+    /// What gdb was told to be like, in order, and in which tasks.
+    pub(crate) settings: Vec<(IdSet, String)>,
+    /// The processes of a job that was running already which can be attached to; absent where the
+    /// session has started its job.
+    pub(crate) attachable: Option<AttachSpec>,
+    /// True where the session can start the job anew.
+    pub(crate) can_rerun: bool,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The tasks do not stand where their start has brought them, or something of theirs was changed.
+    #[default]
+    Touched,
+    /// The tasks stand where their start has brought them, and nothing of theirs was changed.
+    Untouched,
+    /// The job is over, and the next one is not started.
+    Over,
+}
+
+/// Whether a launcher runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Launcher {
+    /// It has not ended, or there is none.
+    #[default]
+    Running,
+    /// It has ended, and all that it started.
+    Ended,
+}
+
+impl Job {
+    /// Forgets what was heard of a job that is over; how it was started stays.
+    pub(super) fn forget(&mut self) {
+        self.phases.clear();
+        self.launcher = Launcher::Running;
+    }
+
+    /// Notes that a command goes to tasks: they may not be what their start has made them any more.
+    pub(crate) fn note_sent(&mut self, command: &Command) {
+        if self.stage == Stage::Untouched && disturbs(command) {
+            self.stage = Stage::Touched;
+        }
+    }
+
+    /// The tasks that have come to a phase of their start.
+    pub(crate) fn tasks_at(&self, phase: Phase) -> IdSet {
+        let reached = self.phases.iter().filter(|(_, known)| *known >= phase);
+        IdSet::union_all(reached.map(|(tasks, _)| tasks))
+    }
+
+    /// Replaces the arguments of some tasks.
+    pub(crate) fn set_arguments(&mut self, to: &IdSet, arguments: &[String]) {
+        let args: Vec<_> = arguments.iter().map(|it| it.clone().into_bytes()).collect();
+        for (tasks, start) in std::mem::take(&mut self.programs) {
+            let others = tasks.difference(to);
+            if !others.is_empty() {
+                join(&mut self.programs, &others, start.clone());
+            }
+            let meant = tasks.intersection(to);
+            if !meant.is_empty() {
+                let args = args.clone();
+                join(&mut self.programs, &meant, StartSpec { args, ..start });
+            }
+        }
+    }
+
+    /// The arguments of some tasks as one would write them.
+    pub(crate) fn arguments(&self, to: &IdSet) -> Vec<(IdSet, String)> {
+        let mut values: Vec<(IdSet, String)> = Vec::new();
+        for (tasks, start) in &self.programs {
+            let words = start.args.iter().map(|arg| String::from_utf8_lossy(arg));
+            let tasks = tasks.intersection(to);
+            if !tasks.is_empty() {
+                join(&mut values, &tasks, shell_words::join(words));
+            }
+        }
+        values
+    }
+
+    /// Remembers a line by which gdb was told to be like something, in the tasks where it was.
+    pub(crate) fn remember_setting(&mut self, done: &IdSet, command: &Command) {
+        let Command::Console { line } = command else {
+            return;
+        };
+        if !is_setting(line) || done.is_empty() {
+            return;
+        }
+        for (tasks, known) in &mut self.settings {
+            if known == line {
+                tasks.subtract(done);
+            }
+        }
+        self.settings.retain(|(tasks, _)| !tasks.is_empty());
+        // The last word counts, so it stands behind those before it.
+        self.settings.push((done.clone(), line.clone()));
+        if self.settings.len() > SETTINGS_MAX {
+            self.settings.remove(0);
+        }
+    }
+
+    /// The programs by the names of their files, where there are several.
+    pub(crate) fn several_programs(&self) -> Vec<(String, IdSet)> {
+        let mut named = Vec::new();
+        for (tasks, start) in &self.programs {
+            join(&mut named, tasks, name_of(start));
+        }
+        if named.len() < 2 {
+            return Vec::new();
+        }
+        named
+            .into_iter()
+            .map(|(tasks, name)| (name, tasks))
+            .collect()
+    }
+
+    /// True where a program as a whole has not what a command is about, and another one has it: that
+    /// is how programs differ, and no failure.
+    pub(crate) fn only_programs_differ(&self, open: &Open) -> bool {
+        let gathered = &open.gathered;
+        let refused = gathered.failed.iter();
+        let plain = refused
+            .clone()
+            .all(|(_, failure)| failure.code == FailureCode::Gdb);
+        let refused = IdSet::union_all(refused.map(|(tasks, _)| tasks));
+        let done = open.done();
+        let programs = self.several_programs();
+        let whole = programs
+            .iter()
+            .filter(|(_, tasks)| tasks.is_disjoint(&done));
+        let lacking = IdSet::union_all(whole.map(|(_, tasks)| tasks));
+        plain
+            && !done.is_empty()
+            && refused.is_subset(&lacking)
+            && gathered.missing.is_empty()
+            && gathered.lost.is_empty()
+    }
+}
+
+impl Model {
+    /// The rows of `ranks`: tasks of different programs apart.
+    pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
+        let programs = self.job.several_programs();
+        if programs.is_empty() {
+            return self.tasks.rank_rows(among);
+        }
+        let rows_of = |(program, tasks): &(String, IdSet)| {
+            let rows = self.tasks.rank_rows(&among.intersection(tasks));
+            let program = program.clone();
+            rows.into_iter().map(move |row| RankRow {
+                program: program.clone(),
+                ..row
+            })
+        };
+        programs.iter().flat_map(rows_of).collect()
+    }
+
+    /// True where every task still stands where its start has brought it, and nothing was changed.
+    pub(crate) fn is_untouched(&self) -> bool {
+        // A breakpoint where tasks stand is met only by those that come there again.
+        let met = |row: &BreakRow| {
+            row.places
+                .iter()
+                .any(|(_, file, line)| self.is_met(file, *line))
+        };
+        self.job.stage == Stage::Untouched
+            && self.tasks.standing() == self.all
+            && !self.breaks.rows().iter().any(met)
+    }
+
+    /// True where a task stands at this line.
+    fn is_met(&self, file: &str, line: u32) -> bool {
+        let here = |last: &Happening| match last {
+            Happening::Stopped(stop) => {
+                let frame = stop.frame.as_ref();
+                frame.is_some_and(|frame| frame.line == line && frame.file == file)
+            }
+            _ => false,
+        };
+        !self.tasks.where_last(here).is_empty()
+    }
+
+    /// What is started, and in which tasks, when the job is started anew. Tasks that are held come
+    /// to `main` and no further.
+    pub(crate) fn programs_again(&self, to_main: bool) -> Vec<(IdSet, StartSpec)> {
+        let points = self.breaks.start_points();
+        let mut programs = Vec::new();
+        for (tasks, start) in &self.job.programs {
+            let tasks = tasks.intersection(&self.all);
+            let held = tasks.intersection(&self.sets.held);
+            let rest = tasks.difference(&held);
+            let stop = if to_main {
+                StopAt::Main
+            } else {
+                StopAt::Nowhere
+            };
+            for (tasks, stop) in [(held, StopAt::Main), (rest, stop)] {
+                let start = StartSpec {
+                    stop,
+                    points: points.clone(),
+                    settings: self.job.settings.clone(),
+                    ..start.clone()
+                };
+                if !tasks.is_empty() {
+                    join(&mut programs, &tasks, start);
+                }
+            }
+        }
+        programs
+    }
+
+    /// The session is over by itself. A person keeps the prompt where the job can be started anew.
+    pub(super) fn session_ended(&mut self, why: String) {
+        if self.options.interactive && self.job.can_rerun && self.over.is_none() {
+            self.job.stage = Stage::Over;
+            let text = format!("the job is gone: {why}; `run` starts it anew");
+            self.show(Item::Notice(text));
+        } else {
+            self.end(Over::Ended(why));
+        }
+    }
+}
+
+/// The name of a program's file.
+fn name_of(start: &StartSpec) -> String {
+    let path = String::from_utf8_lossy(&start.program);
+    let name = Path::new(&*path).file_name();
+    name.map_or_else(
+        || path.to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// The tasks that run a program whose file has this name.
+pub(super) fn program_called(programs: &[(IdSet, StartSpec)], name: &str) -> Option<IdSet> {
+    let found = programs.iter().filter(|(_, start)| name_of(start) == name);
+    let found = IdSet::union_all(found.map(|(tasks, _)| tasks));
+    (!found.is_empty()).then_some(found)
+}
+
+/// True for a command after which a program is not what it was when it was started.
+fn disturbs(command: &Command) -> bool {
+    command.is_run_control()
+        || matches!(
+            command,
+            Command::Kill
+                | Command::Detach
+                | Command::SetVariable { .. }
+                | Command::Call { .. }
+                | Command::Return { .. }
+                | Command::MemoryWrite { .. }
+                | Command::Mi { .. }
+        )
+}
+
+/// True for a line that changes gdb and not the program.
+fn is_setting(line: &str) -> bool {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match word {
+        "handle" | "unset" | "skip" | "directory" => true,
+        // `set x = 3` is an assignment like `set var`, but a convenience variable is gdb's own.
+        "set" => {
+            let rest = rest.trim_start();
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+            let after = rest.trim_start_matches(plain).trim_start();
+            rest.starts_with('$')
+                || (rest.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && !after.starts_with(['=', '[', '.', '(', '+', '>', '*'])
+                    && !rest.starts_with("var"))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_told_from_assignments() {
+        for (line, expect) in [
+            ("set print pretty on", true),
+            ("set $i = 3", true),
+            ("set logging file=x", true),
+            ("handle SIGUSR1 stop", true),
+            ("set x = 3", false),
+            ("set x=3", false),
+            ("set a[2] = 3", false),
+            ("set p->x = 3", false),
+            ("set *p = 3", false),
+            ("set var x = 3", false),
+            ("info line", false),
+            ("set", false),
+        ] {
+            assert_eq!(is_setting(line), expect, "{line}");
+        }
+    }
+}

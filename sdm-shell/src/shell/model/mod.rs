@@ -1,0 +1,266 @@
+//! What the shell knows of its session: who is where, what runs, what was asked.
+//!
+//! A [`Model`] is changed by events ([`Model::handle_event`]) and by commands; it does no I/O and
+//! looks at no clock. What is to be done outside is drained with [`Model::poll_effect`].
+
+pub(crate) mod breaks;
+pub(crate) mod dialogue;
+pub(crate) mod displays;
+mod events;
+pub(crate) mod gather;
+pub(crate) mod goal;
+pub(crate) mod input;
+pub(crate) mod job;
+pub(crate) mod notices;
+pub(crate) mod open;
+pub(crate) mod output;
+mod saved;
+pub(crate) mod sets;
+pub(crate) mod tasks;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use sdm_debug::EndPolicy;
+use sdm_idset::IdSet;
+
+use super::{Control, Options};
+use breaks::Breaks;
+use dialogue::Dialogue;
+use displays::Displays;
+use input::Input;
+use job::Job;
+use notices::Notices;
+use open::OpenCommands;
+use output::Output;
+use sdm_view::item::Item;
+use sets::Sets;
+use tasks::TaskTable;
+
+/// Everything that is known of a session at the shell.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// How the shell behaves.
+    pub(crate) options: Options,
+    /// The tasks of the session: `all`.
+    pub(crate) all: IdSet,
+    /// The state of each task.
+    pub(crate) tasks: TaskTable,
+    /// The job that the tasks belong to.
+    pub(crate) job: Job,
+    /// The focus, and the sets that have a name.
+    pub(crate) sets: Sets,
+    /// The breakpoints, by the front-end's numbers.
+    pub(crate) breaks: Breaks,
+    /// The expressions that are shown after each stop.
+    pub(crate) displays: Displays,
+    /// The commands that were sent and are not over.
+    pub(crate) open: OpenCommands,
+    /// What the programs read.
+    pub(crate) input: Input,
+    /// What has come and is held back for a moment, so that equal things are shown once.
+    pub(crate) news: News,
+    /// What the person at the prompt, or a script, has said.
+    pub(crate) dialogue: Dialogue,
+    /// What has reached the shell from outside the session and is not dealt with yet.
+    pub(crate) requests: Requests,
+    /// Why nothing more can be done; absent while commands can be carried out.
+    pub(crate) over: Option<Over>,
+    effects: VecDeque<Effect>,
+}
+
+/// What the owner of a [`Model`] is to do.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// Show this item.
+    Show(Box<Item>),
+    /// Print what programs print where the launcher carries it, as it came.
+    Pass {
+        /// True for the standard error stream.
+        stderr: bool,
+        /// The bytes as the launcher gave them.
+        bytes: Vec<u8>,
+    },
+    /// Ask for the next piece of what the programs are to read.
+    RequestInput,
+    /// Give this piece to the programs; it is empty at the end of the input.
+    PassInput(Vec<u8>),
+}
+
+/// What has come from the tasks and is held back.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// What the programs print.
+    pub(crate) output: Output,
+    /// What happens to tasks.
+    pub(crate) notices: Notices,
+    /// When something was last heard of the tasks.
+    pub(crate) activity: Instant,
+}
+
+impl News {
+    /// When something that is held back is to be shown; absent where nothing is.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let deadlines = [self.output.deadline(), self.notices.deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Takes what has been held back for long enough.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
+        let mut items = self.output.take_due(now);
+        items.extend(self.notices.take_due(now));
+        items
+    }
+
+    /// Takes all that is held back: output first, since it was there first.
+    pub(crate) fn take_held(&mut self) -> Vec<Item> {
+        let mut items = self.output.take_all();
+        items.extend(self.notices.take_happened());
+        items
+    }
+}
+
+/// What has reached the shell from outside the session.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    /// Lines, and what else comes in their place, in the order of their coming.
+    pub(crate) lines: VecDeque<Control>,
+    /// Ctrl-C and Ctrl-Z that nobody has taken yet.
+    pub(crate) breaks: VecDeque<Break>,
+    /// How often a person has given up waiting for a command.
+    pub(crate) interrupts: u64,
+    /// A signal has said that the time is nearly over.
+    pub(crate) warned: bool,
+}
+
+/// What a person presses to break off a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// Ctrl-C: tasks that run are stopped, a question is given up.
+    Interrupt,
+    /// Ctrl-Z: the prompt comes back, and tasks that run run on.
+    Suspend,
+}
+
+/// Why nothing more can be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Over {
+    /// A command has asked for the end.
+    Quit(EndPolicy),
+    /// The session is gone, and why.
+    Ended(String),
+    /// A signal wants `sdm` to end: the signal's number.
+    Terminated(u8),
+    /// Nobody reads what is shown.
+    Unread,
+}
+
+impl Model {
+    /// A model of a session of which nothing has been heard yet.
+    pub(crate) fn new(now: Instant, tasks: IdSet, options: Options) -> Self {
+        Self {
+            options,
+            tasks: TaskTable::new(&tasks),
+            job: Job::default(),
+            sets: Sets {
+                focus: tasks.clone(),
+                previous: tasks.clone(),
+                ..Sets::default()
+            },
+            all: tasks,
+            breaks: Breaks::default(),
+            displays: Displays::default(),
+            open: OpenCommands::default(),
+            input: Input::default(),
+            news: News {
+                output: Output::new(),
+                notices: Notices::default(),
+                activity: now,
+            },
+            dialogue: Dialogue::default(),
+            requests: Requests::default(),
+            over: None,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// The next thing that the owner is to do; absent where there is none.
+    pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// The session ends, for this reason; the first reason counts.
+    pub(crate) fn end(&mut self, over: Over) {
+        self.over.get_or_insert(over);
+    }
+
+    /// Another session of the same shell has taken the place of the old one: what was heard of
+    /// the old job is forgotten, and what belongs to the person stays.
+    pub(crate) fn forget_job(&mut self, now: Instant, tasks: &IdSet) {
+        self.all.clone_from(tasks);
+        self.tasks = TaskTable::new(tasks);
+        self.news = News {
+            output: Output::again(&self.news.output),
+            notices: Notices::default(),
+            activity: now,
+        };
+        self.open = OpenCommands::default();
+        self.job.forget();
+        self.input.offsets.clear();
+        self.sets.forget_job(tasks);
+        self.dialogue.list_from = dialogue::ListFrom::Selected;
+        self.breaks.forget_hits();
+    }
+
+    /// Remembers of an item that is shown what commands refer to later: `@1`, `more`.
+    pub(crate) fn note_shown(&mut self, item: &Item) {
+        match item {
+            Item::Answer(gathered) => self.sets.note_classes(gathered.classes()),
+            Item::Whole(item) => {
+                if let Item::Answer(gathered) = &**item {
+                    self.sets.note_classes(gathered.classes());
+                }
+            }
+            _ => {}
+        }
+        if matches!(item, Item::Answer(_) | Item::Ranks(_)) {
+            self.dialogue.last_answer = Some(item.clone());
+        }
+        if let Item::Happened { tasks, .. } = item {
+            self.sets.happened.push(tasks.clone());
+        }
+    }
+
+    /// True where a person who says a line is asked before something is lost; `depth` is how many
+    /// files and commands of the user's own the line stands in.
+    pub(crate) fn asks(&self, depth: u32) -> bool {
+        self.options.interactive && self.options.confirm && depth == 0
+    }
+
+    /// Started programs that were detached and have not ended.
+    pub(crate) fn left_running(&self) -> IdSet {
+        if self.job.launcher == job::Launcher::Ended {
+            return IdSet::new();
+        }
+        self.tasks.detached()
+    }
+
+    /// What is said at the prompt: a question that is open, or the focus and its states.
+    pub(crate) fn prompt(&self) -> String {
+        if let Some(question) = &self.dialogue.question {
+            return question.text(self.tasks.live().len());
+        }
+        if self.dialogue.collecting.is_some() {
+            return ">".to_owned();
+        }
+        let focus = &self.sets.focus;
+        let who = if *focus == self.all {
+            format!("all {}", focus.len())
+        } else {
+            sdm_view::render::set_text(focus, 24)
+        };
+        format!("[{who}: {}] (sdm) ", self.tasks.summary(focus))
+    }
+}

@@ -1,0 +1,228 @@
+//! Sets of tasks at the prompt: the focus, the sets that have a name, and what a name of a set means now.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::TaskState;
+use sdm_debug::command::StartSpec;
+use sdm_debug::reply::{Stop, StopReason};
+use sdm_idset::IdSet;
+
+use super::Model;
+use super::job::program_called;
+use super::tasks::TaskTable;
+use crate::commands::{self, CommandError, Scope, SetExpr, SetName};
+use sdm_session::Member;
+use sdm_view::item::Happening;
+
+/// The sets of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Sets {
+    /// The tasks that a line without a set in front goes to.
+    pub(crate) focus: IdSet,
+    /// Those of `defset`.
+    pub(crate) named: BTreeMap<String, IdSet>,
+    /// The focus before this one.
+    pub(crate) previous: IdSet,
+    /// The classes of the last answer, in the order in which they were shown.
+    pub(crate) classes: Vec<IdSet>,
+    /// To whom something happened since the last command, in the order in which it was shown.
+    pub(crate) happened: Vec<IdSet>,
+    /// Those that no command lets run.
+    pub(crate) held: IdSet,
+}
+
+impl Sets {
+    /// These are `@1`, `@2`, ... from now on.
+    pub(crate) fn note_classes(&mut self, classes: Vec<IdSet>) {
+        if !classes.is_empty() {
+            self.classes = classes;
+        }
+    }
+
+    /// Another job has taken the place of the old one, with these tasks.
+    pub(super) fn forget_job(&mut self, tasks: &IdSet) {
+        self.classes.clear();
+        self.happened.clear();
+        // Those that have not come this time are in no focus.
+        for set in [&mut self.focus, &mut self.previous] {
+            let left = set.intersection(tasks);
+            *set = if left.is_empty() { tasks.clone() } else { left };
+        }
+    }
+}
+
+impl Model {
+    /// The tasks that a set means now. `all` are those that can be meant, `conditions` those that
+    /// the conditions in the set hold for, `members` the servers of the session.
+    ///
+    /// # Errors
+    /// A [`CommandError`] that names the part of the set that means nothing.
+    pub(crate) fn resolve(
+        &self,
+        set: &SetExpr,
+        all: &IdSet,
+        conditions: &[(String, IdSet)],
+        members: &[Member],
+    ) -> Result<IdSet, CommandError> {
+        let scope = Now {
+            tasks: all,
+            focus: &self.sets.focus,
+            table: &self.tasks,
+            sets: &self.sets,
+            members,
+            conditions,
+            programs: &self.job.programs,
+        };
+        commands::resolve(set, &scope)
+    }
+}
+
+/// What names mean now.
+struct Now<'a> {
+    tasks: &'a IdSet,
+    focus: &'a IdSet,
+    table: &'a TaskTable,
+    sets: &'a Sets,
+    members: &'a [Member],
+    conditions: &'a [(String, IdSet)],
+    programs: &'a [(IdSet, StartSpec)],
+}
+
+impl Scope for Now<'_> {
+    fn tasks(&self) -> &IdSet {
+        self.tasks
+    }
+
+    fn named(&self, name: &SetName) -> Result<IdSet, String> {
+        Ok(match name {
+            SetName::Word(word) => return self.word(word),
+            SetName::Class(number) => {
+                let index = *number as usize - 1;
+                let found = self.sets.classes.get(index);
+                return found.cloned().ok_or_else(|| match self.sets.classes.len() {
+                    0 => "there is no answer with classes yet".to_owned(),
+                    1 => "the last answer has one class only: @1".to_owned(),
+                    count => format!("the last answer has the classes @1 to @{count}"),
+                });
+            }
+            SetName::Host(pattern) => {
+                let matching = self.members.iter().filter(|m| pattern.matches(&m.host));
+                let found = IdSet::union_all(matching.map(|member| &member.tasks));
+                if found.is_empty() {
+                    return Err("no task is on such a host; `info nodes` shows all".to_owned());
+                }
+                found
+            }
+            SetName::At(function) => self.stopped_where(|stop| is_in(stop, function)),
+            SetName::Place { file, line } => self.stopped_where(|stop| is_at(stop, file, *line)),
+            SetName::Breakpoint(number) => self.stopped_where(
+                |stop| matches!(stop.reason, StopReason::Breakpoint { number: n } if n == *number),
+            ),
+            SetName::If(expression) => {
+                let mut known = self.conditions.iter();
+                let found = known.find(|(text, _)| text == expression);
+                found.map(|(_, set)| set.clone()).unwrap_or_default()
+            }
+        })
+    }
+}
+
+impl Now<'_> {
+    fn word(&self, word: &str) -> Result<IdSet, String> {
+        Ok(match word {
+            "stopped" => self.table.in_state(|state| *state == TaskState::Stopped),
+            "running" => self.table.running(),
+            "exited" => self
+                .table
+                .in_state(|state| matches!(state, TaskState::Exited(_))),
+            "crashed" => self.crashed(),
+            "lost" => self.table.lost().clone(),
+            "silent" => self.table.silent().clone(),
+            "focus" => self.focus.clone(),
+            "prev" => self.sets.previous.clone(),
+            word => {
+                let found = self.sets.named.get(word).cloned();
+                let found = found.or_else(|| program_called(self.programs, word));
+                return found
+                    .ok_or_else(|| format!("no set is called `@{word}`; `info sets` shows all"));
+            }
+        })
+    }
+
+    fn crashed(&self) -> IdSet {
+        let killed = self
+            .table
+            .in_state(|state| matches!(state, TaskState::Signalled(_)));
+        killed.union(&self.stopped_where(|stop| stop.reason.is_crash()))
+    }
+
+    fn stopped_where(&self, is: impl Fn(&Stop) -> bool) -> IdSet {
+        self.table.where_last(|last| match last {
+            Happening::Stopped(stop) => is(stop),
+            _ => false,
+        })
+    }
+}
+
+/// By its whole name, by the part behind the last `::`, or as the runtime function that it is in.
+fn is_in(stop: &Stop, function: &str) -> bool {
+    let called = |name: &str| {
+        let name = name.split('(').next().unwrap_or(name).trim();
+        name == function || name.rsplit("::").next() == Some(function)
+    };
+    stop.inside.as_deref().is_some_and(called)
+        || stop.frame.as_ref().is_some_and(|f| called(&f.function))
+}
+
+/// By its name or by a whole tail of its path.
+fn is_at(stop: &Stop, file: &str, line: u32) -> bool {
+    stop.frame.as_ref().is_some_and(|frame| {
+        let tail = frame.path.strip_suffix(file);
+        let by_path = tail.is_some_and(|head| head.is_empty() || head.ends_with('/'));
+        frame.line == line && (frame.file == file || by_path)
+    })
+}
+
+/// True where a value is what a program takes for true.
+pub(crate) fn is_true(text: &str) -> bool {
+    let text = text.trim().to_ascii_lowercase();
+    let last = text.split_whitespace().next_back().unwrap_or("");
+    if text.starts_with('<') || text.is_empty() {
+        return false;
+    }
+    !matches!(
+        text.as_str(),
+        "false" | ".false." | "0 '\\000'" | "null" | "nullptr" | "nil" | "none"
+    ) && !matches!(last, "0" | "0x0" | "-0")
+        && text.parse::<f64>().ok().is_none_or(|number| number != 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_true_as_the_program_takes_them() {
+        for (text, expect) in [
+            ("1", true),
+            ("0", false),
+            ("-3", true),
+            ("true", true),
+            ("false", false),
+            (".TRUE.", true),
+            (".FALSE.", false),
+            ("0 '\\000'", false),
+            ("97 'a'", true),
+            ("(int *) 0x0", false),
+            ("(int *) 0x7ffe", true),
+            ("0x0", false),
+            ("0.0", false),
+            ("-0", false),
+            ("0.5", true),
+            ("nan(0x8)", true),
+            ("<optimized out>", false),
+        ] {
+            assert_eq!(is_true(text), expect, "{text}");
+        }
+    }
+}

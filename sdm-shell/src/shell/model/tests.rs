@@ -1,0 +1,197 @@
+//! The model alone: events in, states and effects out.
+
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
+use sdm_idset::IdSet;
+use sdm_session::SessionEvent;
+use sdm_view::item::Item;
+
+use super::goal::Goal;
+use super::input::{OwnInput, Piece};
+use super::job::Stage;
+use super::open::{Open, RunEnd};
+use super::{Break, Effect, Model, Over};
+use crate::shell::tests::fake::{class, failed, set};
+use crate::{Control, Options};
+
+fn model() -> (Instant, Model) {
+    let now = Instant::now();
+    (now, Model::new(now, set("0-3"), Options::default()))
+}
+
+fn interrupted() -> Reply {
+    Reply::Stopped(Stop {
+        reason: StopReason::Interrupted,
+        frame: None,
+        inside: None,
+        source: None,
+    })
+}
+
+/// A run on these tasks under way.
+fn run(model: &mut Model, id: u64, tasks: &str) -> CommandId {
+    let id = CommandId(id);
+    let to = set(tasks);
+    let mut open = Open::new("continue", &to);
+    open.run = true;
+    open.before = model.note_run(&to, &Command::Continue);
+    model.open.insert(id, open);
+    id
+}
+
+fn answer(id: CommandId, classes: Vec<sdm_session::Class>) -> SessionEvent {
+    SessionEvent::Answer {
+        id,
+        classes,
+        missing: Vec::new(),
+        lost: IdSet::new(),
+        late: false,
+    }
+}
+
+fn standing(model: &mut Model, now: Instant) {
+    let stop = Event::Stopped(Stop {
+        reason: StopReason::AtMain,
+        frame: None,
+        inside: None,
+        source: None,
+    });
+    model.handle_event(now, SessionEvent::Events(vec![(set("0-3"), stop)]));
+    model.news.take_held();
+}
+
+#[test]
+fn a_run_is_reached_when_it_is_complete_and_its_stops_are_held_back_first() {
+    let (now, mut model) = model();
+    standing(&mut model, now);
+    let id = run(&mut model, 1, "0-3");
+    let goal = Goal::Run(vec![id]);
+    assert_eq!(model.tasks.running(), set("0-3"));
+    model.handle_event(now, answer(id, vec![class("0-2", interrupted())]));
+    assert_eq!(model.left_of(&goal), set("3"));
+    assert!(!model.is_reached(&goal));
+    assert!(model.news.take_due(now).is_empty());
+    let later = now + Duration::from_millis(300);
+    assert_eq!(model.news.take_due(later).len(), 1);
+    model.handle_event(now, answer(id, vec![class("3", interrupted())]));
+    model.handle_event(now, SessionEvent::Complete { id });
+    assert!(model.is_reached(&goal));
+    assert_eq!(model.tasks.standing(), set("0-3"));
+}
+
+#[test]
+fn hidden_ends_of_runs_change_states_and_show_nothing() {
+    let (now, mut model) = model();
+    standing(&mut model, now);
+    let id = run(&mut model, 1, "0-3");
+    model.open.set_run_end(RunEnd::Hidden);
+    model.handle_event(now, answer(id, vec![class("0-3", interrupted())]));
+    assert_eq!(model.tasks.standing(), set("0-3"));
+    assert!(model.news.take_held().is_empty());
+}
+
+#[test]
+fn a_refused_run_leaves_its_tasks_where_they_were() {
+    let (now, mut model) = model();
+    standing(&mut model, now);
+    let id = run(&mut model, 1, "0-3");
+    let refused = failed("1", FailureCode::Gdb, "no");
+    model.handle_event(now, answer(id, vec![refused]));
+    assert_eq!(model.tasks.standing(), set("1"));
+    assert_eq!(model.tasks.running(), set("0,2-3"));
+}
+
+#[test]
+fn a_late_answer_is_an_effect_and_names_the_command() {
+    let (now, mut model) = model();
+    let id = CommandId(5);
+    model.open.insert(id, Open::new("print x", &set("0")));
+    model.open.remove(id);
+    model.handle_event(now, answer(id, vec![class("0", Reply::Done)]));
+    let Some(Effect::Show(item)) = model.poll_effect() else {
+        panic!("nothing is shown");
+    };
+    let Item::Answer(gathered) = *item else {
+        panic!("{item:?}");
+    };
+    assert_eq!(
+        (gathered.command.as_str(), gathered.late),
+        ("print x", true)
+    );
+    assert_eq!(model.poll_effect(), None);
+}
+
+#[test]
+fn a_disturbing_command_touches_the_job_and_a_question_does_not() {
+    let (now, mut model) = model();
+    standing(&mut model, now);
+    model.job.stage = Stage::Untouched;
+    model.job.note_sent(&Command::Threads);
+    assert!(model.is_untouched());
+    model.job.note_sent(&Command::Kill);
+    assert!(!model.is_untouched());
+}
+
+#[test]
+fn only_a_person_whose_job_can_be_started_anew_outlives_its_session() {
+    let (now, mut model) = model();
+    model.job.can_rerun = true;
+    let ended = || SessionEvent::Ended("the master is gone".to_owned());
+    model.handle_event(now, ended());
+    assert_eq!(
+        model.over.take(),
+        Some(Over::Ended("the master is gone".to_owned()))
+    );
+    model.options.interactive = true;
+    model.handle_event(now, ended());
+    assert_eq!((model.job.stage, &model.over), (Stage::Over, &None));
+    assert!(matches!(model.poll_effect(), Some(Effect::Show(_))));
+}
+
+#[test]
+fn input_is_held_while_there_is_no_job() {
+    let (_, mut model) = model();
+    model.input.own = Some(OwnInput::default());
+    model.handle_control(Control::Input(b"one".to_vec()));
+    assert_eq!(
+        model.poll_effect(),
+        Some(Effect::PassInput(b"one".to_vec()))
+    );
+    model.job.stage = Stage::Over;
+    model.handle_control(Control::Input(b"two".to_vec()));
+    assert_eq!(model.poll_effect(), None);
+    let piece = &model.input.own.as_ref().unwrap().piece;
+    assert_eq!(*piece, Piece::Held(b"two".to_vec()));
+}
+
+#[test]
+fn what_a_person_presses_waits_until_somebody_takes_it() {
+    let (_, mut model) = model();
+    for control in [Control::Suspend, Control::Warned, Control::Terminate(15)] {
+        model.handle_control(control);
+    }
+    assert_eq!(
+        Vec::from(std::mem::take(&mut model.requests.breaks)),
+        [Break::Suspend, Break::Interrupt]
+    );
+    assert!(model.requests.warned);
+    model.handle_control(Control::Terminate(1));
+    assert_eq!(model.over, Some(Over::Terminated(15)));
+}
+
+#[test]
+fn another_job_keeps_what_is_the_persons() {
+    let (now, mut model) = model();
+    model.sets.focus = set("2-3");
+    model.sets.named.insert("few".to_owned(), set("3"));
+    model.tasks.set(&set("0"), TaskState::Exited(0), None);
+    model.forget_job(now, &set("0-2"));
+    assert_eq!(model.sets.focus, set("2"));
+    assert_eq!(model.sets.named["few"], set("3"));
+    assert!(model.tasks.ended().is_empty());
+    model.forget_job(now, &set("0-1"));
+    assert_eq!(model.sets.focus, set("0-1"));
+}

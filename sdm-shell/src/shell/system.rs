@@ -1,0 +1,38 @@
+//! `shell COMMAND`, `make`: commands for this machine. They have the terminal, and the session goes on behind them.
+
+use std::time::Duration;
+
+use super::{SessionHandle, Verdict};
+
+/// How often it is looked whether a command of this machine has ended: the session goes on meanwhile.
+const TURN: Duration = Duration::from_millis(20);
+
+/// `shell COMMAND`; a shell for the person where there is no command.
+pub(super) async fn system(session: &SessionHandle, command: &str) -> Verdict {
+    session.show_held();
+    let started = session.machine(|machine| machine.start(command));
+    let mut process = match started {
+        Ok(process) => process,
+        Err(error) => return session.complain(format!("{command}: {error}"), ""),
+    };
+    let end = loop {
+        match process.poll_end() {
+            Ok(Some(end)) => break end,
+            Ok(None) => {}
+            Err(error) => return session.complain(format!("{command}: {error}"), ""),
+        }
+        // Ctrl-C is for the process that has the terminal.
+        let _ = session.take_break();
+        if session.is_over() {
+            // The process has no terminal any more, and nobody waits for it.
+            process.kill();
+            return Verdict::Failed;
+        }
+        let until = session.now() + TURN;
+        session.turn(Some(until)).await;
+    };
+    if end.success || command.is_empty() {
+        return Verdict::Done;
+    }
+    session.complain(format!("{command}: {}", end.status), "")
+}

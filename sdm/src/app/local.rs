@@ -1,0 +1,83 @@
+//! The machine where `sdm` runs, as the shell's commands use it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use sdm_shell::{Application, Control, LocalEnd, LocalMachine, LocalProcess};
+use sdm_view::item::View;
+
+/// The application around a shell: it shows by `view` and listens to `controls`.
+pub(super) fn application(view: Box<dyn View>, controls: Receiver<Control>) -> Application {
+    Application {
+        view,
+        machine: Box::new(ThisMachine),
+        controls,
+        clock: Box::new(Instant::now),
+    }
+}
+
+/// This process's own files, directory and children.
+pub(super) struct ThisMachine;
+
+impl LocalMachine for ThisMachine {
+    fn read_text(&mut self, file: &Path) -> io::Result<String> {
+        sdm_core::files::read_text(file)
+    }
+
+    fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()> {
+        sdm_core::files::replace(file, contents)
+    }
+
+    fn without_links(&mut self, file: &Path) -> PathBuf {
+        fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
+    }
+
+    fn home(&mut self) -> PathBuf {
+        env::var_os("HOME").unwrap_or_else(|| "/".into()).into()
+    }
+
+    fn working_directory(&mut self) -> io::Result<PathBuf> {
+        env::current_dir()
+    }
+
+    fn change_directory(&mut self, directory: &Path) -> io::Result<()> {
+        env::set_current_dir(directory)
+    }
+
+    fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>> {
+        let mut process = match line {
+            "" => Command::new(env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"))),
+            line => {
+                let mut process = Command::new("/bin/sh");
+                process.args(["-c", line]);
+                process
+            }
+        };
+        Ok(Box::new(Started(process.spawn()?)))
+    }
+}
+
+/// A child of this process.
+struct Started(Child);
+
+impl LocalProcess for Started {
+    fn poll_end(&mut self) -> io::Result<Option<LocalEnd>> {
+        let status = self.0.try_wait()?;
+        Ok(status.map(|status| LocalEnd {
+            success: status.success(),
+            status: status.to_string(),
+        }))
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself just now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
