@@ -11,7 +11,7 @@ use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
 use super::model::job::Stage;
 use super::run;
-use super::{SessionHandle, Verdict, flow, room};
+use super::{SessionHandle, Verdict, flow, held_back, room};
 use crate::commands::{JobCommand, UserCommand as C};
 use sdm_view::item::Item;
 
@@ -105,12 +105,12 @@ async fn start_again(session: &SessionHandle, again: Rerun) -> Verdict {
     if let Some(arguments) = &again.arguments {
         session.edit(|model| model.job.set_arguments(&again.to, arguments));
     }
-    session.show_held();
+    held_back::show_held(session);
     let opened = match &mut *session.shared().restart.borrow_mut() {
         Some(restart) => restart(),
         None => return Verdict::Failed,
     };
-    session.forget_job();
+    forget_job(session);
     session.edit(|model| {
         model.job.stage = match &opened {
             Ok(_) => Stage::Touched,
@@ -176,6 +176,13 @@ fn show_arguments(session: &SessionHandle, to: &IdSet) -> Verdict {
         values,
     });
     Verdict::Done
+}
+
+/// A new session has taken the place of the old one: forgets what was heard of the old job.
+pub(super) fn forget_job(session: &SessionHandle) {
+    let now = session.now();
+    let tasks = session.shared().session.borrow().tasks().clone();
+    session.edit(|model| model.forget_job(now, &tasks));
 }
 
 /// Whether a command can be carried out without a job.

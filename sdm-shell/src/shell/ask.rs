@@ -86,29 +86,36 @@ impl SessionHandle {
         let (_, open) = self.ask_merged(said, tasks, command, rule).await;
         open.map(|open| open.gathered.ok).unwrap_or_default()
     }
+}
 
-    /// Waits for what comes with the end of a run on another lane: what the program printed last.
-    pub(super) async fn settle(&self, ended: &IdSet) {
-        const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
-        const QUIET: Duration = Duration::from_millis(20);
-        // All that happened is shown together at the end.
-        let (ended, attached) = self.edit(|model| {
-            model.news.notices.patience = Patience::START;
-            let ended = ended.difference(model.tasks.lost());
-            (ended, model.options.attached)
-        });
-        let until = self.now() + OUTPUT_END_WAIT;
-        while !attached
-            && !self.read(|model| model.news.output.has_ended(&ended))
-            && self.now() < until
-            && !self.is_over()
-        {
-            self.turn(Some(until)).await;
-        }
-        let until = self.now() + QUIET;
-        while self.now() < until && !self.is_over() {
-            self.turn(Some(until)).await;
-        }
-        self.edit(|model| model.news.notices.patience = Patience::IDLE);
+/// Waits for what comes with the end of a run on another lane: what the program printed last.
+pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
+    const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
+    const QUIET: Duration = Duration::from_millis(20);
+    // All that happened is shown together at the end.
+    let (ended, attached) = session.edit(|model| {
+        model.news.notices.patience = Patience::START;
+        let ended = ended.difference(model.tasks.lost());
+        (ended, model.options.attached)
+    });
+    let until = session.now() + OUTPUT_END_WAIT;
+    while !attached
+        && !session.read(|model| model.news.output.has_ended(&ended))
+        && session.now() < until
+        && !session.is_over()
+    {
+        session.turn(Some(until)).await;
     }
+    let until = session.now() + QUIET;
+    while session.now() < until && !session.is_over() {
+        session.turn(Some(until)).await;
+    }
+    session.edit(|model| model.news.notices.patience = Patience::IDLE);
+}
+
+/// Shows what came of a command that is over, and takes it out.
+pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<Open> {
+    let open = session.edit(|model| model.open.remove(id))?;
+    session.show(&Item::Answer(open.gathered.clone()));
+    Some(open)
 }

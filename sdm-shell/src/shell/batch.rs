@@ -12,7 +12,7 @@ use super::input::ScriptLine;
 use super::model::goal::Goal;
 use super::model::open::RunEnd;
 use super::model::{Break, Over};
-use super::{SessionHandle, flow, report};
+use super::{SessionHandle, ask, flow, held_back, report};
 use sdm_view::item::Happening;
 use sdm_view::render::{Names, set_text};
 
@@ -62,11 +62,11 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     }
     let why = run_to_the_end(session, batch).await;
     session.status(None);
-    session.show_held();
+    held_back::show_held(session);
     let (code, reason) = match why {
         Why::Over => {
             report::look_back(session).await;
-            session.show_gone();
+            held_back::show_gone(session);
             return flow::ending(session);
         }
         Why::Ended => code_of_the_end(session),
@@ -87,7 +87,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
             (TIMED_OUT, Some(text))
         }
     };
-    session.show_gone();
+    held_back::show_gone(session);
     if matches!(
         session.read(|model| model.over.clone()),
         Some(Over::Terminated(_))
@@ -122,7 +122,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> Why {
         let standing = session.standing();
         if standing.is_empty() && session.read(|model| model.tasks.running().is_empty()) {
             let ended = session.read(|model| model.tasks.ended());
-            session.settle(&ended).await;
+            ask::settle(session, &ended).await;
             return Why::Ended;
         }
         if !standing.is_empty() {
@@ -238,7 +238,7 @@ pub(super) async fn stop_all(session: &SessionHandle) {
     session
         .wait_for(&Goal::Still(running, RunEnd::Shown), "interrupt", until)
         .await;
-    session.show_held();
+    held_back::show_held(session);
 }
 
 /// All of them, whatever becomes of each: what can be seen is seen.
@@ -252,7 +252,7 @@ async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) 
             origin: origin.to_owned(),
         };
         flow::carry_out_line(session, &line, 0).await;
-        session.show_held();
+        held_back::show_held(session);
     }
 }
 

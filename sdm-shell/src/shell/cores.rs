@@ -6,7 +6,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::flow::StacksCode;
 use super::model::gather::Merged;
-use super::{SessionHandle, Verdict};
+use super::{SessionHandle, Verdict, held_back};
 use sdm_view::item::{Gathered, Happening, Item};
 
 /// Opens core files, all at once, and shows where they are; false where none could be opened.
@@ -23,7 +23,7 @@ pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool 
     if open.has_failed() {
         session.show(&Item::Answer(open.gathered));
     }
-    session.show_places(&opened);
+    held_back::show_places(session, &opened);
     !opened.is_empty() && !session.is_over()
 }
 

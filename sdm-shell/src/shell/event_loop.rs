@@ -7,7 +7,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use super::{Shell, report};
+use super::model::{Effect, Model};
+use super::{SessionHandle, Shell, feed, held_back, report};
 use sdm_session::Debug;
 
 impl<D: Debug + 'static> Shell<D> {
@@ -32,7 +33,7 @@ impl<D: Debug + 'static> Shell<D> {
         let mut some = false;
         while let Ok(control) = self.controls.try_recv() {
             self.handle.edit(|model| model.handle_control(control));
-            self.handle.perform_effects();
+            perform_effects(&self.handle);
             some = true;
         }
         some
@@ -51,9 +52,30 @@ impl<D: Debug + 'static> Shell<D> {
         if let Some(event) = event {
             let now = self.handle.now();
             self.handle.edit(|model| model.handle_event(now, event));
-            self.handle.perform_effects();
+            perform_effects(&self.handle);
         }
-        self.handle.show_due();
+        held_back::show_due(&self.handle);
         report::write_due_report(&self.handle);
+    }
+}
+
+/// Carries out what the model wants done.
+fn perform_effects(session: &SessionHandle) {
+    while let Some(effect) = session.edit(Model::poll_effect) {
+        match effect {
+            Effect::Show(item) => session.show(&item),
+            Effect::Pass { stderr, bytes } => {
+                session.shared().view.borrow_mut().pass(stderr, &bytes);
+            }
+            Effect::RequestInput => request_input(session),
+            Effect::PassInput(bytes) => feed::pass_input(session, bytes),
+        }
+    }
+}
+
+/// Asks for the next piece of what the programs are to read.
+pub(super) fn request_input(session: &SessionHandle) {
+    if let Some(source) = &mut *session.shared().input.borrow_mut() {
+        source.request();
     }
 }

@@ -6,8 +6,9 @@ use sdm_debug::Command;
 use super::line::Said;
 use super::model::input::{INPUT, Piece};
 use super::model::open::Open;
-use super::{SessionHandle, Verdict};
+use super::{SessionHandle, Verdict, event_loop};
 use crate::commands::SetExpr;
+use sdm_session::SendOptions;
 
 /// The programs are on their way, and read from the beginning of what `sdm` reads from now on.
 pub(super) fn begin_input(session: &SessionHandle) {
@@ -18,7 +19,7 @@ pub(super) fn begin_input(session: &SessionHandle) {
         Some(std::mem::replace(&mut own.piece, Piece::Asked))
     });
     match before {
-        Some(Piece::Unasked | Piece::Sent(..)) => session.request_input(),
+        Some(Piece::Unasked | Piece::Sent(..)) => event_loop::request_input(session),
         None | Some(Piece::Asked) => {}
         Some(Piece::Held(bytes)) => pass_input(session, bytes),
         Some(Piece::Ended) => pass_input(session, Vec::new()),
@@ -28,7 +29,7 @@ pub(super) fn begin_input(session: &SessionHandle) {
 /// Gives a piece of input to the programs; an empty one is the end of it.
 pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
     let eof = bytes.is_empty();
-    let piece = match session.feed(&bytes, eof) {
+    let piece = match feed(session, &bytes, eof) {
         Some(Ok(())) if eof => Piece::Ended,
         Some(Ok(())) => Piece::Asked,
         // The launcher has ended, or does not read.
@@ -46,7 +47,10 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
             };
             let length = bytes.len();
             let command = Command::Stdin { offset, bytes, eof };
-            let id = session.send_input(&to, &command);
+            // A program may take its time to read it.
+            let options = SendOptions::default();
+            let debug = &session.shared().session;
+            let id = debug.borrow_mut().send(&to, &command, &options);
             session.edit(|model| model.open.insert(id, Open::new(INPUT, &to)));
             Piece::Sent(id, length)
         }
@@ -58,8 +62,13 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
         }
     });
     if is_asked {
-        session.request_input();
+        event_loop::request_input(session);
     }
+}
+
+/// Feeds what the launcher reads, or ends it; absent where the programs are fed by commands.
+fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+    session.shared().session.borrow_mut().feed(bytes, eof)
 }
 
 /// `send SET TEXT`, `send SET --eof`.
@@ -81,7 +90,7 @@ pub(super) async fn send_input(
             "with `send` among the lines of -c and -x, or at a prompt (-i), they do not",
         );
     }
-    if let Some(fed) = session.feed(&bytes, eof) {
+    if let Some(fed) = feed(session, &bytes, eof) {
         return match fed {
             Ok(()) => Verdict::Done,
             Err(why) => session.complain(format!("send: {why}"), ""),

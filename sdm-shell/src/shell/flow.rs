@@ -13,7 +13,7 @@ use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::open::Open;
 use super::run::{self, answer};
-use super::{SessionHandle, Verdict, define, feed, room};
+use super::{SessionHandle, Verdict, ask, define, feed, held_back, room, wait};
 use sdm_view::item::Item;
 
 /// How deep files may name files.
@@ -108,7 +108,7 @@ pub(super) fn send_starts(
 }
 
 pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: Waited) -> bool {
-    session.show_held();
+    held_back::show_held(session);
     if waited == Waited::Over {
         return false;
     }
@@ -120,7 +120,7 @@ pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: W
             all_stand = false;
             continue;
         }
-        well &= session.conclude(*id).is_some_and(|open| !open.has_failed());
+        well &= ask::conclude(session, *id).is_some_and(|open| !open.has_failed());
     }
     if well && all_stand {
         session.edit(|model| model.job.stage = Stage::Untouched);
@@ -135,7 +135,7 @@ pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSour
         let (prompt, is_question) =
             session.read(|model| (model.prompt(), model.dialogue.question.is_some()));
         source.request(&prompt, is_question);
-        let line = match session.next_line(prompt, source).await {
+        let line = match wait::next_line(session, prompt, source).await {
             Some(Control::Line(line)) => line,
             Some(Control::Cleared) => {
                 define::abandon_input(session);
@@ -162,8 +162,8 @@ pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSour
             return ending_of_failure(session, verdict, &line);
         }
     }
-    session.show_held();
-    session.show_gone();
+    held_back::show_held(session);
+    held_back::show_gone(session);
     ending(session)
 }
 
@@ -187,7 +187,7 @@ pub(super) async fn carry_out_line(
 }
 
 fn ending_of_failure(session: &SessionHandle, verdict: Verdict, line: &ScriptLine) -> Ending {
-    session.show_gone();
+    held_back::show_gone(session);
     let (code, what) = match verdict {
         Verdict::GivenUp => (130, "given up"),
         _ => (123, "failed"),

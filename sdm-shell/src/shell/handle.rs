@@ -17,10 +17,9 @@ use sdm_debug::rules::rule_of;
 use sdm_idset::IdSet;
 
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
-use super::feed;
 use super::input::InputSource;
 use super::model::open::{Open, RunEnd};
-use super::model::{Break, Effect, Model, Over};
+use super::model::{Break, Model, Over};
 use super::report::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
@@ -132,13 +131,6 @@ impl SessionHandle {
         self.read(|model| model.tasks.running())
     }
 
-    /// Another session has taken the place of the old one: forgets what was heard of its job.
-    pub(super) fn forget_job(&self) {
-        let now = self.now();
-        let tasks = self.0.session.borrow().tasks().clone();
-        self.edit(|model| model.forget_job(now, &tasks));
-    }
-
     /// The session's name.
     pub(super) fn session_name(&self) -> String {
         self.0.session.borrow().id().to_string()
@@ -213,17 +205,6 @@ impl SessionHandle {
             }
         });
         id
-    }
-
-    /// Sends a piece of input; a program may take its time to read it.
-    pub(super) fn send_input(&self, to: &IdSet, command: &Command) -> CommandId {
-        let options = SendOptions::default();
-        self.0.session.borrow_mut().send(to, command, &options)
-    }
-
-    /// Feeds what the launcher reads, or ends it; absent where the programs are fed by commands.
-    pub(super) fn feed(&self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
-        self.0.session.borrow_mut().feed(bytes, eof)
     }
 
     /// Something has happened to tasks that they do not tell by themselves.
@@ -304,86 +285,8 @@ impl SessionHandle {
         self.0.view.borrow_mut().status(line);
     }
 
-    /// Shows what has been held back for long enough.
-    pub(super) fn show_due(&self) {
-        let now = self.now();
-        let due = self.edit(|model| model.news.take_due(now));
-        if !due.is_empty() {
-            self.show_group(&due);
-        }
-    }
-
-    /// Shows all that has been held back.
-    pub(super) fn show_held(&self) {
-        let held = self.edit(|model| model.news.take_held());
-        self.show_group(&held);
-    }
-
-    /// Shows where these tasks stand, together with all that has been held back.
-    pub(super) fn show_places(&self, tasks: &IdSet) {
-        let now = self.now();
-        self.edit(|model| {
-            for row in model.tasks.rows_of(tasks) {
-                if let Some(what) = row.last {
-                    model.news.notices.push(now, &row.tasks, what);
-                }
-            }
-        });
-        self.show_held();
-    }
-
-    /// Shows what was told and held back, for where nothing else that has happened is of interest any more.
-    pub(super) fn show_told(&self) {
-        let told = |item: &Item| {
-            let what = match item {
-                Item::Happened { what, .. } => Some(what),
-                _ => None,
-            };
-            matches!(what, Some(Happening::Notice(_)))
-        };
-        let happened = self.edit(|model| model.news.notices.take_happened());
-        for item in happened.into_iter().filter(told) {
-            self.show(&item);
-        }
-    }
-
-    /// Shows who and what is gone, without waiting for more.
-    pub(super) fn show_gone(&self) {
-        for item in self.edit(|model| model.news.notices.take_gone()) {
-            self.show(&item);
-        }
-    }
-
-    /// Shows what came of a command that is over, and takes it out.
-    pub(super) fn conclude(&self, id: CommandId) -> Option<Open> {
-        let open = self.edit(|model| model.open.remove(id))?;
-        self.show(&Item::Answer(open.gathered.clone()));
-        Some(open)
-    }
-
-    /// Carries out what the model wants done.
-    pub(super) fn perform_effects(&self) {
-        while let Some(effect) = self.edit(Model::poll_effect) {
-            match effect {
-                Effect::Show(item) => self.show(&item),
-                Effect::Pass { stderr, bytes } => {
-                    self.0.view.borrow_mut().pass(stderr, &bytes);
-                }
-                Effect::RequestInput => self.request_input(),
-                Effect::PassInput(bytes) => feed::pass_input(self, bytes),
-            }
-        }
-    }
-
     /// Has something done on the machine where `sdm` runs.
     pub(super) fn machine<T>(&self, deed: impl FnOnce(&mut dyn LocalMachine) -> T) -> T {
         deed(&mut **self.0.machine.borrow_mut())
-    }
-
-    /// Asks for the next piece of what the programs are to read.
-    pub(super) fn request_input(&self) {
-        if let Some(source) = &mut *self.0.input.borrow_mut() {
-            source.request();
-        }
     }
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use sdm_debug::{Command, EndPolicy};
 
-use super::SessionHandle;
 use super::flow::Ending;
 use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
+use super::{SessionHandle, ask, held_back};
 use sdm_view::item::{Happening, Item};
 use sdm_view::render::set_text;
 
@@ -21,7 +21,7 @@ const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 /// Detaches what lives, where the session is to end so, and stays with what was started and
 /// detached until it has ended; Ctrl-C kills it.
 pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending {
-    session.show_told();
+    held_back::show_told(session);
     let stays = session
         .read(|model| model.options.is_ours() && matches!(model.over, None | Some(Over::Quit(_))));
     if !stays {
@@ -42,16 +42,16 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
             .await;
         if waited != Waited::Over {
             let ended = session.read(|model| model.tasks.ended_among(&left));
-            session.settle(&ended).await;
+            ask::settle(session, &ended).await;
         }
-        session.show_held();
+        held_back::show_held(session);
     }
     if session.read(|model| model.options.controlled && model.tasks.live().is_empty()) {
         // It ends by itself, behind what it has to forward and to say.
         let until = Some(session.now() + LAUNCHER_WAIT);
         session.wait_for(&Goal::LauncherEnded, "quit", until).await;
-        session.show_held();
-        session.show_gone();
+        held_back::show_held(session);
+        held_back::show_gone(session);
     }
     session.edit(|model| model.over = model.over.take().or(over));
     if let Some(Over::Terminated(signal)) = session.read(|model| model.over.clone()) {

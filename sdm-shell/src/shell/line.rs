@@ -6,8 +6,8 @@ use sdm_view::item::Item;
 
 use super::model::dialogue::{ListFrom, Question};
 use super::{
-    SessionHandle, Verdict, again, define, diagnose, display, feed, flow, keep, outside, points,
-    report, run, sets, system, thread_apply, topics, values, widen,
+    SessionHandle, Verdict, again, define, diagnose, display, feed, flow, held_back, keep, outside,
+    points, report, run, sets, system, thread_apply, topics, values, widen,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -93,7 +93,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         None => carry_out(session, &said, parsed.command).await,
         Some(thread) => thread_apply::with_thread(session, &said, thread, parsed.command).await,
     };
-    session.show_held();
+    held_back::show_held(session);
     session.edit(|model| {
         model.dialogue.list_from = list_from;
         // The stops that a run ended with are what it answered.

@@ -22,6 +22,7 @@ mod event_loop;
 mod feed;
 mod flow;
 mod handle;
+mod held_back;
 mod input;
 mod keep;
 mod leave;

@@ -8,7 +8,7 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
 
 use super::model::Over;
-use super::{Ended, SessionHandle, Verdict, batch};
+use super::{Ended, SessionHandle, Verdict, batch, held_back};
 use crate::{NotWritten, ReportFiles};
 use sdm_view::item::Item;
 use sdm_view::render::{Names, frame_text, value_text};
@@ -162,7 +162,7 @@ pub(super) async fn look_back(session: &SessionHandle) {
 
 /// Looks at those who stand: where all of them are, and closer at the crashed and at outliers.
 pub(super) async fn look(session: &SessionHandle) {
-    session.show_held();
+    held_back::show_held(session);
     let standing = session.standing();
     if standing.is_empty() || session.is_over() {
         return;

@@ -11,7 +11,7 @@ use super::model::Over;
 use super::model::dialogue::Question;
 use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
-use super::{SessionHandle, Verdict, display, sets};
+use super::{SessionHandle, Verdict, ask, display, held_back, sets};
 use crate::commands::SetExpr;
 use sdm_view::item::{Gathered, Happening, Item};
 
@@ -58,8 +58,8 @@ pub(super) async fn await_run(
         let stopped = IdSet::union_all(open.map(|open| &open.stopped));
         model.tasks.ended_among(&stopped)
     });
-    session.settle(&ended).await;
-    session.show_held();
+    ask::settle(session, &ended).await;
+    held_back::show_held(session);
     let mut verdict = Verdict::Done;
     for id in ids {
         let one = verdict_of(session, *id);
@@ -76,11 +76,11 @@ fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
     match waited {
         Waited::Reached | Waited::TimedOut => None,
         Waited::GivenUp => {
-            session.show_held();
+            held_back::show_held(session);
             Some(Verdict::GivenUp)
         }
         Waited::Over => {
-            session.show_held();
+            held_back::show_held(session);
             Some(Verdict::Failed)
         }
     }
@@ -88,7 +88,7 @@ fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
 
 /// Shows what came of a command that is over, and whether that is a failure.
 fn verdict_of(session: &SessionHandle, id: CommandId) -> Verdict {
-    match session.conclude(id) {
+    match ask::conclude(session, id) {
         Some(open) if open.has_failed() => Verdict::Failed,
         _ => Verdict::Done,
     }
@@ -135,7 +135,7 @@ pub(super) async fn interrupt(session: &SessionHandle, said: &Said<'_>) -> Verdi
     let waited = session
         .wait_for(&Goal::Still(done, RunEnd::Shown), said.line, until)
         .await;
-    session.settle(&IdSet::new()).await;
+    ask::settle(session, &IdSet::new()).await;
     not_reached(session, waited).unwrap_or(verdict)
 }
 
@@ -165,9 +165,9 @@ pub(super) async fn end_tasks(
     let known = session.read(|model| model.tasks.in_state(|state| !state.is_live()));
     session.happened(&done.difference(&known), what, RunEnd::Shown);
     if killed {
-        session.settle(&done).await;
+        ask::settle(session, &done).await;
     }
-    session.show_held();
+    held_back::show_held(session);
     session.show(&Item::Answer(open.gathered));
     verdict
 }
@@ -204,11 +204,11 @@ pub(super) async fn show_ranks(
     said: &Said<'_>,
     set: Option<&SetExpr>,
 ) -> Verdict {
-    let to = match session.whom(said, set).await {
+    let to = match sets::whom(session, said, set).await {
         Ok(to) => to,
         Err(verdict) => return verdict,
     };
-    session.show_held();
+    held_back::show_held(session);
     let rows = session.read(|model| model.rank_rows(&to));
     session.show(&Item::Ranks(rows));
     Verdict::Done
@@ -217,7 +217,7 @@ pub(super) async fn show_ranks(
 pub(super) fn switch_output(session: &SessionHandle, on: Option<bool>) -> Verdict {
     match on {
         Some(on) => {
-            session.show_held();
+            held_back::show_held(session);
             session.edit(|model| model.news.output.on = on);
         }
         None => {
@@ -238,7 +238,7 @@ pub(super) async fn wait_command(
     set: Option<&SetExpr>,
     seconds: Option<u32>,
 ) -> Verdict {
-    let to = match session.whom(said, set).await {
+    let to = match sets::whom(session, said, set).await {
         Ok(to) => to,
         Err(verdict) => return verdict,
     };
@@ -251,9 +251,9 @@ pub(super) async fn wait_command(
     }
     let ended = session.read(|model| model.tasks.ended_among(&to));
     if waited == Waited::Reached {
-        session.settle(&ended).await;
+        ask::settle(session, &ended).await;
     }
-    session.show_held();
+    held_back::show_held(session);
     let running = to.intersection(&session.running());
     if !running.is_empty() {
         let text = sdm_view::render::set_text(&running, 60);

@@ -37,20 +37,20 @@ impl SessionHandle {
         let members = self.members();
         self.read(|model| model.resolve(set, all, &conditions, &members))
     }
+}
 
-    /// The tasks of a set, or else those that the line is for.
-    pub(super) async fn whom(
-        &self,
-        said: &Said<'_>,
-        set: Option<&SetExpr>,
-    ) -> Result<IdSet, Verdict> {
-        match set {
-            None => Ok(said.to.clone()),
-            Some(set) => match self.resolve(set).await {
-                Ok(to) => Ok(to),
-                Err(error) => Err(self.refuse(said.line, &error)),
-            },
-        }
+/// The tasks of a set, or else those that the line is for.
+pub(super) async fn whom(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    set: Option<&SetExpr>,
+) -> Result<IdSet, Verdict> {
+    match set {
+        None => Ok(said.to.clone()),
+        Some(set) => match session.resolve(set).await {
+            Ok(to) => Ok(to),
+            Err(error) => Err(session.refuse(said.line, &error)),
+        },
     }
 }
 
@@ -211,7 +211,7 @@ pub(super) async fn hold(
     set: Option<&SetExpr>,
     on: bool,
 ) -> Verdict {
-    let to = match session.whom(said, set).await {
+    let to = match whom(session, said, set).await {
         Ok(to) => to,
         Err(verdict) => return verdict,
     };

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{SessionHandle, Verdict};
+use super::{SessionHandle, Verdict, held_back};
 
 /// How often it is looked whether a command of this machine has ended: the session goes on meanwhile.
 const TURN: Duration = Duration::from_millis(20);
 
 /// `shell COMMAND`; a shell for the person where there is no command.
 pub(super) async fn system(session: &SessionHandle, command: &str) -> Verdict {
-    session.show_held();
+    held_back::show_held(session);
     let started = session.machine(|machine| machine.start(command));
     let mut process = match started {
         Ok(process) => process,

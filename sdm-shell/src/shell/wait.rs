@@ -36,107 +36,107 @@ impl SessionHandle {
             Goal::Answered(_) | Goal::Left(_) => Some(began + timeout + TREE_GRACE),
             _ => until,
         };
-        let waited = self.wait_until(goal, said, (began, until)).await;
+        let waited = wait_until(self, goal, said, (began, until)).await;
         self.edit(|model| model.news.notices.patience = Patience::IDLE);
         self.status(None);
         waited
     }
+}
 
-    async fn wait_until(
-        &self,
-        goal: &Goal,
-        said: &str,
-        (began, until): (Instant, Option<Instant>),
-    ) -> Waited {
-        let mut interrupted = false;
-        let mut shown = began;
-        loop {
-            match self.take_break() {
-                Some(Break::Interrupt) if !interrupted => {
-                    interrupted = true;
-                    self.edit(|model| model.requests.interrupts += 1);
-                    self.interrupt_goal(goal);
-                }
-                Some(_) => return Waited::GivenUp,
-                None => {}
+async fn wait_until(
+    session: &SessionHandle,
+    goal: &Goal,
+    said: &str,
+    (began, until): (Instant, Option<Instant>),
+) -> Waited {
+    let mut interrupted = false;
+    let mut shown = began;
+    loop {
+        match session.take_break() {
+            Some(Break::Interrupt) if !interrupted => {
+                interrupted = true;
+                session.edit(|model| model.requests.interrupts += 1);
+                interrupt_goal(session, goal);
             }
-            if self.read(|model| model.is_reached(goal)) {
-                return Waited::Reached;
+            Some(_) => return Waited::GivenUp,
+            None => {}
+        }
+        if session.read(|model| model.is_reached(goal)) {
+            return Waited::Reached;
+        }
+        // A silent server does nothing about an interrupt.
+        if interrupted && session.read(|model| model.only_silent_left(goal)) {
+            return Waited::GivenUp;
+        }
+        if session.read(|model| model.over.is_some() || model.job.stage == Stage::Over) {
+            return Waited::Over;
+        }
+        let now = session.now();
+        if until.is_some_and(|until| now >= until) {
+            return Waited::TimedOut;
+        }
+        if now >= shown + STATUS_AFTER && !matches!(goal, Goal::Completed(_)) {
+            shown = now;
+            let said = commands::spelled_out(said);
+            let line = session.read(|model| model.status_line(goal, &said, now - began));
+            session.status(Some(&line));
+        }
+        let next = (shown + STATUS_AFTER).min(until.unwrap_or(shown + STATUS_AFTER));
+        session.turn(Some(next)).await;
+    }
+}
+
+/// The next line; absent where there is none to come. Until it comes the prompt follows what happens.
+pub(super) async fn next_line(
+    session: &SessionHandle,
+    mut prompt: String,
+    source: &mut dyn LineSource,
+) -> Option<Control> {
+    loop {
+        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own.
+        let _ = session.take_break();
+        if session.is_over() {
+            return None;
+        }
+        match session.edit(|model| model.requests.lines.pop_front()) {
+            Some(Control::Complete(typed, answer)) => {
+                // The prompt that asked may have given up.
+                let _ = answer.send(complete::complete(session, &typed).await);
+                continue;
             }
-            // A silent server does nothing about an interrupt.
-            if interrupted && self.read(|model| model.only_silent_left(goal)) {
-                return Waited::GivenUp;
-            }
-            if self.read(|model| model.over.is_some() || model.job.stage == Stage::Over) {
-                return Waited::Over;
-            }
-            let now = self.now();
-            if until.is_some_and(|until| now >= until) {
-                return Waited::TimedOut;
-            }
-            if now >= shown + STATUS_AFTER && !matches!(goal, Goal::Completed(_)) {
-                shown = now;
-                let said = commands::spelled_out(said);
-                let line = self.read(|model| model.status_line(goal, &said, now - began));
-                self.status(Some(&line));
-            }
-            let next = (shown + STATUS_AFTER).min(until.unwrap_or(shown + STATUS_AFTER));
-            self.turn(Some(next)).await;
+            Some(line) => return Some(line),
+            None => {}
+        }
+        session.turn(None).await;
+        let now = session.read(|model| model.prompt());
+        if now != prompt {
+            source.retell(&now);
+            prompt = now;
         }
     }
+}
 
-    /// The next line; absent where there is none to come. Until it comes the prompt follows what happens.
-    pub(super) async fn next_line(
-        &self,
-        mut prompt: String,
-        source: &mut dyn LineSource,
-    ) -> Option<Control> {
-        loop {
-            // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own.
-            let _ = self.take_break();
-            if self.is_over() {
-                return None;
-            }
-            match self.edit(|model| model.requests.lines.pop_front()) {
-                Some(Control::Complete(typed, answer)) => {
-                    // The prompt that asked may have given up.
-                    let _ = answer.send(complete::complete(self, &typed).await);
-                    continue;
-                }
-                Some(line) => return Some(line),
-                None => {}
-            }
-            self.turn(None).await;
-            let now = self.read(|model| model.prompt());
-            if now != prompt {
-                source.retell(&now);
-                prompt = now;
-            }
-        }
+/// Ctrl-C: a question is given up; tasks that run are stopped.
+fn interrupt_goal(session: &SessionHandle, goal: &Goal) {
+    let end = match goal {
+        Goal::Answered(id) | Goal::Completed(id) => return session.cancel(*id),
+        Goal::Left(_) => return,
+        Goal::Still(_, end) => *end,
+        _ => RunEnd::Shown,
+    };
+    let tasks = session.read(|model| model.left_of(goal));
+    if tasks.is_empty() {
+        return;
     }
-
-    /// Ctrl-C: a question is given up; tasks that run are stopped.
-    fn interrupt_goal(&self, goal: &Goal) {
-        let end = match goal {
-            Goal::Answered(id) | Goal::Completed(id) => return self.cancel(*id),
-            Goal::Left(_) => return,
-            Goal::Still(_, end) => *end,
-            _ => RunEnd::Shown,
-        };
-        let tasks = self.read(|model| model.left_of(goal));
-        if tasks.is_empty() {
-            return;
-        }
-        let gone = matches!(goal, Goal::Gone(_));
-        if gone && self.read(|model| model.options.controlled) {
-            // Their launcher ends them, when the session ends it.
-            self.edit(|model| model.end(Over::Quit(EndPolicy::KillStarted)));
-            return;
-        }
-        let (said, command) = match gone {
-            true => ("kill", Command::Kill),
-            false => ("interrupt", Command::Interrupt),
-        };
-        self.send_unattended(said, &tasks, &command, end);
+    let gone = matches!(goal, Goal::Gone(_));
+    if gone && session.read(|model| model.options.controlled) {
+        // Their launcher ends them, when the session ends it.
+        session.edit(|model| model.end(Over::Quit(EndPolicy::KillStarted)));
+        return;
     }
+    let (said, command) = match gone {
+        true => ("kill", Command::Kill),
+        false => ("interrupt", Command::Interrupt),
+    };
+    session.send_unattended(said, &tasks, &command, end);
 }

@@ -6,7 +6,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::line::Said;
 use super::model::Over;
-use super::{SessionHandle, Verdict, flow, run};
+use super::{SessionHandle, Verdict, again, flow, held_back, run};
 use crate::commands::SetExpr;
 
 /// Attaches to the `first` of these processes; false where none could be attached to. The others are
@@ -19,7 +19,7 @@ pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &Id
     if attached != session.all() && !attached.is_empty() {
         session.edit(|model| model.sets.focus.clone_from(&attached));
     }
-    session.show_places(&attached);
+    held_back::show_places(session, &attached);
     !attached.is_empty() && !session.is_over()
 }
 
@@ -28,7 +28,7 @@ pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &Id
 pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
     let all = session.all();
     let attached = flow::attach_quietly(session, spec, &all).await.1;
-    session.show_places(&attached);
+    held_back::show_places(session, &attached);
     let enough = attached == all || (partial && !attached.is_empty());
     enough && !session.is_over()
 }
@@ -61,7 +61,7 @@ pub(super) async fn attach_more(
     }
     let (verdict, attached) = flow::attach_quietly(session, among(&spec, &wanted), &wanted).await;
     session.edit(|model| model.sets.focus.union_with(&attached));
-    session.show_places(&attached);
+    held_back::show_places(session, &attached);
     verdict
 }
 
@@ -94,7 +94,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
             return Verdict::Failed;
         }
     };
-    session.forget_job();
+    again::forget_job(session);
     for text in &widened.left_out {
         session.say(text);
     }
@@ -105,7 +105,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
     for point in points {
         insert_again(session, said, point, &attached).await;
     }
-    session.show_places(&attached);
+    held_back::show_places(session, &attached);
     verdict
 }
 

@@ -1,0 +1,56 @@
+//! Showing what has come and was held back, so that equal things are shown once.
+
+use sdm_idset::IdSet;
+use sdm_view::item::{Happening, Item};
+
+use super::SessionHandle;
+
+/// Shows what has been held back for long enough.
+pub(super) fn show_due(session: &SessionHandle) {
+    let now = session.now();
+    let due = session.edit(|model| model.news.take_due(now));
+    if !due.is_empty() {
+        session.show_group(&due);
+    }
+}
+
+/// Shows all that has been held back.
+pub(super) fn show_held(session: &SessionHandle) {
+    let held = session.edit(|model| model.news.take_held());
+    session.show_group(&held);
+}
+
+/// Shows where these tasks stand, together with all that has been held back.
+pub(super) fn show_places(session: &SessionHandle, tasks: &IdSet) {
+    let now = session.now();
+    session.edit(|model| {
+        for row in model.tasks.rows_of(tasks) {
+            if let Some(what) = row.last {
+                model.news.notices.push(now, &row.tasks, what);
+            }
+        }
+    });
+    show_held(session);
+}
+
+/// Shows what was told and held back, for where nothing else that has happened is of interest any more.
+pub(super) fn show_told(session: &SessionHandle) {
+    let told = |item: &Item| {
+        let what = match item {
+            Item::Happened { what, .. } => Some(what),
+            _ => None,
+        };
+        matches!(what, Some(Happening::Notice(_)))
+    };
+    let happened = session.edit(|model| model.news.notices.take_happened());
+    for item in happened.into_iter().filter(told) {
+        session.show(&item);
+    }
+}
+
+/// Shows who and what is gone, without waiting for more.
+pub(super) fn show_gone(session: &SessionHandle) {
+    for item in session.edit(|model| model.news.notices.take_gone()) {
+        session.show(&item);
+    }
+}
