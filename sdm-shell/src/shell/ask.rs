@@ -1,4 +1,4 @@
-//! Questions to tasks: sent, waited for, and shown.
+//! Asking tasks a question: it is sent, its answers are waited for, and they are shown.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `--batch`: to the end without anybody, with a look at what went wrong.
+//! `--batch`: the program runs to its end without a person, and what goes wrong is looked at.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
 
+use super::controls::ScriptLine;
 use super::flow::Ending;
-use super::input::ScriptLine;
 use super::model::goal::Goal;
 use super::model::open::RunEnd;
 use super::model::{Break, Over};

@@ -1,4 +1,4 @@
-//! What a line that is being typed can become.
+//! Completing a line that is being typed.
 
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;

@@ -1,4 +1,4 @@
-//! What programs were at their end: core files.
+//! Core files: how programs ended, and where they were at their end.
 
 use sdm_debug::Command;
 use sdm_debug::command::CoreSpec;

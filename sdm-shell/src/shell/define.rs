@@ -1,8 +1,8 @@
-//! Lines that are gathered up to `end`: what a breakpoint does, and commands of the user's own.
+//! `define` and `commands`: lines that are gathered up to `end`, and commands of the user's own that are made of them.
 
 use super::flow::SOURCE_DEPTH_MAX;
 use super::model::dialogue::{Collected, Collecting, DEFINED_MAX, LINES_MAX, Purpose};
-use super::{SessionHandle, Verdict, line, points};
+use super::{SessionHandle, Verdict, breakpoints, line};
 use crate::commands;
 use sdm_view::item::Item;
 
@@ -35,7 +35,7 @@ pub(super) async fn collect(session: &SessionHandle, line: &str) -> Verdict {
             Verdict::Done
         }
         Collected::All(Purpose::Breakpoints(numbers), lines) => {
-            points::set_commands(session, &numbers, &lines).await
+            breakpoints::set_commands(session, &numbers, &lines).await
         }
         Collected::All(Purpose::Command(name), lines) => {
             session.edit(|model| model.dialogue.defined.insert(name, lines));

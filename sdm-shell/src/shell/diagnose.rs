@@ -1,4 +1,4 @@
-//! `diagnose`: a few samples of the stacks, the tasks running in between.
+//! `diagnose`: the stacks are sampled a few times, the tasks run in between, and what is stuck is judged.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::line::Said;
 use super::model::gather::join;
 use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
-use super::{SessionHandle, Verdict, closer, flow};
+use super::{SessionHandle, Verdict, flow, wait_analysis};
 use sdm_view::diagnose::{Diagnosis, Observed, Sample, judge};
 use sdm_view::item::{Happening, Item};
 
@@ -124,7 +124,7 @@ pub(super) async fn diagnosis(
     }
     observed.span = session.now() - began;
     if !session.interrupted_since(since) {
-        closer::look_closer(session, said.line, &looked, &mut observed).await;
+        wait_analysis::look_closer(session, said.line, &looked, &mut observed).await;
     }
     session.edit(|model| model.open.set_run_end(RunEnd::Shown));
     let going_on = ran.intersection(&session.standing());

@@ -1,4 +1,4 @@
-//! `display`: values after each stop; `list`: lines of source with who stands there.
+//! `display`: values that are shown after each stop; `list`: lines of source, with the tasks that stand at each.
 
 use sdm_debug::reply::SourceText;
 use sdm_debug::{Command, Reply};

@@ -1,5 +1,4 @@
-//! What the shell has done by the application around it: it has no terminal, no files and no
-//! children of its own.
+//! What the application does for the shell, which has no terminal, no files and no children of its own.
 //!
 //! What is shown goes to a [`View`], lines come from a [`super::LineSource`], the programs' input
 //! from a [`super::InputSource`]. The rest is a [`LocalMachine`] and two ways to open another session.

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::model::{Effect, Model};
-use super::{SessionHandle, Shell, feed, held_back, report};
+use super::{SessionHandle, Shell, held_back, program_input, report};
 use sdm_session::Debug;
 
 impl<D: Debug + 'static> Shell<D> {
@@ -68,7 +68,7 @@ fn perform_effects(session: &SessionHandle) {
                 session.shared().view.borrow_mut().pass(stderr, &bytes);
             }
             Effect::RequestInput => request_input(session),
-            Effect::PassInput(bytes) => feed::pass_input(session, bytes),
+            Effect::PassInput(bytes) => program_input::pass_input(session, bytes),
         }
     }
 }

@@ -5,7 +5,7 @@ use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 
-use super::input::{Control, LineSource, ScriptLine};
+use super::controls::{Control, LineSource, ScriptLine};
 use super::line;
 use super::model::Over;
 use super::model::gather::join;
@@ -13,7 +13,7 @@ use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::open::Open;
 use super::run::{self, answer};
-use super::{SessionHandle, Verdict, ask, define, feed, held_back, room, wait};
+use super::{SessionHandle, Verdict, ask, define, held_back, memory_estimate, program_input, wait};
 use sdm_view::item::Item;
 
 /// How deep files may name files.
@@ -58,7 +58,7 @@ impl StacksCode {
 pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
     session.edit(|model| model.job.programs.clone_from(&programs));
     show_start(session, &programs);
-    if let Some(lack) = room::lack_of_room(session, &programs).await {
+    if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         session.complain(lack, "`sdm run --force` starts them all the same");
         return false;
     }
@@ -103,7 +103,7 @@ pub(super) fn send_starts(
         .filter(|(tasks, _)| !tasks.is_empty())
         .map(|(tasks, spec)| session.send("start", &tasks, &Command::Start(spec)))
         .collect();
-    feed::begin_input(session);
+    program_input::begin_input(session);
     ids
 }
 
@@ -273,7 +273,7 @@ pub(super) async fn attach_quietly(
         pids: spec.pids.clone(),
     };
     session.show(&item);
-    if let Some(lack) = room::lack_of_room_to_attach(session, &spec, to).await {
+    if let Some(lack) = memory_estimate::lack_of_room_to_attach(session, &spec, to).await {
         let verdict = session.complain(lack, "`--force` attaches to them all the same");
         return (verdict, IdSet::new());
     }

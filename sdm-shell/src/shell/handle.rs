@@ -16,8 +16,8 @@ use sdm_debug::Command;
 use sdm_debug::rules::rule_of;
 use sdm_idset::IdSet;
 
+use super::controls::InputSource;
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
-use super::input::InputSource;
 use super::model::open::{Open, RunEnd};
 use super::model::{Break, Model, Over};
 use super::report::Reporting;

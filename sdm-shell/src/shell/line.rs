@@ -6,8 +6,9 @@ use sdm_view::item::Item;
 
 use super::model::dialogue::{ListFrom, Question};
 use super::{
-    SessionHandle, Verdict, again, define, diagnose, display, feed, flow, held_back, keep, outside,
-    points, report, run, sets, system, thread_apply, topics, values, widen,
+    SessionHandle, Verdict, breakpoints, define, diagnose, display, flow, held_back, program_input,
+    report, rerun, run, save, session_info, sets, system, thread_apply, values, widen,
+    working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -50,16 +51,16 @@ pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> 
 /// A line that answers a question.
 async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verdict {
     match question {
-        Question::Quit => again::answer_quit(session, line),
-        Question::Rerun(again) => again::answer_again(session, again, line).await,
-        Question::Delete(all) => points::answer_delete(session, &all, line).await,
-        Question::Pending(asked) => points::answer_pending(session, asked, line).await,
+        Question::Quit => rerun::answer_quit(session, line),
+        Question::Rerun(again) => rerun::answer_rerun(session, again, line).await,
+        Question::Delete(all) => breakpoints::answer_delete(session, &all, line).await,
+        Question::Pending(asked) => breakpoints::answer_pending(session, asked, line).await,
     }
 }
 
 /// Carries out a line whose command and set are known.
 async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth: u32) -> Verdict {
-    if let Some(verdict) = again::refuse_jobless(session, &parsed.command) {
+    if let Some(verdict) = rerun::refuse_jobless(session, &parsed.command) {
         return verdict;
     }
     let to = match &parsed.to {
@@ -107,17 +108,17 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
 pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command: C) -> Verdict {
     match command {
         C::Nothing { .. } => Verdict::Done,
-        C::Point(point) => points::insert_point(session, said, point).await,
+        C::Point(point) => breakpoints::insert_point(session, said, point).await,
         C::Condition { number, condition } => {
-            points::set_condition(session, said, number, condition).await
+            breakpoints::set_condition(session, said, number, condition).await
         }
-        C::Ignore { number, count } => points::set_ignore(session, said, number, count).await,
-        C::Commands(numbers) => points::begin_commands(session, &numbers),
-        C::Delete(numbers) => points::delete_breakpoints(session, said, &numbers).await,
+        C::Ignore { number, count } => breakpoints::set_ignore(session, said, number, count).await,
+        C::Commands(numbers) => breakpoints::begin_commands(session, &numbers),
+        C::Delete(numbers) => breakpoints::delete_breakpoints(session, said, &numbers).await,
         C::Enable { numbers, enabled } => {
-            points::enable_breakpoints(session, said, &numbers, enabled).await
+            breakpoints::enable_breakpoints(session, said, &numbers, enabled).await
         }
-        C::Breakpoints { watchpoints } => points::show_breakpoints(session, watchpoints),
+        C::Breakpoints { watchpoints } => breakpoints::show_breakpoints(session, watchpoints),
         C::SetPending(on) => {
             session.edit(|model| model.breaks.pending = on);
             Verdict::Done
@@ -137,7 +138,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::DefineSet { name, set } => sets::define_set(session, said, name, &set).await,
         C::ForgetSet(name) => sets::forget_set(session, &name),
         C::Hold { to, on } => sets::hold(session, said, to.as_ref(), on).await,
-        C::About(topic) => topics::show_topic(session, topic).await,
+        C::About(topic) => session_info::show_topic(session, topic).await,
         C::Stacks { full } => run::stacks(session, said, full).await,
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
@@ -159,12 +160,14 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         }
         C::Undisplay(numbers) => display::undisplay(session, &numbers),
         C::Report(file) => report::write_report_to(session, &file).await,
-        C::Save(file) => keep::save(session, &file),
+        C::Save(file) => save::save(session, &file),
         C::Load(file) => flow::source(session, &file, said.depth).await,
-        C::Dump(file) => keep::dump(session, said, &file).await,
-        C::Job(command) => again::about_the_job(session, said, command).await,
-        C::Outside(command) => outside::outside(session, &command),
-        C::Send { to, text, eof } => feed::send_input(session, said, &to, &text, eof).await,
+        C::Dump(file) => save::dump(session, said, &file).await,
+        C::Job(command) => rerun::about_the_job(session, said, command).await,
+        C::Outside(command) => working_directory::outside(session, &command),
+        C::Send { to, text, eof } => {
+            program_input::send_input(session, said, &to, &text, eof).await
+        }
         C::Output(on) => run::switch_output(session, on),
         C::Wait { to, seconds } => run::wait_command(session, said, to.as_ref(), seconds).await,
         C::Source(file) => flow::source(session, &file, said.depth).await,

@@ -8,49 +8,49 @@
 //! `model` is what is known of the session, without I/O; `event_loop` feeds it; every other file
 //! holds commands, which are async functions over a `SessionHandle`.
 
-mod again;
 mod ask;
 mod batch;
-mod closer;
+mod breakpoints;
 mod complete;
+mod controls;
 mod cores;
 mod define;
 mod diagnose;
 mod display;
 mod effects;
 mod event_loop;
-mod feed;
 mod flow;
 mod handle;
 mod held_back;
-mod input;
-mod keep;
 mod leave;
 mod line;
+mod memory_estimate;
 mod model;
-mod outside;
-mod points;
+mod program_input;
 mod report;
-mod room;
+mod rerun;
 mod run;
+mod save;
+mod session_info;
 mod sets;
 mod system;
 #[cfg(test)]
 mod tests;
 mod thread_apply;
-mod topics;
 mod values;
 mod wait;
+mod wait_analysis;
 mod watch;
 mod widen;
+mod working_directory;
 
 pub use batch::Batch;
+pub use controls::{Control, InputSource, LineSource, Script, ScriptLine};
 pub use diagnose::Diagnosed;
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
 pub use flow::{Ending, StacksCode};
-pub use input::{Control, InputSource, LineSource, Script, ScriptLine};
 pub use wait::COMPLETE_WAIT;
 
 use std::cell::RefCell;
@@ -241,7 +241,7 @@ impl<D: Debug + 'static> Shell<D> {
 
     /// The programs are on their way, and read.
     pub fn begin_input(&mut self) {
-        feed::begin_input(&self.handle);
+        program_input::begin_input(&self.handle);
     }
 
     /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.

@@ -1,4 +1,4 @@
-//! The report: what is looked at for it, and when it is written.
+//! The report of a session: what tasks are asked for it, and when its files are written.
 
 use std::time::{Duration, Instant};
 

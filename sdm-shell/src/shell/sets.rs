@@ -1,4 +1,4 @@
-//! Who is meant: focus, named sets, sets that depend on what tasks do, tasks that are held.
+//! The focus and the sets that have a name: which tasks a set means now, and which tasks are held.
 
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;

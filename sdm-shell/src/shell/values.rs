@@ -1,4 +1,4 @@
-//! `outliers`, `stats`, `compare`: what a value is on all tasks.
+//! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
 
 use sdm_debug::rules::{Bins, Extreme, RULE_STATS, Stats, rule};
 use sdm_debug::{Command, Reply, wire};

@@ -1,11 +1,11 @@
-//! Waiting for commands, and what Ctrl-C and Ctrl-Z mean meanwhile.
+//! Waiting: for answers, runs and ends of tasks, and what Ctrl-C and Ctrl-Z mean meanwhile.
 
 use std::time::{Duration, Instant};
 
 use sdm_debug::Command;
 use sdm_debug::EndPolicy;
 
-use super::input::LineSource;
+use super::controls::LineSource;
 use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::notices::Patience;

@@ -1,4 +1,4 @@
-//! `sdm stacks --watch`: one look after the other, shown where it differs from the one before.
+//! `sdm stacks --watch`: the stacks are looked at again and again, and shown where they differ from the look before.
 
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::line::Said;
 use super::model::Over;
-use super::{SessionHandle, Verdict, again, flow, held_back, run};
+use super::{SessionHandle, Verdict, flow, held_back, rerun, run};
 use crate::commands::SetExpr;
 
 /// Attaches to the `first` of these processes; false where none could be attached to. The others are
@@ -94,7 +94,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
             return Verdict::Failed;
         }
     };
-    again::forget_job(session);
+    rerun::forget_job(session);
     for text in &widened.left_out {
         session.say(text);
     }

@@ -1,4 +1,4 @@
-//! Things that happen to many tasks, gathered so that equal ones are said once.
+//! Merging what happens to many tasks, so that equal things are said once.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Commands that are not over yet, and what has come of them.
+//! The commands that were sent and are not over, and what has come of them.
 
 use std::collections::{BTreeMap, VecDeque};
 

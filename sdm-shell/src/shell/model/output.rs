@@ -1,4 +1,4 @@
-//! What the program prints: lines put together per task and stream, equal ones said once.
+//! What the programs print: lines are put together per task and stream, and equal ones are shown once.
 
 use std::time::{Duration, Instant};
 

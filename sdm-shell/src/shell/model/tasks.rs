@@ -1,4 +1,4 @@
-//! Who is in which state, as far as it has been heard.
+//! The state of every task, as far as it has been heard.
 
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;

@@ -1,4 +1,4 @@
-//! What outlives a job: breakpoints and sets, written down and taken up again; core files.
+//! `save` writes breakpoints and sets as commands that make them again; `gcore` has tasks write core files.
 
 use sdm_debug::Command;
 use sdm_idset::IdSet;

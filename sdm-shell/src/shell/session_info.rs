@@ -1,4 +1,4 @@
-//! `info nodes|tree|links|sets`: what the session tells of itself.
+//! `info nodes|tree|links`: the hosts and servers of the session, and the links between them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What those wait for that stand: messages, locks, files. Read from the line of source and the
-//! values there, of one task of each group.
+//! What tasks wait for, as `diagnose` finds it: messages, locks, files. It is read from the line of source
+//! where they wait and from the values there, in one task of each group.
 
 use std::collections::BTreeMap;
 

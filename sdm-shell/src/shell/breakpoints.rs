@@ -1,13 +1,14 @@
-//! Breakpoints: one number per command, with its set.
+//! `break`, `watch`, `catch`, and what changes them: a breakpoint has one number in the whole session, and the set of
+//! tasks that have it.
 
 use sdm_debug::command::BreakSpec;
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 
-use super::again::is_yes;
 use super::define;
 use super::line::Said;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
+use super::rerun::is_yes;
 use super::{SessionHandle, Verdict};
 use crate::commands::Point;
 use sdm_view::item::{Gathered, Item};

@@ -1,4 +1,4 @@
-//! Where lines come from.
+//! What reaches a shell from outside its session: lines, signals, input for the programs.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;

@@ -1,5 +1,5 @@
-//! `run`, `start`: the whole job anew. What belongs to the person stays: breakpoints, focus, sets,
-//! displays, settings, arguments. What belongs to the job goes with it.
+//! `run` and `start`: the whole job is started anew. What belongs to the person stays (breakpoints, focus,
+//! sets, displays, settings, arguments); what belongs to the job goes with it.
 
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Command, EndPolicy};
@@ -11,7 +11,7 @@ use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
 use super::model::job::Stage;
 use super::run;
-use super::{SessionHandle, Verdict, flow, held_back, room};
+use super::{SessionHandle, Verdict, flow, held_back, memory_estimate};
 use crate::commands::{JobCommand, UserCommand as C};
 use sdm_view::item::Item;
 
@@ -74,7 +74,7 @@ async fn rerun(session: &SessionHandle, again: Rerun) -> Verdict {
         session.edit(|model| model.dialogue.question = Some(Question::Rerun(again)));
         return Verdict::Done;
     }
-    start_again(session, again).await
+    start_anew(session, again).await
 }
 
 /// The first `run` of a job that waits at `main`.
@@ -93,15 +93,15 @@ async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
 }
 
 /// The answer to the question whether the job may be ended.
-pub(super) async fn answer_again(session: &SessionHandle, again: Rerun, answer: &str) -> Verdict {
+pub(super) async fn answer_rerun(session: &SessionHandle, again: Rerun, answer: &str) -> Verdict {
     if is_yes(answer) {
-        return start_again(session, again).await;
+        return start_anew(session, again).await;
     }
     session.say("not started anew");
     Verdict::Done
 }
 
-async fn start_again(session: &SessionHandle, again: Rerun) -> Verdict {
+async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
     if let Some(arguments) = &again.arguments {
         session.edit(|model| model.job.set_arguments(&again.to, arguments));
     }
@@ -128,7 +128,7 @@ async fn start_again(session: &SessionHandle, again: Rerun) -> Verdict {
     let programs = session.read(|model| model.programs_again(again.to_main));
     flow::show_start(session, &programs);
     say_start(session, &programs);
-    if let Some(lack) = room::lack_of_room(session, &programs).await {
+    if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         return session.complain(
             lack,
             "`run` tries again; `sdm run --force` starts them all the same",

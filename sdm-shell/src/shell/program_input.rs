@@ -1,5 +1,5 @@
-//! The program's standard input: a numbered stream for each task. A person feeds it by `send`; where there is no
-//! prompt, what `sdm` itself reads goes in, no faster than it is read there.
+//! The standard input of the programs: a numbered stream of bytes for each task. A person feeds it by `send`; where
+//! there is no prompt, what `sdm` itself reads goes in, no faster than the programs read it.
 
 use sdm_debug::Command;
 
