@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use nix::sys::signal::Signal;
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::leash::{Leash, Tied};
 use crate::process::{Identity, identity};

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::child::{is_loaded, signals_of};
 

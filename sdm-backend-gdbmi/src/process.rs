@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_core::files;
+use sdm_system::files;
 
 /// One process, told from a later one of the same pid by when it began.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use sdm_core::files;
 use sdm_debug::TaskState;
+use sdm_system::files;
 
 use crate::driver::Driver;
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use sdm_core::files;
+use sdm_system::files;
 
 /// What gdb writes over an instruction.
 #[cfg(target_arch = "aarch64")]

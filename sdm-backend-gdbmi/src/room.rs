@@ -20,8 +20,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, ReadCache};
-use sdm_core::files;
 use sdm_debug::reply::{MemoryLimit, Room};
+use sdm_system::files;
 
 /// What a gdb needs for itself and the libraries that programs usually have.
 const GDB_BYTES: u64 = 20 << 20;

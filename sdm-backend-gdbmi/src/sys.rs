@@ -180,7 +180,7 @@ pub(crate) fn adopt_orphans() {
 /// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
 /// afterwards.
 fn rename(name: &std::ffi::CStr) {
-    let Ok(stat) = sdm_core::files::read_lossy("/proc/self/stat") else {
+    let Ok(stat) = sdm_system::files::read_lossy("/proc/self/stat") else {
         return;
     };
     // Behind the name in brackets, from the state on: where the arguments begin is the 46th field, and the 49th

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, read, write};
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::held::is_stopped;
 use crate::process::{self, Identity, identity};

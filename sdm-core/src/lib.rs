@@ -131,29 +131,21 @@
 //! ```
 
 pub mod aggregate;
-pub mod announce;
 pub mod codec;
 pub mod config;
 pub mod dialer;
 #[cfg(feature = "net")]
 pub mod driver;
 pub mod failure;
-#[cfg(feature = "files")]
-pub mod files;
 pub mod frame;
-pub mod handover;
-pub mod identity;
 pub mod ids;
 pub mod limits;
 pub mod link;
-pub mod log;
 pub mod member;
 pub mod message;
 pub mod node;
 pub mod printable;
 pub mod secure;
-#[cfg(feature = "net")]
-pub mod starter;
 pub mod topology;
 pub mod transport;
 

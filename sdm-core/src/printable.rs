@@ -1,7 +1,5 @@
 //! Text that is shown but not ours: it must not move the cursor or change the terminal.
 
-use std::io::{self, Write};
-
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
@@ -25,28 +23,6 @@ pub fn printable_lines(text: &str) -> String {
         .map(|line| printable(line.as_bytes()))
         .collect();
     lines.join("\n")
-}
-
-/// Standard error for a log and for last words: what is written to it is escaped, line ends stay.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Complaints;
-
-impl Write for Complaints {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-        let mut text = String::with_capacity(bytes.len());
-        for line in lines {
-            let end = usize::from(line.ends_with(b"\n"));
-            text.push_str(&printable(&line[..line.len() - end]));
-            text.push_str(&"\n"[..end]);
-        }
-        io::stderr().write_all(text.as_bytes())?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
 }
 
 fn push(text: &mut String, c: char) {

@@ -170,7 +170,7 @@ fn ask(name: &Name) -> Option<About> {
 
 /// The folder, made where it is missing; never one that another user could have made.
 fn folder() -> Result<PathBuf, PlaceError> {
-    sdm_core::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
+    sdm_system::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
 }
 
 #[cfg(test)]

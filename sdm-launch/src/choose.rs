@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, ReadCache};
-use sdm_core::files;
+use sdm_system::files;
 
 /// The largest program that is looked into, in bytes.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::bounded::{self, Bounds};
 use crate::external::PREFIX;

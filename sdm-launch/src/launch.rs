@@ -11,8 +11,8 @@ use std::process::{Command, ExitStatus};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
-use sdm_core::announce::{Announcement, Refusal};
-use sdm_core::log;
+use sdm_bootstrap::announce::{Announcement, Refusal};
+use sdm_bootstrap::log;
 
 use crate::LaunchError;
 use crate::lender::Lender;

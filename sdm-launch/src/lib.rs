@@ -68,7 +68,7 @@ pub use manual::{MANUAL_PORT, Manual};
 pub use openmpi::OpenMpi;
 pub use programs::own_program;
 pub use room::{check_descriptors_of, reserve_descriptors};
-pub use sdm_core::announce::Announcement;
+pub use sdm_bootstrap::announce::Announcement;
 pub use slurm::Srun;
 pub use spec::{
     LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,

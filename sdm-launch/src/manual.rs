@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
-use sdm_core::announce::Announcement;
+use sdm_bootstrap::announce::Announcement;
 use sdm_core::transport::PortRange;
 
 use crate::hosts::spread;

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
-
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::LaunchError;
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::hosts::spread;
 use crate::job::is_this_host;

@@ -12,13 +12,13 @@ use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signalfd::SignalFd;
+use sdm_bootstrap::Complaints;
+use sdm_bootstrap::log::LogWriter;
+use sdm_bootstrap::starter::Starter;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
-use sdm_core::log::LogWriter;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
-use sdm_core::printable::Complaints;
-use sdm_core::starter::Starter;
 use sdm_core::transport::{
     ConnectionString, Shape, reversed::Reversed, shaped::Shaped, tcp, tcp::TcpTransport,
 };
@@ -58,11 +58,11 @@ fn main() -> ExitCode {
 }
 
 fn serve() -> Result<()> {
-    let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
+    let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments = Arguments::parse();
     // Before the key is in memory: no core file of this process, and no other process of the user looks in.
     nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
-    let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
+    let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         let filter: Targets = filter.parse().context("sdm-master: SDM_LOG")?;
         let log = fmt::layer().with_writer(LogWriter::direct).with_ansi(false);
@@ -76,7 +76,10 @@ fn serve() -> Result<()> {
     allow_many_children();
     let rules = sdm_debug::rules::rule;
     let node = Node::new(ServerId::MASTER, rules, Instant::now() + START_WAIT);
-    let sockets = TcpTransport::new().context("sdm-master: open an event loop")?;
+    let mut sockets = TcpTransport::new().context("sdm-master: open an event loop")?;
+    if let Some(ssh) = sdm_system::files::search("ssh") {
+        sockets.set_ssh(ssh);
+    }
     let mut transport = Reversed::new(Shaped::new(sockets));
     if arguments.desk {
         let socket = std::io::stdin().as_fd().try_clone_to_owned();

@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{
     Binding, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
 };
-use sdm_core::handover::XSTATE_VARIABLE;
+use sdm_bootstrap::handover::XSTATE_VARIABLE;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::{Backend, BackendOutput, BackendSettings, Failure, FailureCode, GdbOptions, wire};
 use sdm_fake::{FakeBackend, Scenario};

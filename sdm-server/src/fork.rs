@@ -10,11 +10,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
-use sdm_core::announce::Refusal;
+use sdm_bootstrap::announce::Refusal;
+use sdm_bootstrap::starter::Starter;
 use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig};
 use sdm_core::secure::{Hello, Role, SessionKey};
-use sdm_core::starter::Starter;
 
 /// Which of several servers this process is.
 pub(crate) enum Part {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use sdm_core::log::LogWriter;
-use sdm_core::printable::Complaints;
+use sdm_bootstrap::Complaints;
+use sdm_bootstrap::log::LogWriter;
 use sdm_server::run::Arguments;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
@@ -22,12 +22,12 @@ fn main() -> ExitCode {
 
 fn run() -> Result<ExitCode> {
     let lookup = sdm_server::run::snapshot();
-    let filter = std::env::var(sdm_core::handover::LOG_VARIABLE);
+    let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments = Arguments::parse();
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the
     // user looks in.
     nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;
-    let handed_over = sdm_core::handover::take(arguments.handover.as_deref());
+    let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());
     if let Ok(filter) = filter {
         // Never on stdout: it carries the announcement.
         let filter: Targets = filter.parse().context("sdm-server: SDM_LOG")?;

@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
-use sdm_core::CommandId;
-use sdm_core::announce::{Announcement, Refusal};
-use sdm_core::driver::{Driver, DriverEvent};
-use sdm_core::handover::{
+use sdm_bootstrap::announce::{Announcement, Refusal};
+use sdm_bootstrap::handover::{
     HandoverError, LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE, XSTATE_VARIABLE,
 };
+use sdm_bootstrap::starter::Starter;
+use sdm_core::CommandId;
+use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message;
 use sdm_core::node::Node;
-use sdm_core::starter::Starter;
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
     ConnectionString, Interface, PortRange, Shape, own_addresses, shaped::Shaped, tcp::TcpTransport,
 };
 use sdm_debug::{Backend, Command, EndPolicy, Failure, FailureCode, InterestChange, wire};
 use sdm_idset::IdSet;
+use sdm_system::identity::Identity;
 
 use crate::backend::{self, Inherited, Upward};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
 use crate::network;
-use sdm_core::identity::Identity;
 
 /// A server process of an SDM session. It is started by a launcher that `sdm` starts; the
 /// session's name and key come in the environment.
@@ -177,7 +177,10 @@ fn come_up(
     let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
     let signals = starter.follow(&ends);
     let signals = signals.with_context(|| format!("{me}: be told of the launcher's death"))?;
-    let sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
+    let mut sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
+    if let Some(ssh) = sdm_system::files::search("ssh") {
+        sockets.set_ssh(ssh);
+    }
     let mut transport = Shaped::new(sockets);
     if let Some(shape) = arguments.shape {
         transport

@@ -3,10 +3,10 @@
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use sdm_core::announce::{Announcement, Refusal};
+use sdm_bootstrap::announce::{Announcement, Refusal};
+use sdm_bootstrap::log::LogWriter;
 use sdm_core::driver::DriverEvent;
 use sdm_core::ids::ServerId;
-use sdm_core::log::LogWriter;
 use sdm_idset::{IdSet, TaskId};
 use sdm_launch::{Launch, LaunchEvent};
 

@@ -17,10 +17,10 @@ use std::str::FromStr;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::statfs::{self, FsType};
 use nix::unistd::geteuid;
-use sdm_core::files;
-use sdm_core::handover::{self, SOCKET_SCHEME};
+use sdm_bootstrap::handover::{self, SOCKET_SCHEME};
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
+use sdm_system::files;
 use zeroize::Zeroizing;
 
 use super::error::SessionError;

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use sdm_core::handover::{KEY_VARIABLE, LOG_VARIABLE, SESSION_VARIABLE, XSTATE_VARIABLE};
+use sdm_bootstrap::handover::{KEY_VARIABLE, LOG_VARIABLE, SESSION_VARIABLE, XSTATE_VARIABLE};
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchSpec, Launcher, Streams};

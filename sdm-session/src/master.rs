@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use sdm_core::files;
-use sdm_core::handover;
+use sdm_bootstrap::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_core::transport::{ConnectionString, Shape};
+use sdm_system::files;
 
 use super::desk::Desk;
 use super::error::SessionError;

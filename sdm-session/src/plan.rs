@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use sdm_core::announce::Announcement;
+use sdm_bootstrap::announce::Announcement;
 use sdm_core::dialer::Place;
 use sdm_core::ids::ServerId;
 use sdm_core::message::{PlanEntry, Slice};

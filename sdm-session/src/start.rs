@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use sdm_core::announce::Announcement;
+use sdm_bootstrap::announce::Announcement;
+use sdm_bootstrap::log::LogWriter;
 use sdm_core::config::Config;
 use sdm_core::driver::{Driver, DriverEvent};
 use sdm_core::ids::{CommandId, SessionId};
 use sdm_core::link::LinkConfig;
-use sdm_core::log::LogWriter;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::Status;
 use sdm_core::node::{Delivery, Node};
@@ -152,6 +152,9 @@ impl<'a> Starting<'a> {
             move |source| SessionError::Io { what, source }
         };
         let mut transport = TcpTransport::new().map_err(io("open an event loop"))?;
+        if let Some(ssh) = sdm_system::files::search("ssh") {
+            transport.set_ssh(ssh);
+        }
         // A master that is started by hand may be elsewhere.
         let ip = if by_hand {
             own_address_towards(&config.hosts)

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use sdm_core::printable::Complaints;
+use sdm_bootstrap::Complaints;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         let _ = writeln!(Complaints, "sdm: keep out of core files: {error}");
         return ExitCode::FAILURE;
     }
-    if let Ok(filter) = std::env::var(sdm_core::handover::LOG_VARIABLE) {
+    if let Ok(filter) = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE) {
         let filter: Targets = match filter.parse() {
             Ok(filter) => filter,
             Err(error) => {
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
             }
         };
         let log = fmt::layer()
-            .with_writer(sdm_core::log::LogWriter::direct)
+            .with_writer(sdm_bootstrap::log::LogWriter::direct)
             .with_ansi(false);
         tracing_subscriber::registry().with(log).with(filter).init();
     }

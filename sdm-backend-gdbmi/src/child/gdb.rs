@@ -106,7 +106,7 @@ impl GdbChild {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        sdm_core::files::shut_python(&mut command);
+        sdm_system::files::shut_python(&mut command);
         crate::sys::prepare_gdb(&mut command);
         for leash in leashes.iter().flatten() {
             crate::sys::hand_on(&mut command, &leash.theirs);

@@ -126,7 +126,7 @@ pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
 
 /// True where the process has loaded the library, as far as this one may know.
 pub(crate) fn is_loaded(pid: i32) -> bool {
-    let maps = sdm_core::files::read_lossy(format!("/proc/{pid}/maps"));
+    let maps = sdm_system::files::read_lossy(format!("/proc/{pid}/maps"));
     maps.is_ok_and(|maps| maps.contains(&format!("/memfd:{NAME} ")))
 }
 

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sdm_core::files;
 use sdm_debug::{Failure, FailureCode};
+use sdm_system::files;
 
 /// The path of a program that can be run, absolute; `directory` is where it will run.
 pub(crate) fn find_program(

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
 use object::read::elf::{Dyn, ElfFile, FileHeader};
 use object::{Endianness, ReadCache, ReadRef};
-use sdm_core::files;
+use sdm_system::files;
 
 /// The most libraries that are looked at.
 const LIBRARIES_MAX: usize = 256;

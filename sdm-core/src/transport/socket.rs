@@ -1,6 +1,7 @@
 //! The kinds of sockets behind one face: what the event loop sees of them.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixStream};
@@ -75,12 +76,12 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Begins to connect.
-    pub(super) fn connect(to: &ConnectionString) -> io::Result<Self> {
+    /// Begins to connect; `ssh` is the program that tunnels run through.
+    pub(super) fn connect(to: &ConnectionString, ssh: &Path) -> io::Result<Self> {
         match to.scheme() {
             Scheme::Tcp => tcp::connect(to).map(Self::Tcp),
             Scheme::Unix => unix::connect(to).map(Self::Unix),
-            Scheme::Ssh => ssh::connect(to).map(Self::Ssh),
+            Scheme::Ssh => ssh::connect(to, ssh).map(Self::Ssh),
             Scheme::Called => Err(called()),
         }
     }

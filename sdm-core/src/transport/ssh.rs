@@ -3,12 +3,12 @@
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use mio::net::UnixStream;
 
 use super::ConnectionString;
-use crate::files;
 
 /// How many bytes of what `ssh` said are passed on.
 const WORDS_BYTES_MAX: u64 = 4096;
@@ -24,13 +24,12 @@ pub(super) struct Tunnel {
     to: ConnectionString,
 }
 
-pub(super) fn connect(to: &ConnectionString) -> io::Result<Tunnel> {
+pub(super) fn connect(to: &ConnectionString, program: &Path) -> io::Result<Tunnel> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = std::os::unix::net::UnixStream::from(OwnedFd::from(theirs));
     // ssh takes a blocking terminal or pipe for granted.
     theirs.set_nonblocking(false)?;
     let theirs = OwnedFd::from(theirs);
-    let program = files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into());
     let mut ssh = Command::new(program)
         // It must never ask: nobody would see the question.
         .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=15"])

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,9 @@ const EVENTS_MAX: usize = 1024;
 const ACCEPTS_MAX: usize = 256;
 /// How long no connection is accepted after the process ran out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The program that tunnels run through unless another is named.
+const SSH: &str = "/usr/bin/ssh";
 
 /// The lowest two bits of a token say what it names, the others which.
 const WAKER: usize = 0;
@@ -63,6 +67,8 @@ pub struct TcpTransport {
     /// When to accept again: after a pause, or because some were left over.
     accept_at: Option<Instant>,
     calls: Calls,
+    /// The program that tunnels run through.
+    ssh: PathBuf,
 }
 
 struct Connection {
@@ -95,7 +101,13 @@ impl TcpTransport {
             queued: Vec::new(),
             accept_at: None,
             calls: Calls::default(),
+            ssh: SSH.into(),
         })
+    }
+
+    /// Has tunnels run through another `ssh` than `/usr/bin/ssh`.
+    pub fn set_ssh(&mut self, program: PathBuf) {
+        self.ssh = program;
     }
 
     /// What was asked of the kernel so far.
@@ -152,7 +164,7 @@ impl TcpTransport {
     }
 
     fn begin_connect(&mut self, conn: ConnId, to: &ConnectionString) -> io::Result<()> {
-        let stream = Stream::connect(to)?;
+        let stream = Stream::connect(to, &self.ssh)?;
         self.add(conn, stream, true)
     }
 

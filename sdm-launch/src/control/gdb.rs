@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sdm_core::files;
+use sdm_system::files;
 
 use crate::lender::Lender;
 use crate::stream::Stream;

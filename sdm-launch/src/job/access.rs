@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::geteuid;
-use sdm_core::files::{self, user};
+use sdm_system::files::{self, user};
 
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use object::elf::{FileHeader64, NT_AUXV, NT_PRPSINFO, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
-use sdm_core::files;
-use sdm_core::identity::Identity;
+use sdm_system::files;
+use sdm_system::identity::Identity;
 
 /// The largest environment that is read, in bytes.
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;

@@ -6,8 +6,8 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
+use sdm_system::files;
 
 use super::JobProcess;
 use super::mpir::Mpir;

@@ -19,7 +19,7 @@ pub fn stand_still_below(starter: i32) -> Result<bool, JobError> {
 }
 
 fn is_stopped(pid: i32) -> bool {
-    let stat = sdm_core::files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = sdm_system::files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
     state.is_some_and(|fields| fields.starts_with('T'))
 }

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
+use sdm_system::files;
 
 use super::JobProcess;
 use super::processes::{Process, Processes};

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
-use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
+use sdm_system::files;
 
 use super::{JobError, JobProcess};
 

@@ -14,8 +14,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
-use sdm_core::files;
 use sdm_core::limits::SERVERS_MAX;
+use sdm_system::files;
 
 use super::processes::{Environment, Process, owner};
 use super::{JobProcess, STARTERS};

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
-use sdm_core::files;
+use sdm_system::files;
 
 /// The largest environment that is read, in bytes.
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;

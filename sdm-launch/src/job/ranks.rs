@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_core::identity::Identity;
+use sdm_system::identity::Identity;
 
 use super::processes::{Environment, Processes};
 use super::{HELPERS, JobError};

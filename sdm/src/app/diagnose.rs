@@ -60,7 +60,7 @@ fn states(pids: &[(u32, i32)]) -> Vec<(IdSet, String)> {
 }
 
 fn state_of(pid: i32) -> Option<String> {
-    let stat = sdm_core::files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
+    let stat = sdm_system::files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in brackets and can hold any character.
     let (_, after) = stat.rsplit_once(')')?;
     match after.split_whitespace().next()? {

@@ -79,7 +79,7 @@ fn scenario(file: Option<&Path>) -> Result<String, Refused> {
     };
     let name = file.display();
     let text =
-        sdm_core::files::read_text(file).map_err(|error| (2, format!("read {name}: {error}")))?;
+        sdm_system::files::read_text(file).map_err(|error| (2, format!("read {name}: {error}")))?;
     match Scenario::parse(&text) {
         Ok(_) => Ok(text),
         Err(error) => Err((2, format!("{name}: {error}"))),

@@ -267,7 +267,7 @@ pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused
             }
             Commands::File(path) => {
                 let name = path.display().to_string();
-                let text = sdm_core::files::read_text(&path)
+                let text = sdm_system::files::read_text(&path)
                     .map_err(|error| (2, format!("read {name}: {error}")))?;
                 lines.extend(ScriptLine::of_file(&name, &text));
             }

@@ -27,11 +27,11 @@ pub(super) struct ThisMachine;
 
 impl LocalMachine for ThisMachine {
     fn read_text(&mut self, file: &Path) -> io::Result<String> {
-        sdm_core::files::read_text(file)
+        sdm_system::files::read_text(file)
     }
 
     fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()> {
-        sdm_core::files::replace(file, contents)
+        sdm_system::files::replace(file, contents)
     }
 
     fn without_links(&mut self, file: &Path) -> PathBuf {

@@ -215,7 +215,7 @@ fn interpreter_of(args: &RunArgs, program: &OsStr) -> Option<String> {
         return None;
     }
     let mut head = [0; 128];
-    let length = sdm_core::files::open(&path)
+    let length = sdm_system::files::open(&path)
         .and_then(|mut file| file.read(&mut head))
         .ok()?;
     let line = head[..length]

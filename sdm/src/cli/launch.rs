@@ -115,7 +115,7 @@ impl LauncherArgs {
         };
         let name = path.display();
         let text =
-            sdm_core::files::read_text(path).map_err(|error| format!("read {name}: {error}"))?;
+            sdm_system::files::read_text(path).map_err(|error| format!("read {name}: {error}"))?;
         HostShare::file(&text).map_err(|error| format!("{name}: {error}"))
     }
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use sdm_core::files;
+use sdm_system::files;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -6,33 +6,37 @@ use std::path::Path;
 /// Every crate of ours and the crates of ours that it may import.
 const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
+    ("sdm-system", &[]),
     ("sdm-core", &["sdm-idset"]),
+    ("sdm-bootstrap", &["sdm-core", "sdm-system"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),
     ("sdm-fake", &["sdm-idset", "sdm-core", "sdm-debug"]),
     (
         "sdm-sim",
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
     ),
-    ("sdm-backend-gdbmi", &["sdm-idset", "sdm-core", "sdm-debug"]),
-    ("sdm-launch", &["sdm-idset", "sdm-core"]),
+    (
+        "sdm-backend-gdbmi",
+        &["sdm-idset", "sdm-system", "sdm-core", "sdm-debug"],
+    ),
+    (
+        "sdm-launch",
+        &["sdm-idset", "sdm-system", "sdm-core", "sdm-bootstrap"],
+    ),
     ("sdm-pmix", &[]),
     ("sdm-xstate", &[]),
-    ("sdm-keep", &["sdm-core"]),
-    ("sdm-master", &["sdm-core", "sdm-debug"]),
-    (
-        "sdm-server",
-        &[
-            "sdm-idset",
-            "sdm-core",
-            "sdm-debug",
-            "sdm-fake",
-            "sdm-backend-gdbmi",
-        ],
-    ),
+    ("sdm-keep", &["sdm-system"]),
     ("sdm-view", &["sdm-idset", "sdm-debug"]),
     (
         "sdm-session",
-        &["sdm-idset", "sdm-core", "sdm-debug", "sdm-launch"],
+        &[
+            "sdm-idset",
+            "sdm-system",
+            "sdm-core",
+            "sdm-bootstrap",
+            "sdm-debug",
+            "sdm-launch",
+        ],
     ),
     (
         "sdm-shell",
@@ -45,10 +49,28 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "sdm-master",
+        &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],
+    ),
+    (
+        "sdm-server",
+        &[
+            "sdm-idset",
+            "sdm-system",
+            "sdm-core",
+            "sdm-bootstrap",
+            "sdm-debug",
+            "sdm-fake",
+            "sdm-backend-gdbmi",
+        ],
+    ),
+    (
         "sdm",
         &[
             "sdm-idset",
+            "sdm-system",
             "sdm-core",
+            "sdm-bootstrap",
             "sdm-debug",
             "sdm-fake",
             "sdm-launch",

@@ -142,6 +142,7 @@ fn a_tunnel_carries_bytes_and_says_why_it_cannot() {
         std::env::set_var("PATH", format!("{}:{path}", server.folder.display()));
     }
     let mut here = TcpTransport::new().expect("an event loop");
+    here.set_ssh(sdm_system::files::search("ssh").expect("the one on PATH"));
     let mut there = TcpTransport::new().expect("an event loop");
     let local = ConnectionString::tcp("127.0.0.1", 0).expect("an address");
     let at = there.listen(&local, 1).expect("listen");

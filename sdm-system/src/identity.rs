@@ -3,12 +3,13 @@
 
 use std::ffi::OsString;
 
-use crate::ids::ServerId;
+/// The largest number that a process can have; those above name members of the tree that are no servers.
+pub const NUMBER_MAX: u32 = u32::MAX - 16;
 
 /// Who this server is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Its number in the session: the rank that the runtime gave it, at most [`ServerId::SERVER_MAX`].
+    /// Its number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].
     pub server: u32,
     /// How many servers there are, where the runtime says so; above `server`.
     pub size: Option<u32>,
@@ -55,7 +56,7 @@ impl std::fmt::Display for IdentityError {
                 Ok(())
             }
             Self::Bad { variable, value } => {
-                let max = ServerId::SERVER_MAX.0;
+                let max = NUMBER_MAX;
                 write!(f, "{variable}={value:?}: not a number of 0 to {max}")
             }
             Self::OutOfSize {
@@ -131,7 +132,7 @@ impl Identity {
         argument: Option<u32>,
     ) -> Result<Self, IdentityError> {
         if let Some(server) = argument {
-            if server > ServerId::SERVER_MAX.0 {
+            if server > NUMBER_MAX {
                 return Err(IdentityError::Bad {
                     variable: "argument",
                     value: server.to_string(),
@@ -205,7 +206,7 @@ fn number(
         all && !text.is_empty()
     });
     let parsed = digits.and_then(|text| text.parse().ok());
-    match parsed.filter(|&number: &u32| number <= ServerId::SERVER_MAX.0) {
+    match parsed.filter(|&number: &u32| number <= NUMBER_MAX) {
         Some(number) => Ok(Some(number)),
         None => Err(IdentityError::Bad {
             variable,

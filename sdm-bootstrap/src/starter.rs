@@ -9,8 +9,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getppid};
-
-use crate::files;
+use sdm_system::files;
 
 /// The kernel's flag of a thread that is on its way out (`PF_EXITING`).
 const EXITING: u64 = 0x4;

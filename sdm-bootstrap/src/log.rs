@@ -3,7 +3,6 @@
 //! A server's log comes to the front-end through whatever started it, among other text. So its lines begin like an
 //! announcement, and are told from that text by it.
 
-#[cfg(feature = "net")]
 use std::io::{self, Write};
 
 /// What a server's lines begin with.
@@ -12,13 +11,11 @@ pub const LOG_MAGIC: &str = "SDM1 log ";
 pub const LINE_BYTES_MAX: usize = 2048;
 
 /// Writes each event as one line to standard error. One call of `write` is one event.
-#[cfg(feature = "net")]
 #[derive(Clone, Copy, Debug)]
 pub struct LogWriter {
     before: &'static str,
 }
 
-#[cfg(feature = "net")]
 impl LogWriter {
     /// For a process whose standard error goes through others.
     #[must_use]
@@ -39,7 +36,6 @@ impl LogWriter {
     }
 }
 
-#[cfg(feature = "net")]
 impl Write for LogWriter {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let mut line = line(self.before, event);

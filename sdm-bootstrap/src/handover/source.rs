@@ -127,8 +127,8 @@ mod tests {
 
     use super::super::{SESSION_VARIABLE, take, to_text};
     use super::*;
-    use crate::ids::SessionId;
-    use crate::secure::{SessionKey, draw_session_id};
+    use sdm_core::ids::SessionId;
+    use sdm_core::secure::{SessionKey, draw_session_id};
 
     struct Folder(PathBuf);
 

@@ -17,10 +17,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use sdm_core::ids::ServerId;
+use sdm_core::limits::ADDRESSES_MAX;
 use thiserror::Error;
-
-use crate::ids::ServerId;
-use crate::limits::ADDRESSES_MAX;
 
 /// What every announcement starts with; the digit is the version of the format.
 pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";

@@ -4,22 +4,16 @@
 //! standard input; never on a command line. They are taken out of the environment before anything else is started, so
 //! that no program inherits them.
 
-#[cfg(feature = "net")]
 mod source;
 
-#[cfg(feature = "net")]
 use std::ffi::OsString;
-#[cfg(feature = "net")]
 use std::path::Path;
 
-#[cfg(feature = "net")]
+use sdm_core::ids::SessionId;
+use sdm_core::link::LinkConfig;
+use sdm_core::secure::SessionKey;
 use zeroize::Zeroize;
 use zeroize::Zeroizing;
-
-use crate::ids::SessionId;
-#[cfg(feature = "net")]
-use crate::link::LinkConfig;
-use crate::secure::SessionKey;
 
 /// The variable that names the session.
 pub const SESSION_VARIABLE: &str = "SDM_SESSION";
@@ -36,7 +30,6 @@ pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
 /// The variable that says when a server gives its debuggers what completes their writes of registers.
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
 /// All variables of ours: no program is to see them.
-#[cfg(feature = "net")]
 const OURS: [&str; 7] = [
     SESSION_VARIABLE,
     KEY_VARIABLE,
@@ -77,7 +70,6 @@ pub enum HandoverError {
 /// # Errors
 /// A variable that is missing or is not what it should be; they are all removed even then. A file
 /// that cannot be read, or that is not this user's alone; a socket of another user.
-#[cfg(feature = "net")]
 pub fn take(source: Option<&Path>) -> Result<LinkConfig, HandoverError> {
     let lookup = |name: &str| std::env::var_os(name).map(OsString::into_string);
     let [session, key] = [SESSION_VARIABLE, KEY_VARIABLE].map(lookup);
@@ -106,10 +98,8 @@ pub fn to_text(session: SessionId, key: &SessionKey) -> Zeroizing<String> {
 }
 
 /// A value, or text that is none.
-#[cfg(feature = "net")]
 type Text = Option<Result<String, OsString>>;
 
-#[cfg(feature = "net")]
 fn config(session: Text, key: Text) -> Result<LinkConfig, HandoverError> {
     let session = session.ok_or(HandoverError::Missing(SESSION_VARIABLE))?;
     let session = session.ok().and_then(|text| text.parse::<SessionId>().ok());
@@ -124,7 +114,6 @@ fn config(session: Text, key: Text) -> Result<LinkConfig, HandoverError> {
     ))
 }
 
-#[cfg(feature = "net")]
 #[allow(unsafe_code)]
 mod sys {
     use std::ffi::{CStr, CString, c_char};

@@ -1,0 +1,27 @@
+//! The last words of a process that has no terminal of its own.
+
+use std::io::{self, Write};
+
+use sdm_core::printable::printable;
+
+/// Standard error for a log and for last words: what is written to it is escaped, line ends stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Complaints;
+
+impl Write for Complaints {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let mut text = String::with_capacity(bytes.len());
+        for line in lines {
+            let end = usize::from(line.ends_with(b"\n"));
+            text.push_str(&printable(&line[..line.len() - end]));
+            text.push_str(&"\n"[..end]);
+        }
+        io::stderr().write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
