@@ -20,6 +20,8 @@ use crate::held::Held;
 use crate::process::{Identity, identity, signal_name};
 use crate::pulse::{self, Pulse};
 use crate::stdio::{InputStream, OutputStream};
+#[cfg(test)]
+pub(crate) use gate::Gate;
 pub(crate) use gate::{BrokenOff, split, withdrawn};
 pub(crate) use gdb::{GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};

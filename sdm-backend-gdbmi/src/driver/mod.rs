@@ -3,130 +3,90 @@
 //! Sans-I/O: `handle_*(now, ...)`, then [`Driver::poll_action`] to `None`, then sleep until
 //! something comes or [`Driver::poll_timeout`]. One command at a time talks to gdb (in the order
 //! given; a stop that has come goes first), beside it the urgent ones.
+//!
+//! From the bottom up: `text` and `state` are data; `gdb` with `answer`, `until`, `detached` and `guards` is how
+//! operations send commands and wait; `ops` are the operations, one file for each kind of command.
 
-mod attach;
-mod breakpoints;
-mod console;
-mod core;
-mod core_file;
-mod end;
-mod frames;
-mod history;
-mod internal;
-mod interrupt;
-mod lines;
-mod memory;
-mod objects;
-mod printed;
-mod processes;
-mod query;
-mod records;
-mod refused;
-mod registers;
-mod run;
-mod scope;
-mod signals;
-mod source;
-mod stack;
-mod start;
-mod stop;
+mod action;
+mod answer;
+#[cfg(test)]
+mod cancelled;
+mod config;
+mod detached;
+#[cfg(test)]
+mod fake_host;
+mod gdb;
+mod guards;
+mod ops;
+mod state;
 #[cfg(test)]
 mod stories;
 #[cfg(test)]
 mod tests;
+mod text;
 mod until;
-mod values;
-mod wrapped;
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sdm_core::CommandId;
-use sdm_debug::fold::FoldRules;
-use sdm_debug::{Command, Event, Failure, FailureCode, Reply, TaskState};
+use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 
 use crate::child::Launch;
 use crate::host::Host;
 use crate::mi::Record;
-use core::Gdb;
+use gdb::Gdb;
+use guards::LettingGo;
+use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop};
+use state::origin::{Access, Origin};
+use state::scope::Scope;
 
-pub(crate) use attach::Attached;
-pub(crate) use breakpoints::Kept;
-pub(crate) use core_file::CoreFile;
-pub(crate) use start::Before;
-pub use values::VALUE_BYTES_MAX;
-
-/// What every driver of a backend shares.
-#[derive(Clone, Debug)]
-pub(crate) struct DriverConfig {
-    /// How long gdb may take for one command before it is interrupted.
-    pub(crate) command_wait: Duration,
-    /// How long gdb may take to read a program's symbols.
-    pub(crate) symbols_wait: Duration,
-    /// How long a task may take to stop before it is stopped the hard way.
-    pub(crate) interrupt_wait: Duration,
-    /// Hold programs that are about to abort, or to leave before `MPI_Finalize`.
-    pub(crate) internal_breakpoints: bool,
-    /// The processor has more registers than a gdb older than 14 knows.
-    pub(crate) registers_unknown: bool,
-    /// Which frames are a runtime's.
-    pub(crate) fold: FoldRules,
-}
-
-/// What the owner of a driver is to do.
-#[derive(Debug)]
-pub(crate) enum Action {
-    /// Write this to gdb.
-    Send(String),
-    /// Give this answer.
-    Answer {
-        /// Of which command.
-        id: CommandId,
-        /// The answer.
-        result: Result<Reply, Failure>,
-    },
-    /// Say this.
-    Event(Event),
-    /// Nobody wants the answer to the line of this number any more: gdb need not be told of it, or is to be
-    /// interrupted at it, where that harms no program.
-    BreakOff(u64),
-    /// Send the program this signal.
-    SignalProgram {
-        /// Which process.
-        pid: i32,
-        /// Which signal.
-        signal: nix::sys::signal::Signal,
-    },
-    /// The process runs, and gdb has put breakpoints of its own into it although nobody wants any: take them out.
-    ClearCode,
-    /// The program has opened its standard streams: ours of its ends can be closed.
-    ProgramOpened,
-    /// The program has ended: no more input for it, and its output will end.
-    ProgramEnded,
-    /// Close gdb's input: it is no longer needed.
-    CloseGdb,
-}
+pub(crate) use action::Action;
+pub(crate) use config::DriverConfig;
+pub(crate) use ops::attach::Attached;
+pub(crate) use ops::core_file::CoreFile;
+pub(crate) use ops::start::Before;
+pub(crate) use state::points::Kept;
+pub use text::VALUE_BYTES_MAX;
 
 /// Drives one gdb.
 pub(crate) struct Driver {
     gdb: Gdb,
+    /// The operations that are under way.
     ops: Vec<Op>,
+    /// Commands whose turn has not come.
     queue: VecDeque<(CommandId, Command)>,
 }
 
-/// A command under way.
+/// An operation under way.
 struct Op {
-    /// `None` for what the driver does by itself.
+    /// The command that it answers; `None` for what the driver does by itself.
     id: Option<CommandId>,
-    /// True where no other such one may be under way.
-    exclusive: bool,
-    /// gdb leaves the program: that is not to be broken off half-way, whoever waits for it or not.
-    lets_go: bool,
+    turn: Turn,
+    on_cancel: OnCancel,
     future: OpFuture,
+}
+
+/// Whether an operation waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// No other such one may be under way.
+    Alone,
+    /// It goes beside whatever else is under way.
+    Urgent,
+}
+
+/// What becomes of an operation whose command is cancelled, or whose session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnCancel {
+    /// It is dropped; its works go on (see `detached`).
+    Drop,
+    /// It goes on: gdb leaves the program, and that is not to be broken off half-way.
+    GoOn,
 }
 
 type OpFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -149,15 +109,19 @@ impl Driver {
         stop: sdm_debug::command::StopAt,
         before: Before,
     ) {
-        let gdb = self.begin_task(now, id);
-        self.push(Some(id), true, start::start(gdb, id, launch, stop, before));
+        let gdb = self.begin_task(now, id, Origin::default());
+        self.push(
+            Some(id),
+            Turn::Alone,
+            start::start(gdb, id, launch, stop, before),
+        );
         self.run();
     }
 
     /// Begins to attach to a process.
     pub(crate) fn attach(&mut self, now: Instant, id: CommandId, process: Attached) {
-        let gdb = self.begin_task(now, id);
-        self.push(Some(id), true, attach::attach(gdb, id, process));
+        let gdb = self.begin_task(now, id, attached_to(process, None));
+        self.push(Some(id), Turn::Alone, attach::attach(gdb, id, process));
         self.run();
     }
 
@@ -169,20 +133,17 @@ impl Driver {
         process: Attached,
         first: bool,
     ) {
-        let gdb = self.begin_task(now, id);
-        gdb.edit().scope = Some(scope::Scope::default());
-        self.push(
-            Some(id),
-            true,
-            attach::attach_among(gdb, id, process, first),
-        );
+        let scope = Some(Scope::default());
+        let gdb = self.begin_task(now, id, attached_to(process, scope));
+        let attach = attach::attach_among(gdb, id, process, first);
+        self.push(Some(id), Turn::Alone, attach);
         self.run();
     }
 
     /// Begins to open a core file.
     pub(crate) fn open_core(&mut self, now: Instant, id: CommandId, file: CoreFile) {
-        let gdb = self.begin_task(now, id);
-        self.push(Some(id), true, core_file::open(gdb, id, file));
+        let gdb = self.begin_task(now, id, Origin::CoreFile);
+        self.push(Some(id), Turn::Alone, core_file::open(gdb, id, file));
         self.run();
     }
 
@@ -193,43 +154,42 @@ impl Driver {
         let gdb = self.gdb.clone();
         match command {
             Command::Status => {
-                let state = gdb.get().task.clone();
+                let state = self.task_state();
                 gdb.answer(id, Ok(Reply::Status(state)));
             }
-            Command::Interrupt => self.push(Some(id), false, interrupt::interrupt(gdb, id)),
-            Command::Kill if gdb.get().core_file => {
+            Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
+            Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));
             }
-            Command::Kill => self.push(Some(id), false, end::kill(gdb, id)),
-            Command::Detach => self.push_letting_go(Some(id), false, end::detach(gdb, id)),
+            Command::Kill => self.push(Some(id), Turn::Urgent, end::kill(gdb, id)),
+            Command::Detach => self.push_letting_go(Some(id), Turn::Urgent, end::detach(gdb, id)),
             command => self.queue.push_back((id, command)),
         }
         self.run();
     }
 
-    /// Gives a command up. A run goes on, and its stop will be an event.
+    /// Gives a command up: nothing of it is left in gdb. A run goes on, and its stop will be an event.
     pub(crate) fn handle_cancel(&mut self, now: Instant, id: CommandId) {
         self.gdb.edit().now = now;
         self.queue.retain(|(queued, _)| *queued != id);
-        let mut is_own = |op: &Op| op.id == Some(id) && !op.lets_go;
-        if let Some(at) = self.ops.iter().position(&mut is_own) {
-            // Dropping it leaves what gdb works on abandoned.
+        let is_own = |op: &Op| op.id == Some(id) && op.on_cancel == OnCancel::Drop;
+        if let Some(at) = self.ops.iter().position(is_own) {
+            // Dropping it breaks off what gdb works on for it; what has an effect is finished all the same.
             drop(self.ops.remove(at));
-            self.gdb.break_off(|pending| pending.abandoned);
         }
         let mut state = self.gdb.edit();
-        if let Some(run) = state.run.as_mut().filter(|run| run.id == Some(id)) {
-            run.id = None;
-        }
+        state.activity.forget_command(id);
         let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
         state.answer(id, Err(cancelled));
-        let begun = state.run.is_some() || self.ops.iter().any(|op| op.exclusive || op.lets_go);
-        let given_up = !begun && state.task == TaskState::Starting;
-        let attached = state.attached;
+        let has_run = state.activity.run().is_some();
+        let goes_on = |op: &Op| op.turn == Turn::Alone || op.on_cancel == OnCancel::GoOn;
+        let begun = has_run || self.ops.iter().any(goes_on);
+        let given_up = !begun && state.activity.is_starting();
+        let attached = state.origin.is_attached();
         drop(state);
         if given_up && attached {
             let gdb = self.gdb.clone();
-            self.push_letting_go(None, true, attach::give_up(gdb));
+            self.push_letting_go(None, Turn::Alone, attach::give_up(gdb));
         } else if given_up {
             end::not_begun(&self.gdb);
         }
@@ -246,7 +206,7 @@ impl Driver {
     /// gdb is gone; `text` says how.
     pub(crate) fn handle_gdb_end(&mut self, now: Instant, text: &str) {
         self.gdb.edit().now = now;
-        let closing = self.gdb.get().closing;
+        let closing = self.gdb.get().life.is_closing();
         let failure = Failure::new(FailureCode::GdbDead, text);
         if closing {
             end::gdb_closed(&self.gdb);
@@ -257,8 +217,9 @@ impl Driver {
         self.run();
         // What still waits waits for something that gdb would have said.
         self.ops.clear();
+        self.gdb.drop_works();
         let mut state = self.gdb.edit();
-        state.run = None;
+        state.activity.take_run();
         for id in state.open.clone() {
             state.answer(id, Err(failure.clone()));
         }
@@ -290,10 +251,10 @@ impl Driver {
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
         self.queue.clear();
-        self.ops.retain(|op| op.lets_go);
+        self.ops.retain(|op| op.on_cancel == OnCancel::GoOn);
         let mut state = self.gdb.edit();
         // An open run is answered by what ends it.
-        let run = state.run.as_ref().and_then(|run| run.id);
+        let run = state.activity.run_id();
         for id in state.open.clone() {
             if Some(id) != run {
                 let failure = Failure::new(FailureCode::Cancelled, "the session ends");
@@ -302,7 +263,7 @@ impl Driver {
         }
         drop(state);
         let gdb = self.gdb.clone();
-        self.push(None, false, end::shut_down(gdb, kill_started));
+        self.push(None, Turn::Urgent, end::shut_down(gdb, kill_started));
         self.run();
     }
 
@@ -315,7 +276,7 @@ impl Driver {
 
     /// What the task is doing.
     pub(crate) fn task_state(&self) -> TaskState {
-        self.gdb.get().task.clone()
+        self.gdb.get().activity.task()
     }
 
     /// The program has ended after it was detached.
@@ -325,7 +286,7 @@ impl Driver {
 
     /// The process, while there is one.
     pub(crate) fn pid(&self) -> Option<i32> {
-        self.gdb.get().pid
+        self.gdb.get().pid()
     }
 
     /// The front-end's breakpoints, for another run.
@@ -338,10 +299,11 @@ impl Driver {
         self.gdb.get().why_not_live()
     }
 
-    fn begin_task(&mut self, now: Instant, id: CommandId) -> Gdb {
+    fn begin_task(&mut self, now: Instant, id: CommandId, origin: Origin) -> Gdb {
         let mut state = self.gdb.edit();
         state.now = now;
         state.open.insert(id);
+        state.origin = origin;
         state.set_task(TaskState::Starting);
         drop(state);
         self.gdb.clone()
@@ -350,13 +312,13 @@ impl Driver {
     fn push(
         &mut self,
         id: Option<CommandId>,
-        exclusive: bool,
+        turn: Turn,
         future: impl Future<Output = ()> + 'static,
     ) {
         self.ops.push(Op {
             id,
-            exclusive,
-            lets_go: false,
+            turn,
+            on_cancel: OnCancel::Drop,
             future: Box::pin(future),
         });
     }
@@ -364,18 +326,20 @@ impl Driver {
     fn push_letting_go(
         &mut self,
         id: Option<CommandId>,
-        exclusive: bool,
+        turn: Turn,
         future: impl Future<Output = ()> + 'static,
     ) {
-        self.gdb.edit().letting_go += 1;
-        let gdb = self.gdb.clone();
-        self.push(id, exclusive, async move {
+        let letting_go = LettingGo::new(&self.gdb);
+        let future = async move {
             future.await;
-            gdb.edit().letting_go -= 1;
+            drop(letting_go);
+        };
+        self.ops.push(Op {
+            id,
+            turn,
+            on_cancel: OnCancel::GoOn,
+            future: Box::pin(future),
         });
-        if let Some(op) = self.ops.last_mut() {
-            op.lets_go = true;
-        }
     }
 
     /// Polls what is under way, and begins what can begin, until nothing changes any more.
@@ -384,6 +348,7 @@ impl Driver {
         loop {
             let version = self.gdb.version();
             self.gdb.clear_wakeups();
+            self.gdb.poll_works();
             let mut at = 0;
             while at < self.ops.len() {
                 if self.ops[at].future.as_mut().poll(&mut context).is_ready() {
@@ -401,14 +366,15 @@ impl Driver {
 
     /// Begins the next command where none is under way. True where one was begun.
     fn begin_next(&mut self) -> bool {
-        if self.ops.iter().any(|op| op.exclusive) || self.gdb.is_clearing() {
+        if self.ops.iter().any(|op| op.turn == Turn::Alone) || self.gdb.is_clearing() {
             return false;
         }
         let has_stop = !self.gdb.get().stops.is_empty();
         if has_stop {
             let stop = self.gdb.edit().stops.pop_front();
             if let Some(stop) = stop {
-                self.push(None, true, stop::handle_stop(self.gdb.clone(), stop));
+                let gdb = self.gdb.clone();
+                self.push(None, Turn::Alone, stop::handle_stop(gdb, stop));
             }
             return true;
         }
@@ -426,18 +392,21 @@ impl Driver {
             gdb.answer(id, Err(failure));
             return;
         }
-        let future: OpFuture = match command {
-            command if command.is_run_control() => Box::pin(run::resume(gdb, id, command)),
-            command => Box::pin(async move {
-                let result = query::query(&gdb, command).await;
-                gdb.answer(id, result);
-            }),
-        };
-        self.ops.push(Op {
-            id: Some(id),
-            exclusive: true,
-            lets_go: false,
-            future,
+        if command.is_run_control() {
+            return self.push(Some(id), Turn::Alone, run::resume(gdb, id, command));
+        }
+        self.push(Some(id), Turn::Alone, async move {
+            let result = query::query(&gdb, command).await;
+            gdb.answer(id, result);
         });
     }
+}
+
+fn attached_to(process: Attached, scope: Option<Scope>) -> Origin {
+    let access = if process.read_only {
+        Access::ReadOnly
+    } else {
+        Access::Full
+    };
+    Origin::Attached { access, scope }
 }

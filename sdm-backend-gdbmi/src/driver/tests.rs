@@ -6,48 +6,14 @@ use proptest::prelude::*;
 use sdm_debug::command::{AttachSpec, BacktraceSpec, BreakSpec, FrameSelect, StepKind, StopAt};
 use sdm_debug::reply::StopReason;
 
+use std::time::Duration;
+
+use sdm_debug::Event;
+use sdm_debug::fold::FoldRules;
+
+use super::fake_host::FakeHost;
 use super::*;
 use crate::mi::parse_line;
-
-#[derive(Default)]
-struct FakeHost {
-    blocks_int: bool,
-    /// The program stands under gdb; otherwise it waits in the kernel.
-    held: bool,
-}
-
-impl Host for FakeHost {
-    fn process_state(&self, _: i32) -> Option<(char, String)> {
-        if self.held {
-            return Some(('t', "ptrace_stop".to_owned()));
-        }
-        Some(('D', "nfs_wait".to_owned()))
-    }
-    fn program(&self, _: i32) -> Option<std::path::PathBuf> {
-        None
-    }
-    fn blocks_signal(&self, _: i32, _: i32) -> bool {
-        self.blocks_int
-    }
-    fn signal_pending(&self, _: i32, _: i32) -> bool {
-        false
-    }
-    fn place(&self, _: i32, address: u64) -> Option<(String, u64)> {
-        Some(("/tmp/program".to_owned(), address & 0xfff))
-    }
-    fn runs(&self, _: i32, _: &std::path::Path) -> bool {
-        false
-    }
-    fn entry_address(&self, _: i32) -> Option<u64> {
-        Some(0x1000)
-    }
-    fn completes_writes(&self) -> bool {
-        true
-    }
-    fn source_line(&self, _: &str, line: u32) -> Option<String> {
-        Some(format!("line {line}"))
-    }
-}
 
 fn config() -> DriverConfig {
     DriverConfig {

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::core::{Gdb, State};
+use super::gdb::Gdb;
+use super::state::State;
 
 impl Gdb {
     /// Waits until `found` gives something.

@@ -3,6 +3,7 @@
 
 mod attach;
 mod breakpoints;
+mod cancel;
 mod data;
 mod ends;
 mod environment;

@@ -1,0 +1,39 @@
+//! What a driver wants its owner to do: the only way in which it acts on anything outside.
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::{Event, Failure, Reply};
+
+/// One thing that the owner of a driver is to do.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Write this line to gdb.
+    Send(String),
+    /// Give the answer to a command of the front-end's.
+    Answer {
+        /// The command.
+        id: CommandId,
+        /// Its answer.
+        result: Result<Reply, Failure>,
+    },
+    /// Tell the front-end of an event.
+    Event(Event),
+    /// Nobody wants the answer to the line of this number any more: gdb need not be told of it, or is to be
+    /// interrupted at it, where that harms no program.
+    BreakOff(u64),
+    /// Send the program a signal.
+    SignalProgram {
+        /// The process.
+        pid: i32,
+        /// The signal.
+        signal: Signal,
+    },
+    /// The process runs, and gdb has put breakpoints of its own into it although nobody wants any: take them out.
+    ClearCode,
+    /// The program has opened its standard streams: this process's copies of the program's ends can be closed.
+    ProgramOpened,
+    /// The program has ended: no more input for it, and its output will end.
+    ProgramEnded,
+    /// Close gdb's input: it is no longer needed.
+    CloseGdb,
+}

@@ -1,0 +1,92 @@
+//! Waiting for the answer to one MI command.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use sdm_debug::{Failure, FailureCode};
+
+use super::gdb::Gdb;
+use super::state::commands::AnswerState;
+use super::state::printed::Printed;
+use crate::mi::Results;
+
+/// Waits for the answer to one MI command. Where it is dropped before that the command is broken off: gdb is never told
+/// of it, or is interrupted at it, as far as that harms no program.
+pub(super) struct Answer {
+    gdb: Gdb,
+    token: u64,
+}
+
+impl Answer {
+    pub(super) fn new(gdb: Gdb, token: u64) -> Self {
+        Self { gdb, token }
+    }
+
+    /// The number that gdb's answer will carry.
+    pub(super) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Keeps what gdb prints until it answers, for [`Answer::printed`].
+    pub(super) fn capture(self) -> Self {
+        if let Some(pending) = self.gdb.edit().commands.pending.get_mut(&self.token) {
+            pending.printed = Some(Printed::default());
+        }
+        self
+    }
+
+    /// Waits for the answer, and gives what gdb printed with it.
+    pub(super) async fn printed(self) -> (Result<Results, Failure>, Printed) {
+        let (gdb, token) = (self.gdb.clone(), self.token);
+        gdb.until(|state| {
+            let pending = state.commands.pending.get(&token);
+            pending.is_none_or(|it| !it.is_open()).then_some(())
+        })
+        .await;
+        let pending = gdb
+            .edit()
+            .commands
+            .pending
+            .get_mut(&token)
+            .and_then(|pending| pending.printed.take());
+        (self.await, pending.unwrap_or_default())
+    }
+
+    fn is_open(&self) -> Option<bool> {
+        let state = self.gdb.get();
+        let pending = state.commands.pending.get(&self.token)?;
+        Some(pending.is_open())
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<Results, Failure>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.is_open() == Some(true) {
+            return Poll::Pending;
+        }
+        let pending = self.gdb.edit().commands.pending.remove(&self.token);
+        Poll::Ready(match pending.map(|pending| pending.answer) {
+            Some(AnswerState::Here(result)) => result,
+            _ => Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone")),
+        })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        match self.is_open() {
+            None => {}
+            Some(false) => drop(self.gdb.edit().commands.pending.remove(&self.token)),
+            Some(true) => {
+                let token = self.token;
+                self.gdb.break_off(|number, _| number == token);
+                if let Some(pending) = self.gdb.edit().commands.pending.get_mut(&token) {
+                    pending.answer = AnswerState::Abandoned;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Work that is done to its end, also where the operation that has begun it is cancelled.
+//!
+//! An operation can be dropped at any `await`. What it has already told gdb has an effect all the same, and the books
+//! must say so. So whatever changes something in gdb and then its books is a work: it belongs to the driver, and the
+//! operation only waits for what comes of it. Where nobody waits any more the result is dropped when it comes; a
+//! result that stands for something in gdb is a guard (see [`guards`](super::guards)), which takes that out again.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::gdb::Gdb;
+
+/// The works of one gdb.
+#[derive(Default)]
+pub(super) struct Works {
+    under_way: RefCell<Vec<Work>>,
+    /// The number of the one that was begun last.
+    last: Cell<u64>,
+    /// The number of the one that is being polled.
+    current: Cell<Option<u64>>,
+}
+
+/// One work.
+struct Work {
+    number: u64,
+    /// Held by the operation that waits for it.
+    waiter: Weak<()>,
+    future: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Works {
+    /// The number of the work that is being polled: what it sends is its own.
+    pub(super) fn current(&self) -> Option<u64> {
+        self.current.get()
+    }
+
+    /// True while there is one that no operation waits for.
+    pub(super) fn are_left(&self) -> bool {
+        let works = self.under_way.borrow();
+        works.iter().any(|work| work.waiter.strong_count() == 0)
+    }
+
+    /// Polls one; true where it has come to its end.
+    fn poll(&self, work: &mut Work) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let before = self.current.replace(Some(work.number));
+        let poll = work.future.as_mut().poll(&mut context);
+        self.current.set(before);
+        poll.is_ready()
+    }
+}
+
+impl Gdb {
+    /// Begins a work at once, and gives what waits for its result.
+    pub(super) fn finish<T: 'static>(
+        &self,
+        future: impl Future<Output = T> + 'static,
+    ) -> Finishing<T> {
+        let works = self.works();
+        let number = works.last.get() + 1;
+        works.last.set(number);
+        let (slot, waiter) = (Rc::new(RefCell::new(None)), Rc::new(()));
+        let result = Rc::downgrade(&slot);
+        let mut work = Work {
+            number,
+            waiter: Rc::downgrade(&waiter),
+            future: Box::pin(deliver(future, result)),
+        };
+        if !works.poll(&mut work) {
+            works.under_way.borrow_mut().push(work);
+        }
+        Finishing {
+            gdb: self.clone(),
+            number,
+            slot,
+            _waiter: waiter,
+            breaks_off: true,
+        }
+    }
+
+    /// The same, for a work of several steps: none of them is broken off where nobody waits any more.
+    pub(super) fn finish_unbroken<T: 'static>(
+        &self,
+        future: impl Future<Output = T> + 'static,
+    ) -> Finishing<T> {
+        let mut finishing = self.finish(future);
+        finishing.breaks_off = false;
+        finishing
+    }
+
+    /// Polls the works that are under way.
+    pub(super) fn poll_works(&self) {
+        let works = self.works();
+        // One can begin another, and dropping one can, too.
+        let mut taken = std::mem::take(&mut *works.under_way.borrow_mut());
+        let before = taken.len();
+        taken.retain_mut(|work| !works.poll(work));
+        let have_ended = taken.len() < before;
+        let begun = std::mem::replace(&mut *works.under_way.borrow_mut(), taken);
+        works.under_way.borrow_mut().extend(begun);
+        if have_ended {
+            self.touch();
+        }
+    }
+
+    /// gdb is gone and has answered everything: what still waits waits in vain.
+    pub(super) fn drop_works(&self) {
+        let dropped = std::mem::take(&mut *self.works().under_way.borrow_mut());
+        drop(dropped);
+    }
+}
+
+async fn deliver<T>(future: impl Future<Output = T>, slot: Weak<RefCell<Option<T>>>) {
+    let result = future.await;
+    // Where nobody waits any more it is dropped here.
+    if let Some(slot) = slot.upgrade() {
+        *slot.borrow_mut() = Some(result);
+    }
+}
+
+/// Waits for the result of a work. Where it is dropped before that the work goes on; what it has gdb do at the moment is
+/// broken off, as far as that harms no program.
+pub(super) struct Finishing<T> {
+    gdb: Gdb,
+    number: u64,
+    slot: Rc<RefCell<Option<T>>>,
+    _waiter: Rc<()>,
+    breaks_off: bool,
+}
+
+impl<T> Future for Finishing<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        let result = self.slot.borrow_mut().take();
+        match result {
+            Some(result) => {
+                self.breaks_off = false;
+                Poll::Ready(result)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> Drop for Finishing<T> {
+    fn drop(&mut self) {
+        if self.breaks_off {
+            let number = Some(self.number);
+            self.gdb.break_off(|_, pending| pending.work == number);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! A gdb as the operations see it: its state, and how they send it commands.
+//!
+//! An operation is written as one `async fn` from first MI command to answer; the driver polls it
+//! whenever something has come. There is no executor and no waker behind it: waiting is looking
+//! at [`State`] again. A borrow of the state never lives across an `await`.
+
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::{Event, Failure, FailureCode, Reply};
+
+use super::action::Action;
+use super::answer::Answer;
+use super::config::DriverConfig;
+use super::detached::Works;
+use super::state::State;
+use super::state::commands::{AnswerState, GdbLife, Patience, Pending};
+use crate::host::Host;
+use crate::mi::Results;
+
+/// A gdb as its operations see it; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Gdb(Rc<Shared>);
+
+struct Shared {
+    state: RefCell<State>,
+    /// Rises with every change: the driver polls until it stands still.
+    version: Cell<u64>,
+    /// When operations that wait want to be polled again.
+    wakeups: RefCell<Vec<Instant>>,
+    /// What is finished although nobody waits for it.
+    works: Works,
+    host: Box<dyn Host>,
+}
+
+/// After SIGINT, gdb may take this long to answer.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Gdb {
+    pub(super) fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
+        Self(Rc::new(Shared {
+            state: RefCell::new(State::new(now, config)),
+            version: Cell::new(0),
+            wakeups: RefCell::new(Vec::new()),
+            works: Works::default(),
+            host,
+        }))
+    }
+
+    pub(super) fn get(&self) -> Ref<'_, State> {
+        self.0.state.borrow()
+    }
+
+    pub(super) fn edit(&self) -> RefMut<'_, State> {
+        self.touch();
+        self.0.state.borrow_mut()
+    }
+
+    /// Something has changed that operations may wait for.
+    pub(super) fn touch(&self) {
+        self.0.version.set(self.0.version.get() + 1);
+    }
+
+    pub(super) fn works(&self) -> &Works {
+        &self.0.works
+    }
+
+    pub(super) fn host(&self) -> &dyn Host {
+        self.0.host.as_ref()
+    }
+
+    /// True where the kernel holds the program for gdb now: it neither runs nor ends.
+    pub(super) fn is_held(&self) -> bool {
+        let pid = self.get().pid();
+        let state = pid.and_then(|pid| self.host().process_state(pid));
+        matches!(state, Some(('t' | 'T', _)))
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.0.version.get()
+    }
+
+    /// Forgets who wanted to be woken: whoever still waits says so again when polled.
+    pub(super) fn clear_wakeups(&self) {
+        self.0.wakeups.borrow_mut().clear();
+    }
+
+    /// Has those who wait polled again at this time.
+    pub(super) fn wake_at(&self, time: Instant) {
+        self.0.wakeups.borrow_mut().push(time);
+    }
+
+    /// When something is to be done although nothing came.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let deadline = self.get().commands.next_deadline();
+        let wakeups = self.0.wakeups.borrow();
+        deadline.into_iter().chain(wakeups.iter().copied()).min()
+    }
+
+    /// Answers a command, unless it was answered before: what ends a run, a cancel and the end of
+    /// gdb can meet.
+    pub(super) fn answer(&self, id: CommandId, result: Result<Reply, Failure>) {
+        self.edit().answer(id, result);
+    }
+
+    /// Tells the front-end of something unasked.
+    pub(super) fn tell(&self, event: Event) {
+        self.edit().actions.push_back(Action::Event(event));
+    }
+
+    /// Sends an MI command now; waiting for its answer is up to the caller. Where the answer is dropped before it
+    /// has come the command is broken off: [`Gdb::post`] is for those whose answers nobody needs.
+    #[must_use]
+    pub(super) fn send(&self, line: impl AsRef<str>) -> Answer {
+        let wait = self.get().config.command_wait;
+        self.send_within(line, wait)
+    }
+
+    /// The same, with a bound of its own.
+    #[must_use]
+    pub(super) fn send_within(&self, line: impl AsRef<str>, wait: Duration) -> Answer {
+        let work = self.works().current();
+        let mut state = self.edit();
+        let token = state.commands.next_token();
+        let known = route(&mut state, token, line.as_ref());
+        let pending = Pending {
+            deadline: state.now + wait,
+            work,
+            patience: Patience::Waiting,
+            answer: known.map_or(AnswerState::Awaited, AnswerState::Here),
+            printed: None,
+        };
+        state.commands.pending.insert(token, pending);
+        drop(state);
+        Answer::new(self.clone(), token)
+    }
+
+    /// Sends an MI command and waits for its answer.
+    pub(super) async fn mi(&self, line: impl AsRef<str>) -> Result<Results, Failure> {
+        self.send(line).await
+    }
+
+    /// Interrupts what is overdue, gives up what was interrupted in vain.
+    pub(super) fn expire(&self) {
+        let now = self.get().now;
+        let due = |pending: &Pending| pending.is_open() && pending.deadline <= now;
+        if !self.get().commands.pending.values().any(due) {
+            return;
+        }
+        let mut state = self.edit();
+        let mut overdue = Vec::new();
+        state.commands.pending.retain(|token, pending| {
+            if !due(pending) {
+                return true;
+            }
+            if pending.patience == Patience::Waiting {
+                pending.patience = Patience::Interrupted;
+                pending.deadline = now + GRACE;
+                overdue.push(Action::BreakOff(*token));
+                return true;
+            }
+            let wanted = matches!(pending.answer, AnswerState::Awaited);
+            let text = "gdb did not answer in time, nor when it was interrupted";
+            pending.answer = AnswerState::Here(Err(Failure::new(FailureCode::TimedOut, text)));
+            wanted
+        });
+        state.interrupts.broke_off |= !overdue.is_empty();
+        state.actions.extend(overdue);
+    }
+
+    /// Nobody wants the answers to some of the commands under way any more.
+    pub(super) fn break_off(&self, which: impl Fn(u64, &Pending) -> bool) {
+        let mut state = self.edit();
+        let State {
+            commands,
+            actions,
+            interrupts,
+            ..
+        } = &mut *state;
+        let under_way = commands.pending.iter();
+        let under_way = under_way.filter(|(token, it)| it.is_open() && which(**token, it));
+        for (token, _) in under_way {
+            actions.push_back(Action::BreakOff(*token));
+            interrupts.broke_off = true;
+        }
+    }
+
+    /// True while something is under way that no operation waits for: the next one begins when it is over.
+    pub(super) fn is_clearing(&self) -> bool {
+        self.get().commands.is_clearing() || self.works().are_left()
+    }
+
+    /// The answer to an MI command has come.
+    pub(super) fn resolve(&self, token: u64, result: Result<Results, Failure>) {
+        let mut state = self.edit();
+        let Some(pending) = state.commands.pending.get_mut(&token) else {
+            return;
+        };
+        match pending.answer {
+            AnswerState::Abandoned => drop(state.commands.pending.remove(&token)),
+            AnswerState::Here(_) => {}
+            AnswerState::Awaited => {
+                // An interrupted command says "Quit" or the like: the reason is ours.
+                let interrupted = pending.patience == Patience::Interrupted && result.is_err();
+                pending.answer = AnswerState::Here(if interrupted {
+                    let text = "gdb took too long and was interrupted";
+                    Err(Failure::new(FailureCode::TimedOut, text))
+                } else {
+                    result
+                });
+            }
+        }
+    }
+
+    /// gdb is gone: nothing under way will be answered.
+    pub(super) fn fail_pending(&self, failure: &Failure) {
+        let mut state = self.edit();
+        state.life = GdbLife::Gone(failure.clone());
+        let pending = &mut state.commands.pending;
+        pending.retain(|_, it| !matches!(it.answer, AnswerState::Abandoned));
+        for it in pending.values_mut().filter(|it| it.is_open()) {
+            it.answer = AnswerState::Here(Err(failure.clone()));
+        }
+    }
+
+    /// Sends a command whose answer nobody needs; it is never broken off.
+    pub(super) fn post(&self, line: impl AsRef<str>) {
+        let gdb = self.clone();
+        let line = line.as_ref().to_owned();
+        self.post_work(async move {
+            // Whoever posts it cannot do anything about its failure.
+            let _ = gdb.mi(line).await;
+        });
+    }
+
+    /// Does something to its end that nobody waits for; it is never broken off.
+    pub(super) fn post_work(&self, work: impl Future<Output = ()> + 'static) {
+        drop(self.finish_unbroken(work));
+    }
+}
+
+/// Has a command sent, or gives its answer where gdb need not be told of it.
+fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
+    if line.contains(['\n', '\r', '\0']) {
+        // Whoever writes a command quotes what is in it: gdb would take the rest for one of its own.
+        let text = "a line break in a command for gdb";
+        return Some(Err(Failure::new(FailureCode::BadCommand, text)));
+    }
+    if let GdbLife::Gone(failure) = &state.life {
+        return Some(Err(failure.clone()));
+    }
+    let line = match state.origin.scope_mut() {
+        Some(scope) => scope.line(line),
+        None => Some(line.to_owned()),
+    };
+    // What only selects something in a gdb of many tasks is remembered and not sent.
+    let Some(line) = line else {
+        return Some(Ok(Results::default()));
+    };
+    state
+        .actions
+        .push_back(Action::Send(format!("{token}{line}\n")));
+    None
+}

@@ -1,0 +1,113 @@
+//! Guards: what an operation has counted or made is uncounted or taken out of gdb again where it is dropped.
+
+use super::gdb::Gdb;
+
+/// Breakpoints that gdb has made and that no books hold yet. Dropped, they are deleted in gdb.
+pub(super) struct Made {
+    gdb: Gdb,
+    numbers: Vec<u32>,
+}
+
+impl Made {
+    /// gdb has made those of these numbers.
+    pub(super) fn new(gdb: &Gdb, numbers: impl IntoIterator<Item = u32>) -> Self {
+        Self {
+            gdb: gdb.clone(),
+            numbers: numbers.into_iter().collect(),
+        }
+    }
+
+    /// gdb's number of the first.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.numbers.first().copied()
+    }
+
+    /// They are in the books from now on: gives gdb's numbers.
+    pub(super) fn keep(mut self) -> Vec<u32> {
+        std::mem::take(&mut self.numbers)
+    }
+
+    /// Holds those of another as well.
+    pub(super) fn join(&mut self, other: Self) {
+        self.numbers.extend(other.keep());
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if !self.numbers.is_empty() {
+            self.gdb
+                .post(format!("-break-delete {}", list(&self.numbers)));
+        }
+    }
+}
+
+/// Numbers as MI takes a list of them.
+pub(super) fn list(numbers: &[u32]) -> String {
+    let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    words.join(" ")
+}
+
+/// A variable object that gdb has made and that no books hold yet. Dropped, it is deleted in gdb.
+pub(super) struct MadeObject {
+    gdb: Gdb,
+    /// Its name; empty once it is in the books.
+    name: String,
+}
+
+impl MadeObject {
+    /// gdb has made the one of this name.
+    pub(super) fn new(gdb: &Gdb, name: &str) -> Self {
+        Self {
+            gdb: gdb.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// It is the front-end's from now on.
+    pub(super) fn keep(mut self) {
+        let name = std::mem::take(&mut self.name);
+        self.gdb.edit().objects.insert(name);
+    }
+}
+
+impl Drop for MadeObject {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            self.gdb.post(format!("-var-delete {}", self.name));
+        }
+    }
+}
+
+/// A command that waits for the program to stop: a stop by a signal of the driver's own is its answer as long as this
+/// lives, and afterwards nobody's.
+pub(super) struct Asked(Gdb);
+
+impl Asked {
+    pub(super) fn new(gdb: &Gdb) -> Self {
+        gdb.edit().interrupts.asked += 1;
+        Self(gdb.clone())
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.edit().interrupts.asked -= 1;
+    }
+}
+
+/// A command under way that lets go of the program: the end of the session waits for it.
+pub(super) struct LettingGo(Gdb);
+
+impl LettingGo {
+    pub(super) fn new(gdb: &Gdb) -> Self {
+        gdb.edit().letting_go += 1;
+        Self(gdb.clone())
+    }
+}
+
+impl Drop for LettingGo {
+    fn drop(&mut self) {
+        self.0.edit().letting_go -= 1;
+    }
+}

@@ -1,0 +1,164 @@
+//! Attaching to a process that runs already.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::command::AttachSpec;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::end::not_begun;
+use super::stop::place_stop;
+use crate::driver::action::Action;
+use crate::driver::gdb::Gdb;
+use crate::driver::state::State;
+use crate::driver::state::signals::Sigcont;
+use crate::driver::text::base_name;
+
+/// How long the process may take to stop after gdb has said that it is attached.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+
+/// A process to attach to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attached {
+    /// Its Unix pid.
+    pub(crate) pid: i32,
+    /// True where nothing in it may be changed.
+    pub(crate) read_only: bool,
+    /// True where its launcher holds it for a debugger.
+    pub(crate) held: bool,
+}
+
+impl Attached {
+    /// The process of one task.
+    pub(crate) fn new(pid: i32, spec: &AttachSpec) -> Self {
+        let (read_only, held) = (spec.read_only, spec.held);
+        Self {
+            pid,
+            read_only,
+            held,
+        }
+    }
+}
+
+pub(in crate::driver) async fn attach(gdb: Gdb, id: CommandId, process: Attached) {
+    let result = attach_to(&gdb, process, true).await;
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+/// The same in a gdb that holds other tasks too.
+pub(in crate::driver) async fn attach_among(
+    gdb: Gdb,
+    id: CommandId,
+    process: Attached,
+    first: bool,
+) {
+    let result = match add_inferior(&gdb).await {
+        Ok(()) => attach_to(&gdb, process, first).await,
+        Err(failure) => Err(failure),
+    };
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+/// Nobody wants to be attached any more. Where gdb has begun to attach it goes on and leaves the process then:
+/// half-way the process would be left stopped, or killed by what stops gdb.
+pub(in crate::driver) async fn give_up(gdb: Gdb) {
+    gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
+        .await;
+    if gdb.get().pid().is_some() {
+        let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
+        gdb.until_within(STOP_WAIT, stopped).await;
+        gdb.edit().stops.clear();
+        // Where it fails gdb leaves the process at its own end, which follows.
+        let _ = gdb.mi("-target-detach").await;
+    }
+    not_begun(&gdb);
+}
+
+async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
+    let results = gdb.mi("-add-inferior").await?;
+    let group = results.text("inferior").unwrap_or_default();
+    if let Some(scope) = gdb.edit().origin.scope_mut() {
+        scope.set_group(group);
+    }
+    Ok(())
+}
+
+async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply, Failure> {
+    let pid = process.pid;
+    // Nothing in these texts tells one task from another: who meets the same says so together.
+    let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
+    let is_gone = || {
+        let state = gdb.host().process_state(pid);
+        state.is_none_or(|(letter, _)| matches!(letter, 'Z' | 'X'))
+    };
+    let gone = || failed("no such process: it has ended");
+    if is_gone() {
+        return Err(gone());
+    }
+    if let Some(program) = gdb.host().program(pid) {
+        gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
+    }
+    if prepare {
+        for answer in super::start::prepare(gdb) {
+            answer.await?;
+        }
+    }
+    let may_be_unable = gdb.get().config.registers_unknown;
+    if may_be_unable {
+        super::registers::look(gdb).await?;
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
+    if let Err(failure) = answer {
+        if is_gone() {
+            return Err(gone());
+        }
+        let text = failure.text.trim_end_matches('.');
+        return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
+            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
+             or run sdm as root",
+        ));
+    }
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
+    if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
+        return Err(failed("it did not stop"));
+    }
+    // This stop is ours: nobody else may look at it.
+    let record = gdb.edit().stops.pop_front().unwrap_or_default();
+    let stop = place_stop(gdb, StopReason::Attached, &record.results).await;
+    // It may have been killed meanwhile.
+    let gone = gdb.get().why_not_live();
+    match gone {
+        Some(failure) => Err(failure),
+        None => {
+            gdb.edit().set_task(TaskState::Stopped);
+            tracing::info!(pid, "attached");
+            if process.held {
+                wake(gdb, pid);
+            }
+            Ok(Reply::Stopped(stop))
+        }
+    }
+}
+
+/// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay
+/// so when gdb leaves it. gdb holds it all the same.
+fn wake(gdb: &Gdb, pid: i32) {
+    let mut state = gdb.edit();
+    state.handling.sigcont = Sigcont::Unsaid;
+    let signal = Signal::SIGCONT;
+    state
+        .actions
+        .push_back(Action::SignalProgram { pid, signal });
+}

@@ -1,0 +1,94 @@
+//! Core files: what a program was at its end.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::end::not_begun;
+use super::start::no_program;
+use super::stop::{current_signal, place_stop};
+use crate::driver::gdb::Gdb;
+use crate::driver::text::base_name;
+use crate::driver::text::console_bytes;
+use crate::driver::text::{escape_path, with_path};
+use crate::mi::Results;
+
+/// What is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct CoreFile {
+    /// The core file's path.
+    pub(crate) core: PathBuf,
+    /// The path of the program that it is of.
+    pub(crate) program: PathBuf,
+}
+
+pub(in crate::driver) async fn open(gdb: Gdb, id: CommandId, file: CoreFile) {
+    let result = open_file(&gdb, &file).await;
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
+    let program = file.program.as_os_str().as_bytes();
+    let name = String::from_utf8_lossy(program).into_owned();
+    gdb.edit().program_name = base_name(&name).to_owned();
+    for answer in super::start::prepare(gdb) {
+        answer.await?;
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    gdb.send_within(with_path("-file-exec-and-symbols", "file", program), wait)
+        .await
+        .map_err(|failure| no_program(&name, failure))?;
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let core = file.core.as_os_str().as_bytes();
+    let results = read_core(gdb, core).await.map_err(|failure| {
+        let core = file.core.display();
+        Failure::new(failure.code, format!("{core}: {}", failure.text))
+    })?;
+    gdb.edit().set_task(TaskState::Stopped);
+    let reason = StopReason::Core {
+        signal: current_signal(gdb).await.unwrap_or_default(),
+        meaning: String::new(),
+    };
+    let frame = match results.tuple("frame") {
+        Some(_) => results,
+        None => gdb
+            .mi("-stack-info-frame")
+            .await
+            .unwrap_or_else(|_| Results::default()),
+    };
+    Ok(Reply::Stopped(place_stop(gdb, reason, &frame).await))
+}
+
+/// gdb takes the file's name as it is, from gdb 16 on as a word of its command line: a name for which that is
+/// not the same is tried in both ways, on the command line, where no character ends the command.
+async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
+    let wait = gdb.get().config.symbols_wait;
+    let word = escape_path(core);
+    if word == core {
+        let line = with_path("-target-select core", "core-file", core);
+        return gdb.send_within(line, wait).await;
+    }
+    let line = |name: &[u8]| console_bytes(&[b"core-file ", name].concat());
+    let Err(failure) = gdb.send_within(line(&word), wait).await else {
+        return Ok(Results::default());
+    };
+    match gdb.send_within(line(core), wait).await {
+        // The other way has not found the file.
+        Err(_) if failure.text.contains(&*String::from_utf8_lossy(core)) => Err(failure),
+        result => result,
+    }
+}
+
+/// Why a core file cannot do what a process can.
+pub(in crate::driver) fn refusal(what: &str) -> Failure {
+    let text = format!("a core file: no {what}");
+    Failure::new(FailureCode::Unsupported, text)
+}

@@ -1,0 +1,146 @@
+//! Frames: gdb's, the fold rules', the front-end's.
+
+use sdm_debug::fold::RawFrame;
+use sdm_debug::reply::Frame;
+
+use crate::driver::gdb::Gdb;
+use crate::driver::text::base_name;
+use crate::driver::text::variable;
+use crate::mi::Results;
+
+/// The most frames of one stack that are asked for.
+pub(in crate::driver) const FRAMES_MAX: u32 = 1024;
+
+/// One frame as gdb gives it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::driver) struct GdbFrame {
+    pub(in crate::driver) level: u32,
+    address: u64,
+    function: Option<String>,
+    file: String,
+    path: String,
+    line: u32,
+    /// Without directories; empty for the program itself.
+    module: String,
+    /// For a frame without a name: what it stands in, and how far from its beginning.
+    place: Option<(String, u64)>,
+    arguments: Results,
+}
+
+impl GdbFrame {
+    /// Reads `{level=,addr=,func=,...}`.
+    pub(in crate::driver) fn read(gdb: &Gdb, results: &Results) -> Self {
+        let path = results.text("fullname").unwrap_or_default();
+        let file = results.text("file").map(base_name).unwrap_or_default();
+        let mut frame = Self {
+            level: results.number("level").unwrap_or(0),
+            address: results.address("addr").unwrap_or(0),
+            function: function_of(results),
+            file: file.to_owned(),
+            path: path.to_owned(),
+            line: results.number("line").unwrap_or(0),
+            module: results
+                .text("from")
+                .map(base_name)
+                .unwrap_or_default()
+                .to_owned(),
+            place: None,
+            arguments: results.clone(),
+        };
+        if frame.function.is_none() {
+            frame.place = frame.find_place(gdb);
+        }
+        frame
+    }
+
+    fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
+        let (pid, program) = {
+            let state = gdb.get();
+            (state.pid()?, state.program_name.clone())
+        };
+        let (path, offset) = gdb.host().place(pid, self.address)?;
+        let name = match base_name(&path) {
+            name if self.module.is_empty() && name == program => String::new(),
+            name => name.to_owned(),
+        };
+        Some((name, offset))
+    }
+
+    /// The module, also of a frame of which gdb knows none but `/proc/PID/maps` does.
+    fn module(&self) -> &str {
+        match &self.place {
+            Some((name, _)) if self.module.is_empty() => name,
+            _ => &self.module,
+        }
+    }
+
+    /// For the fold rules.
+    pub(in crate::driver) fn raw(&self) -> RawFrame {
+        RawFrame {
+            function: self.function.clone(),
+            file: Some(self.file.clone()).filter(|file| !file.is_empty()),
+            line: self.line,
+            module: self.module().to_owned(),
+            offset: self
+                .place
+                .as_ref()
+                .map_or(self.address, |(_, offset)| *offset),
+        }
+    }
+
+    /// For the front-end; `with_args` with what gdb said of the arguments.
+    pub(in crate::driver) fn frame(&self, gdb: &Gdb, with_args: bool) -> Frame {
+        let function = self.function.clone().unwrap_or_else(|| {
+            let name = match self.module() {
+                "" => gdb.get().program_name.clone(),
+                name => name.to_owned(),
+            };
+            match &self.place {
+                Some((_, offset)) => format!("{name}+{offset:#x}"),
+                None if self.module.is_empty() => "??".to_owned(),
+                None => format!("{name}+?"),
+            }
+        });
+        let args = if with_args {
+            self.arguments.tuples("args").map(variable).collect()
+        } else {
+            Vec::new()
+        };
+        Frame {
+            level: self.level,
+            function,
+            file: self.file.clone(),
+            path: self.path.clone(),
+            line: self.line,
+            module: self.module().to_owned(),
+            args,
+        }
+    }
+
+    /// As a place to be compared between tasks: how deep they are inside a runtime differs, so
+    /// the level is left out.
+    pub(in crate::driver) fn place(&self, gdb: &Gdb) -> Frame {
+        Frame {
+            level: 0,
+            ..self.frame(gdb, false)
+        }
+    }
+
+    /// The line of source there, where known.
+    pub(in crate::driver) fn source(&self, gdb: &Gdb) -> Option<String> {
+        if self.path.is_empty() || self.line == 0 {
+            return None;
+        }
+        gdb.host().source_line(&self.path, self.line)
+    }
+
+    /// Takes over the arguments that another answer of gdb's holds.
+    pub(in crate::driver) fn set_arguments(&mut self, results: &Results) {
+        self.arguments = results.clone();
+    }
+}
+
+fn function_of(results: &Results) -> Option<String> {
+    let name = results.text("func")?;
+    (name != "??" && !name.is_empty()).then(|| name.to_owned())
+}

@@ -1,0 +1,75 @@
+//! Breakpoints of SDM's own: they hold a program that is about to abort, or to leave before
+//! `MPI_Finalize`, since launchers then kill everybody without warning.
+//!
+//! Whether `MPI_Init` and `MPI_Finalize` were passed is counted by breakpoints that never stop
+//! (an ignore count that is never used up): no stop, no call into the program, and a step over
+//! `MPI_Init` is not disturbed.
+
+use crate::driver::gdb::Gdb;
+use crate::driver::state::internal::Internal;
+use crate::mi::quote;
+
+/// What every program gets. Those of MPI stay pending in a program without it.
+const ALWAYS: [(&str, Internal); 4] = [
+    ("MPI_Init", Internal::Init),
+    ("MPI_Init_thread", Internal::Init),
+    ("MPI_Abort", Internal::Hold("MPI_Abort")),
+    ("abort", Internal::Hold("abort")),
+];
+/// What a program gets once it has MPI.
+const WITH_MPI: [(&str, Internal); 2] = [
+    ("MPI_Finalize", Internal::Finalize),
+    ("_exit", Internal::Exit),
+];
+/// Never used up.
+const NEVER: &str = "-i 2147483647 ";
+
+/// Inserts what is not there yet; all commands go out before the first answer comes. At the first
+/// stop the program's libraries are there, so that hardly any stays pending.
+pub(in crate::driver) async fn insert_internal(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        state.config.internal_breakpoints && !state.origin.is_attached()
+    };
+    if !wanted {
+        return;
+    }
+    let armed = std::mem::replace(&mut gdb.edit().breakpoints.armed, true);
+    if !armed {
+        insert_all(gdb, &ALWAYS).await;
+    }
+    watch_mpi(gdb).await;
+}
+
+/// Inserts those of MPI programs, where the program is one and they are not there yet.
+async fn watch_mpi(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let placed = state.breakpoints.is_placed(Internal::Init);
+        placed && !state.breakpoints.mpi.watched
+    };
+    if wanted {
+        gdb.edit().breakpoints.mpi.watched = true;
+        insert_all(gdb, &WITH_MPI).await;
+    }
+}
+
+async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
+    let mut answers = Vec::new();
+    for (function, what) in list {
+        let never = match what {
+            Internal::Init | Internal::Finalize => NEVER,
+            Internal::Hold(_) | Internal::Exit => "",
+        };
+        // `-qualified`-like: a C++ method of the same name is not meant.
+        let location = quote(function.as_bytes());
+        let line = format!("-break-insert -f {never}--qualified --function {location}");
+        answers.push((*what, gdb.send(line)));
+    }
+    for (what, answer) in answers {
+        // Without one the program is only less well watched.
+        if let Ok(results) = answer.await {
+            gdb.edit().breakpoints.add_internal(what, &results);
+        }
+    }
+}

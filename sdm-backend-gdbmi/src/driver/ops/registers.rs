@@ -1,0 +1,194 @@
+//! A gdb that cannot write registers: one older than 14, on a processor with more of them than it knows, that has not
+//! loaded what completes its writes (it is linked statically, say, or privileged).
+//!
+//! It fails at the first such register, and by then half is done: a function that it calls has run, and what that has left
+//! in the registers stays; a run backward stands still for ever. So what would need it is refused before it begins.
+
+use sdm_debug::command::ValueFormat;
+use sdm_debug::reply::Variable;
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
+
+use super::memory;
+use crate::driver::gdb::Gdb;
+use crate::driver::state::State;
+use crate::driver::text::console_line;
+
+/// What gdb says where the kernel has refused its write (gdb 8 to 13, in the C locale).
+const WRITE_FAILED: &str = "Couldn't write extended state status";
+/// What it says where it may call no function (gdb 8 and later, in the C locale).
+const MAY_NOT_CALL: &str = "may-call-functions is off";
+/// The first gdb that asks the processor how many registers there are.
+const FIRST_GOOD: u32 = 14;
+
+/// Asks gdb for its version, and has it call no function where it cannot write registers.
+pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
+    let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
+    result?;
+    if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
+        return Ok(());
+    }
+    let printed = printed.into_text();
+    let Some(version) = version(&printed).filter(|version| is_old(version)) else {
+        return Ok(());
+    };
+    gdb.edit().unwritable = Some(version.to_owned());
+    gdb.mi("-gdb-set may-call-functions off").await?;
+    Ok(())
+}
+
+/// Leaves a frame by this line. Where the value that is left with goes into a register that gdb cannot write, gdb has left
+/// the frame by the time it fails: it is put back.
+pub(in crate::driver) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
+    let is_unable = gdb.get().unwritable.is_some();
+    if !is_unable {
+        gdb.mi(line).await?;
+        return Ok(());
+    }
+    let selected = gdb.mi("-stack-info-frame").await?;
+    let level: u32 = selected
+        .tuple("frame")
+        .and_then(|frame| frame.number("level"))
+        .unwrap_or(0);
+    let before = general(gdb).await?;
+    gdb.mi(format!("-stack-select-frame {level}")).await?;
+    let Err(failure) = gdb.mi(line).await else {
+        return Ok(());
+    };
+    let after = general(gdb).await?;
+    for (before, after) in before.iter().zip(&after) {
+        if before != after {
+            let set = format!("set var ${} = {}", before.name, before.value.text);
+            gdb.mi(console_line(&set)).await?;
+        }
+    }
+    gdb.mi(format!("-stack-select-frame {level}")).await?;
+    Err(failure)
+}
+
+/// The registers that every gdb can write, of the innermost frame, which is selected.
+async fn general(gdb: &Gdb) -> Result<Vec<Variable>, Failure> {
+    gdb.mi("-stack-select-frame 0").await?;
+    match memory::registers(gdb, &[], ValueFormat::Hexadecimal).await? {
+        Reply::Variables(registers) => Ok(registers),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Says, once, what an error means that gdb has met while the program runs: in a breakpoint's condition, say.
+pub(in crate::driver) fn tell(gdb: &Gdb, text: &str) {
+    let executing = gdb.get().activity.is_executing();
+    let failure = executing.then(|| meaning(gdb, text)).flatten();
+    if let Some(Failure { text, .. }) = failure
+        && gdb.edit().processes.is_new(&text)
+    {
+        gdb.tell(Event::Notice { text });
+    }
+}
+
+/// What an error of gdb's means, where it is one of these.
+pub(in crate::driver) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
+    let state = gdb.get();
+    let is_ours = state.unwritable.is_some() && text.contains(MAY_NOT_CALL);
+    (is_ours || text.contains(WRITE_FAILED)).then(|| refusal(state.unwritable.as_deref()))
+}
+
+/// Why a command cannot be begun by a gdb that cannot write registers.
+pub(in crate::driver) fn why_not(state: &State, command: &Command) -> Option<Failure> {
+    let version = state.unwritable.as_deref()?;
+    let backward = match command {
+        Command::ReverseContinue | Command::ReverseStep { .. } => true,
+        Command::Console { line } => is_backward(line),
+        Command::Mi { line } => line.split(' ').any(|word| word == "--reverse"),
+        _ => false,
+    };
+    backward.then(|| refusal(Some(version)))
+}
+
+fn refusal(version: Option<&str>) -> Failure {
+    let who = version.map_or("this gdb".to_owned(), |version| format!("gdb {version}"));
+    let text = format!(
+        "{who} cannot write registers on this processor (its register state is larger than this gdb knows); \
+         gdb {FIRST_GOOD} and later can: --gdb PATH"
+    );
+    Failure::new(FailureCode::Unsupported, text)
+}
+
+/// The number behind everything that a distribution has put before it. What gdb was told before may print something, too.
+fn version(printed: &str) -> Option<&str> {
+    let mut lines = printed.lines();
+    let line = lines.find(|line| line.starts_with("GNU gdb "))?;
+    line.split_ascii_whitespace().last()
+}
+
+fn is_old(version: &str) -> bool {
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse().ok());
+    major.is_some_and(|major: u32| major < FIRST_GOOD)
+}
+
+/// True for a line of gdb's that begins to record a run or lets it go backward, which is what it is recorded for.
+fn is_backward(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    match first {
+        "rc" | "rni" | "rn" | "rsi" | "rs" | "rec" => true,
+        "target" => second.starts_with("record"),
+        _ => first.starts_with("reverse") || first.starts_with("reco"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_whoever_has_built_it() {
+        let check = |line: &str, expect: &str, old: bool| {
+            let printed = format!(
+                "SIGUSR1 No Yes\n{line}\nCopyright (C) 2023 Free Software Foundation, Inc.\n"
+            );
+            let found = version(&printed).unwrap();
+            assert_eq!((found, is_old(found)), (expect, old), "{line}");
+        };
+        check("GNU gdb (Debian 13.1-3) 13.1", "13.1", true);
+        check("GNU gdb (Ubuntu 12.1-0ubuntu1~22.04) 12.1", "12.1", true);
+        check(
+            "GNU gdb (GDB) Red Hat Enterprise Linux 10.2-13.el9",
+            "10.2-13.el9",
+            true,
+        );
+        check("GNU gdb (GDB; openSUSE Leap 15.5) 13.2", "13.2", true);
+        check("GNU gdb (GDB) 14.1", "14.1", false);
+        check("GNU gdb (GDB) 18.1", "18.1", false);
+        check("GNU gdb (GDB) today", "today", false);
+        assert_eq!(version(""), None);
+    }
+
+    #[test]
+    fn lines_that_go_backward() {
+        for line in [
+            "record",
+            "record full",
+            "rec",
+            "target record-full",
+            "reverse-next 2",
+            "rs",
+            " rc",
+        ] {
+            assert!(is_backward(line), "{line}");
+        }
+        for line in [
+            "",
+            "run",
+            "return",
+            "target core x",
+            "refresh",
+            "print record",
+            "rbreak x",
+        ] {
+            assert!(!is_backward(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What is done at signals.
+
+use sdm_debug::reply::SignalView;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use crate::driver::gdb::Gdb;
+use crate::driver::state::signals::Sigint;
+use crate::driver::text::console_line;
+
+/// What `handle` is to change; absent as it was.
+#[derive(Clone, Copy)]
+pub(in crate::driver) struct Change {
+    pub(in crate::driver) stop: Option<bool>,
+    pub(in crate::driver) print: Option<bool>,
+    pub(in crate::driver) pass: Option<bool>,
+}
+
+/// How signals are handled; all where none is named.
+pub(in crate::driver) async fn list(gdb: &Gdb, names: &[String]) -> Result<Reply, Failure> {
+    let line = console_line("info signals");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result?;
+    let all: Vec<SignalView> = printed.lines().filter_map(read_row).collect();
+    if names.is_empty() {
+        return Ok(Reply::Signals(all));
+    }
+    let mut wanted = Vec::new();
+    for name in names {
+        let name = full_name(name);
+        let found = all.iter().find(|view| view.name == name);
+        wanted.push(found.cloned().ok_or_else(|| unknown(&name))?);
+    }
+    Ok(Reply::Signals(wanted))
+}
+
+pub(in crate::driver) async fn handle(
+    gdb: &Gdb,
+    names: &[String],
+    change: Change,
+) -> Result<Reply, Failure> {
+    let names: Vec<String> = names.iter().map(|name| full_name(name)).collect();
+    if names.is_empty() {
+        return Err(Failure::new(FailureCode::BadCommand, "no signal was named"));
+    }
+    for name in &names {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(unknown(name));
+        }
+        if matches!(name.as_str(), "SIGTRAP" | "SIGSTOP") {
+            let text = format!("{name} is the debugger's own");
+            return Err(Failure::new(FailureCode::Unsupported, text));
+        }
+    }
+    // All are looked up before any is changed.
+    list(gdb, &names).await?;
+    let mut line = format!("handle {}", names.join(" "));
+    for (wanted, yes, no) in [
+        (change.pass, " pass", " nopass"),
+        (change.print, " print", " noprint"),
+        // Last: `stop` implies `print`, and `noprint` implies `nostop`.
+        (change.stop, " stop", " nostop"),
+    ] {
+        if let Some(wanted) = wanted {
+            line.push_str(if wanted { yes } else { no });
+        }
+    }
+    let asked = gdb.clone();
+    gdb.finish_unbroken(async move {
+        asked.mi(console_line(&line)).await?;
+        let now = list(&asked, &names).await?;
+        if let Reply::Signals(views) = &now {
+            take_over(&asked, views);
+        }
+        Ok(now)
+    })
+    .await
+}
+
+/// Remembers what goes through to the program now.
+fn take_over(gdb: &Gdb, views: &[SignalView]) {
+    let mut state = gdb.edit();
+    for view in views {
+        if view.print && view.pass && !view.stop {
+            state.handling.passed.insert(view.name.clone());
+        } else {
+            state.handling.passed.remove(&view.name);
+        }
+        if view.name == "SIGINT" {
+            state.handling.sigint = if view.stop {
+                Sigint::Stops
+            } else {
+                Sigint::Passes
+            };
+        }
+    }
+}
+
+fn full_name(name: &str) -> String {
+    let name = name.to_ascii_uppercase();
+    if name.starts_with("SIG") {
+        name
+    } else {
+        format!("SIG{name}")
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(FailureCode::Gdb, format!("no signal {name}"))
+}
+
+/// One row of gdb's table: name, stop, print, pass, meaning.
+fn read_row(line: &str) -> Option<SignalView> {
+    let mut fields = line.split_ascii_whitespace();
+    let name = fields.next()?;
+    let mut yes = || match fields.next()? {
+        "Yes" => Some(true),
+        "No" => Some(false),
+        _ => None,
+    };
+    let (stop, print, pass) = (yes()?, yes()?, yes()?);
+    Some(SignalView {
+        name: name.to_owned(),
+        stop,
+        print,
+        pass,
+        meaning: fields.collect::<Vec<_>>().join(" "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_table() {
+        let row = read_row("SIGALRM       No\tNo\tYes\t\tAlarm clock").unwrap();
+        let expect = SignalView {
+            name: "SIGALRM".to_owned(),
+            stop: false,
+            print: false,
+            pass: true,
+            meaning: "Alarm clock".to_owned(),
+        };
+        assert_eq!(row, expect);
+        let head = "Signal        Stop\tPrint\tPass to program\tDescription";
+        assert_eq!(read_row(head), None);
+        assert_eq!(read_row(""), None);
+        assert_eq!(full_name("usr1"), "SIGUSR1");
+    }
+}

@@ -1,0 +1,249 @@
+//! Stacks, threads, and which of them is selected.
+
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::fold::{RawFrame, RawThread, fold_task, innermost_user_frame};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::frames::{FRAMES_MAX, GdbFrame};
+use super::registers;
+use crate::driver::gdb::Gdb;
+use crate::driver::text::console_line;
+use crate::mi::Results;
+
+/// The most threads of one task whose stacks are read.
+const THREADS_MAX: usize = 1024;
+
+pub(in crate::driver) async fn backtrace(
+    gdb: &Gdb,
+    spec: &BacktraceSpec,
+) -> Result<Reply, Failure> {
+    let mut frames = list_frames(gdb, None).await?;
+    let total = frames.len();
+    let (first, last) = if spec.full {
+        (0, total)
+    } else {
+        shown(gdb, &frames)
+    };
+    let limit = match spec.limit {
+        0 => total,
+        limit => usize::try_from(limit).unwrap_or(total),
+    };
+    let end = last.min(first.saturating_add(limit));
+    if spec.args && first < end {
+        list_arguments(gdb, &mut frames[first..end]).await?;
+    }
+    let shown = frames[first..end]
+        .iter()
+        .map(|frame| frame.frame(gdb, spec.args));
+    let folded = if end < last {
+        first
+    } else {
+        first + (total - last)
+    };
+    Ok(Reply::Backtrace(Backtrace {
+        frames: shown.collect(),
+        more: end < last || total > FRAMES_MAX as usize,
+        folded: u32::try_from(folded).unwrap_or(u32::MAX),
+    }))
+}
+
+/// From the innermost frame that the user wrote to the outermost; all where he wrote none.
+fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
+    let config = gdb.get().config.clone();
+    let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();
+    let Some(first) = innermost_user_frame(&raw, &config.fold) else {
+        return (0, frames.len());
+    };
+    let is_user = |frame: &RawFrame| {
+        innermost_user_frame(std::slice::from_ref(frame), &config.fold).is_some()
+    };
+    let last = raw.iter().rposition(is_user).unwrap_or(first.index);
+    (first.index, last.max(first.index) + 1)
+}
+
+async fn list_frames(gdb: &Gdb, thread: Option<u32>) -> Result<Vec<GdbFrame>, Failure> {
+    let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
+    let results = gdb
+        .mi(format!("-stack-list-frames {thread}0 {FRAMES_MAX}"))
+        .await?;
+    let frames = results
+        .tuples("stack")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    Ok(frames.collect())
+}
+
+async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failure> {
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
+        return Ok(());
+    };
+    let line = format!("-stack-list-arguments 1 {} {}", first.level, last.level);
+    let results = gdb.mi(line).await?;
+    for arguments in results.tuples("stack-args") {
+        let level: Option<u32> = arguments.number("level");
+        if let Some(frame) = frames.iter_mut().find(|frame| Some(frame.level) == level) {
+            frame.set_arguments(arguments);
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut ids: Vec<(u32, String)> = info
+        .tuples("threads")
+        .filter_map(|thread| {
+            let name = thread.text("name").unwrap_or_default();
+            Some((thread.number("id")?, name.to_owned()))
+        })
+        .collect();
+    ids.sort_unstable();
+    let beyond = ids.len().saturating_sub(THREADS_MAX);
+    ids.truncate(THREADS_MAX);
+    let mut threads = Vec::new();
+    for (id, name) in ids {
+        let frames = list_frames(gdb, Some(id)).await?;
+        threads.push(RawThread {
+            // gdb numbers threads as they come; the first one runs `main`.
+            main: number_of(gdb, id) == 1,
+            name,
+            frames: frames.iter().map(GdbFrame::raw).collect(),
+        });
+    }
+    let config = gdb.get().config.clone();
+    let mut stacks = fold_task(&threads, &config.fold, full);
+    stacks.helpers += u32::try_from(beyond).unwrap_or(u32::MAX);
+    Ok(Reply::Stacks(stacks))
+}
+
+pub(in crate::driver) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let current: Option<u32> = info.number("current-thread-id");
+    let mut threads: Vec<ThreadView> = info
+        .tuples("threads")
+        .filter_map(|thread| {
+            let id = thread.number("id")?;
+            let frame = thread
+                .tuple("frame")
+                .map(|frame| GdbFrame::read(gdb, frame));
+            Some(ThreadView {
+                number: number_of(gdb, id),
+                name: thread.text("name").unwrap_or_default().to_owned(),
+                frame: frame.map(|frame| frame.place(gdb)),
+                current: current == Some(id) || is_selected(gdb, id),
+            })
+        })
+        .collect();
+    threads.sort_by_key(|thread| thread.number);
+    Ok(Reply::Threads(threads))
+}
+
+/// The number in the task of a thread of gdb's.
+fn number_of(gdb: &Gdb, id: u32) -> u32 {
+    let state = gdb.get();
+    let scope = state.origin.scope();
+    scope.and_then(|scope| scope.number_of(id)).unwrap_or(id)
+}
+
+/// The command that selects the task's thread of this number.
+pub(in crate::driver) fn thread_select(gdb: &Gdb, number: u32) -> String {
+    let state = gdb.get();
+    let scope = state.origin.scope();
+    let id = scope.and_then(|scope| scope.id_of(number));
+    format!("-thread-select {}", id.unwrap_or(number))
+}
+
+fn is_selected(gdb: &Gdb, id: u32) -> bool {
+    let state = gdb.get();
+    state
+        .origin
+        .scope()
+        .is_some_and(|scope| scope.is_selected(id))
+}
+
+/// True where the task has a thread of this number.
+pub(in crate::driver) async fn has_thread(gdb: &Gdb, number: u32) -> Result<bool, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut ids = info.tuples("threads").filter_map(|t| t.number("id"));
+    Ok(ids.any(|id| number_of(gdb, id) == number))
+}
+
+pub(in crate::driver) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+    if !has_thread(gdb, number).await? {
+        let text = format!("no thread {number}");
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    let results = gdb.mi(thread_select(gdb, number)).await?;
+    view(gdb, &results).await
+}
+
+pub(in crate::driver) async fn select_frame(
+    gdb: &Gdb,
+    select: FrameSelect,
+) -> Result<Reply, Failure> {
+    let current = gdb.mi("-stack-info-frame").await?;
+    let level: u32 = current
+        .tuple("frame")
+        .and_then(|frame| frame.number("level"))
+        .unwrap_or(0);
+    let wanted = match select {
+        FrameSelect::Current => return view(gdb, &current).await,
+        FrameSelect::Level(level) => Some(level),
+        FrameSelect::Move(by) => level.checked_add_signed(by),
+    };
+    let Some(wanted) = wanted else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame further in",
+        ));
+    };
+    // gdb takes a level that does not exist without a word, so ask first.
+    let there = gdb
+        .mi(format!("-stack-list-frames {wanted} {wanted}"))
+        .await;
+    let there = there.is_ok_and(|results| results.tuples("stack").next().is_some());
+    if !there {
+        let text = match select {
+            FrameSelect::Level(level) => format!("no frame {level}"),
+            _ => "no frame further out".to_owned(),
+        };
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    gdb.mi(format!("-stack-select-frame {wanted}")).await?;
+    let results = gdb.mi("-stack-info-frame").await?;
+    view(gdb, &results).await
+}
+
+/// Leaves the selected frame without running the rest of it.
+pub(in crate::driver) async fn return_now(
+    gdb: &Gdb,
+    value: Option<&str>,
+) -> Result<Reply, Failure> {
+    let line = format!("return {}", value.unwrap_or_default());
+    let line = console_line(line.trim_end());
+    let asked = gdb.clone();
+    gdb.finish_unbroken(async move {
+        registers::leave(&asked, line).await?;
+        asked.edit().shown_level = 0;
+        Ok::<(), Failure>(())
+    })
+    .await?;
+    let results = gdb.mi("-stack-info-frame").await?;
+    view(gdb, &results).await
+}
+
+/// The frame in `results`, which is the selected one, with its arguments.
+async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
+    let Some(frame) = results.tuple("frame") else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame is selected",
+        ));
+    };
+    let mut frames = [GdbFrame::read(gdb, frame)];
+    list_arguments(gdb, &mut frames).await?;
+    let [frame] = frames;
+    let source = frame.source(gdb);
+    let frame: Frame = frame.frame(gdb, true);
+    Ok(Reply::Frame(FrameView { frame, source }))
+}

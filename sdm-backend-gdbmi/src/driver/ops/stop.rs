@@ -1,0 +1,398 @@
+//! What a stop means, and where the person finds himself after it.
+
+use sdm_debug::command::{PointSpec, StepKind};
+use sdm_debug::fold::innermost_user_frame;
+use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
+use sdm_debug::{Event, Reply, TaskState};
+
+use super::breakpoints::caught;
+use super::frames::{FRAMES_MAX, GdbFrame};
+use super::history;
+use super::internal::insert_internal;
+use super::lines::Carried;
+use super::run::{go_on, resume_silently};
+use super::stack::thread_select;
+use crate::driver::action::Action;
+use crate::driver::gdb::Gdb;
+use crate::driver::state::StopRecord;
+use crate::driver::state::activity::RunKind;
+use crate::driver::state::internal::Internal;
+use crate::driver::state::points::Owner;
+use crate::driver::text::last_text;
+use crate::driver::text::{console_line, value};
+use crate::mi::Results;
+use crate::process::signal_name;
+
+/// What is to come of a stop.
+enum Verdict {
+    /// A person is told.
+    Report(StopReason),
+    /// Nobody asked for it and nobody needs it: the program goes on as it went.
+    GoOn,
+    /// A step has come out of a runtime and now steps on.
+    ThenStep(StepKind, u32),
+    /// The catchpoint of this number has caught a signal that gdb does not name.
+    CaughtSignal(u32),
+    /// A signal has come that gdb has no name for.
+    UnnamedSignal,
+    /// A start has reached the dynamic linker and is to go on to the program's entry point.
+    ToEntry,
+}
+
+/// Looks at a stop: answers the open run with it, tells of it, or lets the program go on.
+pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
+    if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
+        // Something (a console command of the person's) has let it run again.
+        return;
+    }
+    let own;
+    let mut record = &stop.results;
+    if stop.other_ended {
+        own = select_own(&gdb).await;
+        record = &own;
+    }
+    let verdict = judge(&gdb, &stop);
+    let reason = match verdict {
+        Verdict::Report(reason) => reason,
+        Verdict::GoOn => match go_on(&gdb).await {
+            Ok(()) => return,
+            Err(failure) => StopReason::Other(failure.text),
+        },
+        Verdict::ThenStep(step, count) => {
+            let id = gdb.get().activity.run_id();
+            match resume_silently(&gdb, id, RunKind::Step(step, count)).await {
+                Ok(()) => return,
+                // It is where the person was shown to be, and cannot step on from there.
+                Err(_) => StopReason::StepEnd,
+            }
+        }
+        Verdict::CaughtSignal(number) => {
+            let name = current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned());
+            let hit = CatchHit::Signal { name };
+            StopReason::Catch { number, hit }
+        }
+        Verdict::UnnamedSignal => StopReason::Signal {
+            name: current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned()),
+            meaning: "gdb does not know it and cannot pass it on".to_owned(),
+        },
+        Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
+            match super::wrapped::go_on(&gdb).await {
+                None => return,
+                Some(reason) => reason,
+            }
+        }
+        Verdict::ToEntry => match go_to_entry(&gdb, record).await {
+            None => return,
+            Some(reason) => reason,
+        },
+    };
+    if let StopReason::Breakpoint { number } = reason
+        && !carry_out(&gdb, number).await
+    {
+        return;
+    }
+    insert_internal(&gdb).await;
+    look_for_libraries(&gdb).await;
+    let stop = place_stop(&gdb, reason, record).await;
+    report(&gdb, stop);
+}
+
+/// Goes back to the task's own process, where gdb has turned to another one; gives its frame.
+async fn select_own(gdb: &Gdb) -> Results {
+    let number = gdb.get().processes.number();
+    if let Some(number) = number {
+        // Where that fails the commands that follow say so.
+        let _ = gdb.mi(console_line(&format!("inferior {number}"))).await;
+    }
+    gdb.mi("-stack-info-frame").await.unwrap_or_default()
+}
+
+/// Has gdb look which libraries have been loaded, where it was kept from hearing of them (see
+/// [`Action::ClearCode`]).
+async fn look_for_libraries(gdb: &Gdb) {
+    let wanted = gdb.get().origin.is_read_only_process();
+    if wanted {
+        // Without it the frames of a new library have no names.
+        let _ = gdb.mi(console_line("sharedlibrary")).await;
+    }
+}
+
+fn report(gdb: &Gdb, stop: Stop) {
+    let mut state = gdb.edit();
+    if state.activity.is_executing() || !state.activity.is_live() {
+        return;
+    }
+    let run = state.activity.take_run();
+    state.set_task(TaskState::Stopped);
+    match run.and_then(|run| run.id) {
+        Some(id) => {
+            state.answer(id, Ok(Reply::Stopped(stop)));
+        }
+        None => state.actions.push_back(Action::Event(Event::Stopped(stop))),
+    }
+}
+
+fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
+    let record = &stop.results;
+    let kind = gdb.get().activity.run_kind();
+    match last_text(record, "reason") {
+        _ if stop.other_ended => {
+            let text = "a process that it has forked has ended";
+            Verdict::Report(StopReason::Other(text.to_owned()))
+        }
+        Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
+        Some("signal-received") => judge_signal(gdb, stop, kind),
+        Some("end-stepping-range") if kind == Some(RunKind::To) => {
+            Verdict::Report(StopReason::LocationReached)
+        }
+        Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
+        Some("location-reached") => Verdict::Report(StopReason::LocationReached),
+        Some("no-history") => Verdict::Report(StopReason::NoHistory),
+        Some("function-finished") => {
+            if let Some(RunKind::StepOut(step, count)) = kind {
+                return Verdict::ThenStep(step, count);
+            }
+            if let Some(name) = last_text(record, "gdb-result-var") {
+                history::note(gdb, name);
+            }
+            let value = last_text(record, "return-value").map(value);
+            Verdict::Report(StopReason::FunctionFinished { value })
+        }
+        Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
+        Some(reason) => judge_point(gdb, stop, reason),
+        None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
+        // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
+        None => judge_bare(kind),
+    }
+}
+
+fn judge_bare(kind: Option<RunKind>) -> Verdict {
+    Verdict::Report(match kind {
+        Some(RunKind::StepOut(step, count)) => return Verdict::ThenStep(step, count),
+        Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
+        Some(RunKind::Step(..) | RunKind::ReverseStep(..)) => StopReason::StepEnd,
+        Some(RunKind::To) => StopReason::LocationReached,
+        Some(RunKind::Reverse) => StopReason::NoHistory,
+        Some(RunKind::StartToMain) => StopReason::AtMain,
+        Some(RunKind::StartToEntry) => StopReason::AtEntry,
+        _ => StopReason::Other("stopped".to_owned()),
+    })
+}
+
+fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    let mut state = gdb.edit();
+    if let Some(Owner::User(number)) = stop.owner {
+        let caught = match state.breakpoints.spec(number) {
+            Some(PointSpec::Catch(spec)) => caught(&spec.event, &stop.results),
+            _ => None,
+        };
+        return Verdict::Report(match caught {
+            Some(hit) => StopReason::Catch { number, hit },
+            None => StopReason::Breakpoint { number },
+        });
+    }
+    let mpi = &mut state.breakpoints.mpi;
+    match (stop.owner, kind) {
+        // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
+        (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
+            Verdict::GoOn
+        }
+        (Some(Owner::Internal(Internal::Hold(what))), _) => {
+            mpi.aborting = what == "MPI_Abort";
+            let what = what.to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(Owner::Internal(Internal::Exit)), _) if mpi.is_open() => {
+            let what = "_exit before MPI_Finalize".to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(_), _) => Verdict::GoOn,
+        (None, Some(RunKind::StartToMain)) => Verdict::Report(StopReason::AtMain),
+        (None, Some(RunKind::StartToEntry)) => Verdict::Report(StopReason::AtEntry),
+        (None, _) => {
+            let number = last_text(&stop.results, "bkptno").unwrap_or("?");
+            let text = format!("gdb's own breakpoint {number}");
+            Verdict::Report(StopReason::Other(text))
+        }
+    }
+}
+
+fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    let record = &stop.results;
+    let name = last_text(record, "signal-name").unwrap_or("0");
+    let asked = gdb.get().interrupts.asked > 0;
+    let sent = match name {
+        // gdb's word for a stop that it made itself.
+        "0" => kind == Some(RunKind::StartToFirst) || asked,
+        _ => stop.signal_sent,
+    };
+    match kind {
+        Some(RunKind::StartToFirst) if name == "0" && !asked => Verdict::ToEntry,
+        _ if sent && asked => Verdict::Report(StopReason::Interrupted),
+        // A signal that we sent and that came behind another stop.
+        _ if sent => Verdict::GoOn,
+        _ if name == "?" => Verdict::UnnamedSignal,
+        _ => {
+            let meaning = last_text(record, "signal-meaning").unwrap_or_default();
+            Verdict::Report(StopReason::Signal {
+                name: name.to_owned(),
+                meaning: meaning.to_owned(),
+            })
+        }
+    }
+}
+
+/// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.
+fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
+    let other = || Verdict::Report(StopReason::Other(reason.replace('-', " ")));
+    let Some(Owner::User(number)) = stop.owner else {
+        return other();
+    };
+    let spec = gdb.get().breakpoints.spec(number).cloned();
+    match spec {
+        Some(PointSpec::Watch(spec)) => {
+            let expression = spec.expression;
+            Verdict::Report(if reason == "watchpoint-scope" {
+                // gdb says that it is gone only after the stop.
+                if let Some(known) = last_text(&stop.results, "wpnum") {
+                    let known = known.parse().unwrap_or_default();
+                    gdb.edit().breakpoints.deleted(known);
+                }
+                StopReason::WatchpointScope { number, expression }
+            } else {
+                let values = stop.results.tuple("value");
+                let named = |name| Some(value(values?.text(name)?));
+                StopReason::Watchpoint(Box::new(WatchHit {
+                    number,
+                    expression,
+                    old: named("old"),
+                    new: named("new").or_else(|| named("value")),
+                }))
+            })
+        }
+        Some(PointSpec::Catch(spec)) => match caught(&spec.event, &stop.results) {
+            Some(hit) => Verdict::Report(StopReason::Catch { number, hit }),
+            None => Verdict::CaughtSignal(number),
+        },
+        _ => other(),
+    }
+}
+
+/// Carries out the lines of a breakpoint; false where the program runs on for them.
+async fn carry_out(gdb: &Gdb, number: u32) -> bool {
+    let lines = match gdb.get().breakpoints.spec(number) {
+        Some(PointSpec::Break(spec)) => spec.commands.clone(),
+        _ => return true,
+    };
+    let Carried { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
+    if !text.is_empty() {
+        gdb.tell(Event::Printed { number, text });
+    }
+    let runs = gdb.get().activity.is_executing() || !gdb.get().activity.is_live();
+    if runs {
+        return false;
+    }
+    !goes_on || go_on(gdb).await.is_err()
+}
+
+/// The signal that a task has stopped for, where gdb does not say it.
+pub(in crate::driver) async fn current_signal(gdb: &Gdb) -> Option<String> {
+    let line = "-data-evaluate-expression $_siginfo.si_signo";
+    let results = gdb.mi(line).await.ok()?;
+    let number: i32 = results.number("value")?;
+    (number > 0).then(|| signal_name(number))
+}
+
+/// From the first instruction of the dynamic linker to the entry point of the program; gives the
+/// reason of the stop where it is there already, or cannot go.
+async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
+    let first = || StopReason::Other("held at its first instruction".to_owned());
+    let pid = gdb.get().pid();
+    let Some(entry) = pid.and_then(|pid| gdb.host().entry_address(pid)) else {
+        return Some(first());
+    };
+    let frame = record.tuple("frame");
+    if frame.and_then(|frame| frame.address("addr")) == Some(entry) {
+        // A static program: nothing runs before it.
+        return Some(StopReason::AtEntry);
+    }
+    let line = format!("-break-insert -t *{entry:#x}");
+    if gdb.mi(line).await.is_err() {
+        return Some(first());
+    }
+    let id = gdb.get().activity.run_id();
+    let begun = resume_silently(gdb, id, RunKind::StartToEntry).await;
+    begun.err().map(|failure| StopReason::Other(failure.text))
+}
+
+/// Selects the innermost frame that the user wrote, and describes it.
+pub(in crate::driver) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) -> Stop {
+    let innermost = record
+        .tuple("frame")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    let (frame, inside) = match innermost {
+        None => (None, None),
+        Some(frame) => match find_user_frame(gdb, &frame).await {
+            Some((frame, inside)) => (Some(frame), inside),
+            None if is_anywhere(&reason) => main_thread(gdb, frame).await,
+            None => (Some(frame), None),
+        },
+    };
+    let place = frame.as_ref().map(|frame| frame.place(gdb));
+    Stop {
+        reason,
+        inside,
+        source: frame.and_then(|frame| frame.source(gdb)),
+        frame: place,
+    }
+}
+
+fn is_user(gdb: &Gdb, frame: &GdbFrame) -> bool {
+    let config = gdb.get().config.clone();
+    innermost_user_frame(&[frame.raw()], &config.fold).is_some()
+}
+
+/// True for stops that have nothing to do with the thread that gdb happens to name.
+fn is_anywhere(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Interrupted | StopReason::Attached)
+}
+
+/// Selects the first thread in place of a runtime's helper that was caught at `helper`.
+async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
+    // It may have ended before the others.
+    let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {
+        return (Some(helper), None);
+    };
+    let Some(frame) = results.tuple("frame") else {
+        return (Some(helper), None);
+    };
+    let frame = GdbFrame::read(gdb, frame);
+    match find_user_frame(gdb, &frame).await {
+        Some((frame, inside)) => (Some(frame), inside),
+        None => (Some(frame), None),
+    }
+}
+
+/// Selects the innermost frame of the current thread that the user wrote, where there is one;
+/// with the runtime function above it.
+async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
+    if is_user(gdb, innermost) {
+        return Some((innermost.clone(), None));
+    }
+    let config = gdb.get().config.clone();
+    let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
+    let results = gdb.mi(line).await.ok()?;
+    let mut frames: Vec<GdbFrame> = results
+        .tuples("stack")
+        .map(|frame| GdbFrame::read(gdb, frame))
+        .collect();
+    let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
+    let user = innermost_user_frame(&raw, &config.fold)?;
+    let frame = frames.swap_remove(user.index);
+    if frame.level > 0 {
+        let line = format!("-stack-select-frame {}", frame.level);
+        gdb.mi(line).await.ok()?;
+        gdb.edit().shown_level = frame.level;
+    }
+    Some((frame, user.inside))
+}

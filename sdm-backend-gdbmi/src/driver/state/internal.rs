@@ -1,0 +1,32 @@
+//! What breakpoints of SDM's own are for, and what they have seen of the program's use of MPI.
+
+/// What a breakpoint of SDM's own is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Internal {
+    /// Stops: the program is about to do what the name says.
+    Hold(&'static str),
+    /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
+    Init,
+    /// Counts: `MPI_Finalize` was called.
+    Finalize,
+    /// Stops at `_exit`: a matter of interest only between the two.
+    Exit,
+}
+
+/// What is known of the program's use of MPI.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::driver) struct Mpi {
+    pub(in crate::driver) initialized: bool,
+    pub(in crate::driver) finalized: bool,
+    /// A person was shown that it is about to abort, and let it.
+    pub(in crate::driver) aborting: bool,
+    /// The breakpoints that only an MPI program needs were inserted.
+    pub(in crate::driver) watched: bool,
+}
+
+impl Mpi {
+    /// True between `MPI_Init` and `MPI_Finalize`.
+    pub(in crate::driver) fn is_open(self) -> bool {
+        self.initialized && !self.finalized
+    }
+}

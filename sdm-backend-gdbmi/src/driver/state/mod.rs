@@ -1,0 +1,144 @@
+//! What a driver knows of its gdb and its task. Data only: nothing in here sends a command or waits.
+
+pub(super) mod activity;
+pub(super) mod commands;
+pub(super) mod internal;
+pub(super) mod origin;
+pub(super) mod points;
+pub(super) mod printed;
+pub(super) mod processes;
+pub(super) mod scope;
+pub(super) mod signals;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_debug::{Failure, FailureCode, Reply, TaskState};
+
+use super::action::Action;
+use super::config::DriverConfig;
+use crate::mi::Results;
+use activity::Activity;
+use commands::{Commands, GdbLife};
+use origin::Origin;
+use points::{Breakpoints, Owner};
+use processes::Processes;
+use signals::{Handling, Interrupts, Sigcont};
+
+/// Everything known of one gdb and its task.
+pub(super) struct State {
+    /// The time as the owner of the driver has said it last.
+    pub(super) now: Instant,
+    pub(super) config: Rc<DriverConfig>,
+    /// What the owner is to do, in order.
+    pub(super) actions: VecDeque<Action>,
+    /// Commands that were not answered yet: each is answered once and no more.
+    pub(super) open: BTreeSet<CommandId>,
+    /// What gdb was sent.
+    pub(super) commands: Commands,
+    pub(super) life: GdbLife,
+    /// What the task is doing.
+    pub(super) activity: Activity,
+    pub(super) origin: Origin,
+    /// The task's process, and others that gdb holds beside it.
+    pub(super) processes: Processes,
+    /// gdb's version, where it cannot write this processor's registers.
+    pub(super) unwritable: Option<String>,
+    pub(super) handling: Handling,
+    pub(super) interrupts: Interrupts,
+    /// The names of the variable objects that the front-end has made.
+    pub(super) objects: BTreeSet<String>,
+    /// The program's file name without directories, for frames without a name.
+    pub(super) program_name: String,
+    /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
+    pub(super) shown_level: u32,
+    pub(super) breakpoints: Breakpoints,
+    /// Stops that came and were not looked at yet.
+    pub(super) stops: VecDeque<StopRecord>,
+    /// How many commands let go of the program; counted by [`LettingGo`](super::guards::LettingGo).
+    pub(super) letting_go: u32,
+}
+
+/// A stop that has come.
+#[derive(Default)]
+pub(super) struct StopRecord {
+    /// What gdb says of it.
+    pub(super) results: Results,
+    /// Whose breakpoint it was. Found out at once: gdb says next that a temporary one is gone.
+    pub(super) owner: Option<Owner>,
+    /// True where it is for a signal that the driver has sent. Taken into account at once: nobody looks at a stop after
+    /// which a person has let the program run again.
+    pub(super) signal_sent: bool,
+    /// True where it is the end of another process than the task's own.
+    pub(super) other_ended: bool,
+}
+
+impl State {
+    pub(super) fn new(now: Instant, config: Rc<DriverConfig>) -> Self {
+        Self {
+            now,
+            config,
+            actions: VecDeque::new(),
+            open: BTreeSet::new(),
+            commands: Commands::default(),
+            life: GdbLife::default(),
+            activity: Activity::default(),
+            origin: Origin::default(),
+            processes: Processes::default(),
+            unwritable: None,
+            handling: Handling::default(),
+            interrupts: Interrupts::default(),
+            objects: BTreeSet::new(),
+            program_name: String::new(),
+            shown_level: 0,
+            breakpoints: Breakpoints::default(),
+            stops: VecDeque::new(),
+            letting_go: 0,
+        }
+    }
+
+    /// The task's process, while there is one.
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.processes.pid()
+    }
+
+    /// Answers a command, unless it was answered before: what ends a run, a cancel and the end of
+    /// gdb can meet.
+    pub(super) fn answer(&mut self, id: CommandId, result: Result<Reply, Failure>) {
+        if self.open.remove(&id) {
+            self.actions.push_back(Action::Answer { id, result });
+        }
+    }
+
+    /// Why a command that needs a live process cannot be done; `None` where it can.
+    pub(super) fn why_not_live(&self) -> Option<Failure> {
+        let how = match self.activity.task() {
+            TaskState::Starting | TaskState::Stopped | TaskState::Running => return None,
+            TaskState::Absent => "not started".to_owned(),
+            TaskState::Exited(code) => format!("not running (exited {code})"),
+            TaskState::Signalled(signal) => format!("not running (ended by {signal})"),
+            TaskState::Detached => "not running (detached)".to_owned(),
+            TaskState::GdbDead => {
+                return Some(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+            }
+        };
+        Some(Failure::new(FailureCode::NotRunning, how))
+    }
+
+    /// Why a command that needs a stopped process cannot be done; `None` where it can.
+    pub(super) fn why_not_stopped(&self) -> Option<Failure> {
+        let running = || Failure::new(FailureCode::Running, "running");
+        self.why_not_live()
+            .or_else(|| (!self.activity.is_stopped()).then(running))
+    }
+
+    /// Moves the task to another state; whoever ends a run takes it out first.
+    pub(super) fn set_task(&mut self, next: TaskState) {
+        if next == TaskState::Stopped && self.activity.is_running() {
+            self.handling.sigcont = Sigcont::Told;
+        }
+        self.activity.set_task(next);
+    }
+}

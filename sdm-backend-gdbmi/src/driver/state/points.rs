@@ -1,0 +1,302 @@
+//! The front-end's breakpoints, watchpoints and catchpoints under its numbers and under gdb's, and those of SDM's own.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Event, Failure, FailureCode};
+
+use super::internal::{Internal, Mpi};
+use super::scope::Scope;
+use crate::driver::text::base_name;
+use crate::mi::Results;
+
+/// What is inserted in one gdb.
+#[derive(Default)]
+pub(in crate::driver) struct Breakpoints {
+    /// The front-end's, in the order in which they were made.
+    pub(in crate::driver) user: Vec<Point>,
+    /// SDM's own: gdb's number, what it is for, and whether it has a place.
+    internal: Vec<(u32, Internal, bool)>,
+    /// What SDM's own have seen of the program's use of MPI.
+    pub(in crate::driver) mpi: Mpi,
+    /// True once SDM's own were inserted.
+    pub(in crate::driver) armed: bool,
+    /// gdb's number of the one that was met last; some stops name none.
+    pub(in crate::driver) last_met: Option<u32>,
+    /// How often each of gdb's numbers was met.
+    times: BTreeMap<u32, u64>,
+    /// gdb's numbers of those made by its command line, while somebody looks for them.
+    pub(in crate::driver) made: Option<Vec<u32>>,
+}
+
+/// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    /// What was asked for.
+    pub(crate) spec: PointSpec,
+    /// False while it is disabled.
+    pub(crate) enabled: bool,
+}
+
+/// One of the front-end's as it is in gdb.
+pub(in crate::driver) struct Point {
+    pub(in crate::driver) kept: Kept,
+    /// gdb's numbers: several for a regular expression.
+    pub(in crate::driver) numbers: Vec<u32>,
+    /// True while gdb knows no place for it.
+    pending: bool,
+}
+
+/// Whose breakpoint one of gdb's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Owner {
+    /// The front-end's, by its number.
+    User(u32),
+    /// SDM's own.
+    Internal(Internal),
+}
+
+/// The most breakpoints of one task.
+const BREAKPOINTS_MAX: usize = 4096;
+
+impl Breakpoints {
+    /// What the front-end asked for, for another run.
+    pub(in crate::driver) fn kept(&self) -> Vec<Kept> {
+        self.user.iter().map(|point| point.kept.clone()).collect()
+    }
+
+    /// Whose a breakpoint of gdb's is; `None` where it is neither's (one set at gdb's console).
+    pub(in crate::driver) fn owner(&self, number: u32) -> Option<Owner> {
+        let user = self
+            .user
+            .iter()
+            .find(|point| point.numbers.contains(&number));
+        let internal = self.internal.iter().find(|(known, ..)| *known == number);
+        user.map(|point| Owner::User(point.kept.spec.number()))
+            .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
+    }
+
+    /// What the front-end asked for under a number of its own.
+    pub(in crate::driver) fn spec(&self, number: u32) -> Option<&PointSpec> {
+        let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
+        Some(&point.kept.spec)
+    }
+
+    /// Whose was met last, since [`Breakpoints::forget_met`].
+    pub(in crate::driver) fn last_met(&self) -> Option<Owner> {
+        self.owner(self.last_met?)
+    }
+
+    /// The program runs on.
+    pub(in crate::driver) fn forget_met(&mut self) {
+        self.last_met = None;
+    }
+
+    /// True where one of this kind has found its place.
+    pub(in crate::driver) fn is_placed(&self, what: Internal) -> bool {
+        self.internal
+            .iter()
+            .any(|(_, known, placed)| *known == what && *placed)
+    }
+
+    /// gdb has made one of SDM's own.
+    pub(in crate::driver) fn add_internal(&mut self, what: Internal, results: &Results) {
+        let breakpoint = results.tuple("bkpt").unwrap_or(results);
+        if let Some(number) = breakpoint.number("number") {
+            self.internal.push((number, what, !is_pending(breakpoint)));
+        }
+    }
+
+    /// The front-end's of this number, where gdb has it.
+    pub(in crate::driver) fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
+        let found = self
+            .user
+            .iter_mut()
+            .find(|point| point.kept.spec.number() == number && !point.numbers.is_empty());
+        found.ok_or_else(|| {
+            Failure::new(FailureCode::NoSuchThing, format!("no breakpoint {number}"))
+        })
+    }
+
+    /// gdb has made what the front-end asked for, under these numbers of its own.
+    pub(in crate::driver) fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
+        let kept = Kept {
+            spec,
+            enabled: true,
+        };
+        self.user.push(Point {
+            kept,
+            numbers,
+            pending,
+        });
+    }
+
+    /// Why no further one can be inserted under this number.
+    pub(in crate::driver) fn refusal(&self, number: u32) -> Option<Failure> {
+        if self
+            .user
+            .iter()
+            .any(|point| point.kept.spec.number() == number)
+        {
+            let text = format!("breakpoint {number} is there already");
+            return Some(Failure::new(FailureCode::BadCommand, text));
+        }
+        (self.user.len() >= BREAKPOINTS_MAX).then(|| {
+            let text = format!("at most {BREAKPOINTS_MAX} breakpoints in one task");
+            Failure::new(FailureCode::Limit, text)
+        })
+    }
+
+    /// gdb says that a breakpoint was made without an MI command.
+    pub(in crate::driver) fn created(&mut self, breakpoint: &Results) {
+        if let Some(made) = &mut self.made {
+            made.extend(breakpoint.number::<u32>("number"));
+        }
+    }
+
+    /// gdb says that a breakpoint has changed; gives what is to be told.
+    pub(in crate::driver) fn modified(
+        &mut self,
+        breakpoint: &Results,
+        scope: Option<&Scope>,
+    ) -> Option<Event> {
+        let number: u32 = breakpoint.number("number")?;
+        let hits: u64 = breakpoint.number("times").unwrap_or(0);
+        if self.times.insert(number, hits).unwrap_or(0) < hits {
+            self.last_met = Some(number);
+        }
+        let placed = !is_pending(breakpoint);
+        if let Some(entry) = self
+            .internal
+            .iter_mut()
+            .find(|(known, ..)| *known == number)
+        {
+            entry.2 = placed;
+            match entry.1 {
+                Internal::Init => self.mpi.initialized |= hits > 0,
+                Internal::Finalize => self.mpi.finalized |= hits > 0,
+                Internal::Hold(_) | Internal::Exit => {}
+            }
+            return None;
+        }
+        let point = self
+            .user
+            .iter_mut()
+            .find(|point| point.numbers.contains(&number))?;
+        let was_pending = std::mem::replace(&mut point.pending, !placed);
+        let spec_number = point.kept.spec.number();
+        (was_pending && placed)
+            .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
+    }
+
+    /// gdb says that a breakpoint is gone.
+    pub(in crate::driver) fn deleted(&mut self, number: u32) {
+        self.internal.retain(|(known, ..)| *known != number);
+        self.times.remove(&number);
+        self.last_met = self.last_met.filter(|met| *met != number);
+        self.user.retain_mut(|point| {
+            let before = point.numbers.len();
+            point.numbers.retain(|known| *known != number);
+            !point.numbers.is_empty() || before == 0
+        });
+    }
+}
+
+/// True where gdb knows no place for a breakpoint yet.
+pub(in crate::driver) fn is_pending(breakpoint: &Results) -> bool {
+    breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
+}
+
+/// Where a breakpoint stands in the task, which may have a scope in a gdb that holds others too.
+/// Addresses are left out: they differ between tasks.
+pub(in crate::driver) fn place_of(
+    number: u32,
+    breakpoint: &Results,
+    scope: Option<&Scope>,
+) -> BreakpointPlace {
+    let pending = is_pending(breakpoint);
+    let own = |location: &&Results| scope.is_none_or(|scope| scope.has_place(location));
+    let locations = breakpoint.tuples("locations").filter(own);
+    let mut places: Vec<(String, String, u32)> = locations.map(place).collect();
+    if breakpoint.value("locations").is_none() && !pending {
+        places.push(place(breakpoint));
+    }
+    BreakpointPlace {
+        number,
+        pending: places.is_empty(),
+        places,
+    }
+}
+
+fn place(location: &Results) -> (String, String, u32) {
+    // Without debug information gdb says `at="<abort+4>"`.
+    let at = location.text("at").map(|at| at.trim_matches(['<', '>']));
+    let function = location.text("func").or(at).unwrap_or_default();
+    let file = location.text("file").map(base_name).unwrap_or_default();
+    let line = location.number("line").unwrap_or(0);
+    (function.to_owned(), file.to_owned(), line)
+}
+
+/// The names under which MI speaks of watchpoints.
+const WATCH_NAMES: [&str; 3] = ["wpt", "hw-rwpt", "hw-awpt"];
+
+/// gdb's number of the watchpoint that a record speaks of.
+pub(in crate::driver) fn watch_number(results: &Results) -> Option<u32> {
+    let named = WATCH_NAMES.iter().find_map(|name| results.tuple(name));
+    named.and_then(|point| point.number("number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mi::{Record, parse_line};
+
+    fn breakpoint(line: &str) -> Results {
+        let Record::Result { results, .. } = parse_line(line.as_bytes()) else {
+            panic!("{line}");
+        };
+        results.tuple("bkpt").unwrap().clone()
+    }
+
+    fn check(line: &str, expect: &str) {
+        check_within(None, line, expect);
+    }
+
+    fn check_within(scope: Option<&Scope>, line: &str, expect: &str) {
+        let place = place_of(7, &breakpoint(line), scope);
+        let places: Vec<String> = place
+            .places
+            .iter()
+            .map(|(function, file, line)| format!("{function}@{file}:{line}"))
+            .collect();
+        assert_eq!(format!("{} {}", place.pending, places.join(" ")), expect);
+    }
+
+    #[test]
+    fn places() {
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",func="f",file="src/a.c",fullname="/x/src/a.c",line="3"}"#,
+            "false f@a.c:3",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<PENDING>",pending="f"}"#,
+            "true ",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",at="<abort+4>"}"#,
+            "false abort+4@:0",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f<int>",file="a.cc",line="3"},{number="1.2",func="f<long>",file="a.cc",line="3"}]}"#,
+            "false f<int>@a.cc:3 f<long>@a.cc:3",
+        );
+        let mut scope = Scope::default();
+        scope.set_group("i2");
+        check_within(
+            Some(&scope),
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f",file="a.c",line="3",thread-groups=["i1"]},{number="1.2",func="f",file="a.c",line="3",thread-groups=["i2"]}]}"#,
+            "false f@a.c:3",
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! The processes that a gdb holds for one task: its own, and others that it forks where a person has
+//! told gdb to hold them too (`set detach-on-fork off`, `set follow-fork-mode child`).
+
+use std::collections::BTreeSet;
+
+/// The processes that a gdb holds for one task.
+#[derive(Default)]
+pub(in crate::driver) struct Processes {
+    /// gdb's name of the group whose process is the task's.
+    own_group: String,
+    /// The task's process, while there is one.
+    own: Option<i32>,
+    /// The others: gdb's name of each one's group, and its pid.
+    others: Vec<(String, i32)>,
+    /// True where one of the others has ended, and the stop that says so has not come yet.
+    other_ended: bool,
+    /// What the front-end was told of forks, programs and the like; nothing is told twice.
+    said: BTreeSet<String>,
+}
+
+/// The most remarks on one task.
+const SAID_MAX: usize = 64;
+
+impl Processes {
+    /// The task's process, while there is one.
+    pub(in crate::driver) fn pid(&self) -> Option<i32> {
+        self.own
+    }
+
+    /// gdb holds the task's process no longer.
+    pub(in crate::driver) fn forget_own(&mut self) {
+        self.own = None;
+    }
+
+    /// gdb says that it holds a process.
+    pub(in crate::driver) fn started(&mut self, group: &str, pid: Option<i32>) {
+        match (self.own, pid) {
+            (Some(_), Some(pid)) if group != self.own_group => {
+                self.others.push((group.to_owned(), pid));
+            }
+            _ => {
+                group.clone_into(&mut self.own_group);
+                self.own = pid;
+            }
+        }
+    }
+
+    /// gdb says that a process has gone. Where that was the task's own and another one is there, gdb has gone over
+    /// to that.
+    pub(in crate::driver) fn ended(&mut self, group: &str) {
+        if self.own.is_some() && group != self.own_group {
+            self.others.retain(|(known, _)| known != group);
+            self.other_ended = true;
+            return;
+        }
+        self.own = None;
+        if let Some((next, pid)) = self.others.pop() {
+            self.own_group = next;
+            self.own = Some(pid);
+        }
+    }
+
+    /// True where the end that gdb speaks of was not the task's own process's.
+    pub(in crate::driver) fn take_other_end(&mut self) -> bool {
+        std::mem::take(&mut self.other_ended)
+    }
+
+    /// True where this is said for the first time.
+    pub(in crate::driver) fn is_new(&mut self, remark: &str) -> bool {
+        self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
+    }
+
+    /// What gdb's command line calls the task's own one.
+    pub(in crate::driver) fn number(&self) -> Option<u32> {
+        self.own_group.strip_prefix('i')?.parse().ok()
+    }
+}
+
+/// What gdb says of forks and of programs that replace one another, for a person. It is text (gdb 13
+/// to 18 in the C locale) and decides nothing.
+pub(in crate::driver) fn remark(text: &str) -> Option<String> {
+    if text.starts_with("[Detaching after fork from child process")
+        || text.starts_with("[Detaching after vfork from child process")
+    {
+        return Some("has forked a process that runs without the debugger".to_owned());
+    }
+    if text.starts_with("[Attaching after ") && text.contains("fork to child process") {
+        return Some("is the process that it has forked now".to_owned());
+    }
+    let (process, program) = text.trim_end().split_once(" is executing new program: ")?;
+    let name = crate::driver::text::base_name(program);
+    process
+        .starts_with("process ")
+        .then(|| format!("executes {name} now"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_come_and_go_beside_the_own_one() {
+        let mut processes = Processes::default();
+        processes.started("i1", Some(10));
+        assert_eq!(processes.pid(), Some(10));
+        processes.started("i2", Some(11));
+        assert_eq!(processes.pid(), Some(10));
+        processes.ended("i2");
+        assert_eq!(processes.pid(), Some(10));
+        assert!(processes.take_other_end() && !processes.take_other_end());
+        // gdb goes over to the child.
+        processes.started("i3", Some(12));
+        processes.ended("i1");
+        assert_eq!((processes.pid(), processes.number()), (Some(12), Some(3)));
+        processes.ended("i3");
+        assert_eq!(processes.pid(), None);
+        assert!(!processes.take_other_end());
+    }
+
+    #[test]
+    fn what_gdb_says_of_forks_and_execs() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(remark(text).as_deref(), expect, "{text}");
+        };
+        let forked = Some("has forked a process that runs without the debugger");
+        check("[Detaching after fork from child process 7]\n", forked);
+        check("[Detaching after vfork from child process 7]\n", forked);
+        check("[Detaching after fork from parent process 7]\n", None);
+        check(
+            "[Attaching after Thread 0x7ffff7dd1740 (LWP 7) fork to child process 8]\n",
+            Some("is the process that it has forked now"),
+        );
+        check(
+            "process 7 is executing new program: /usr/bin/true\n",
+            Some("executes true now"),
+        );
+        check("it is executing new program: x\n", None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Signals: those that go through to the program, and those that the driver itself has sent.
+
+use std::collections::BTreeSet;
+
+/// Signals that go through to the program; said in one line and otherwise left alone.
+pub(in crate::driver) const PASSED: [&str; 6] = [
+    "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
+];
+
+/// What gdb does at signals, as far as the driver decides by it.
+pub(in crate::driver) struct Handling {
+    /// The names of those that go through to the program and are told of.
+    pub(in crate::driver) passed: BTreeSet<String>,
+    /// What a SIGINT does.
+    pub(in crate::driver) sigint: Sigint,
+    /// Whose business the next SIGCONT is.
+    pub(in crate::driver) sigcont: Sigcont,
+}
+
+/// What gdb does at a SIGINT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Sigint {
+    /// The program stops, so that it can be interrupted by one.
+    Stops,
+    /// It goes through to the program.
+    Passes,
+}
+
+/// Whose business a SIGCONT is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Sigcont {
+    /// The front-end is told of it.
+    Told,
+    /// It was sent by the driver or is the launcher's: nobody is told.
+    Unsaid,
+}
+
+/// What was done to stop the program, and has not been seen to stop it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::driver) struct Interrupts {
+    /// How many commands wait for the program to stop; counted by [`Asked`](crate::driver::guards::Asked).
+    pub(in crate::driver) asked: u32,
+    /// A SIGINT is on its way to the program.
+    pub(in crate::driver) int_sent: bool,
+    /// A SIGSTOP is on its way to the program.
+    pub(in crate::driver) stop_sent: bool,
+    /// gdb may have been interrupted: where it calls a function it passes the SIGINT on to the program.
+    pub(in crate::driver) broke_off: bool,
+}
+
+impl Default for Handling {
+    fn default() -> Self {
+        Self {
+            passed: passed_at_first(),
+            sigint: Sigint::Stops,
+            sigcont: Sigcont::Told,
+        }
+    }
+}
+
+/// The signals that go through from the beginning.
+pub(in crate::driver) fn passed_at_first() -> BTreeSet<String> {
+    let named = PASSED.into_iter().map(ToOwned::to_owned);
+    named.chain((34..=64).map(|n| format!("SIG{n}"))).collect()
+}
