@@ -60,10 +60,12 @@
 #![forbid(unsafe_code)]
 
 mod coding;
+mod dense;
 #[doc(hidden)]
 pub mod fuzz;
 mod iter;
 mod ops;
+mod run;
 mod set;
 mod text;
 mod wire;

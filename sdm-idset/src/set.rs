@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 
 use roaring::RoaringBitmap;
 
-use crate::Stride;
+use crate::run::Run;
+use crate::{Stride, dense};
 
 /// The largest id that the text form and the wire form carry.
 ///
@@ -64,13 +65,6 @@ pub(crate) enum Layout {
     Run(Run),
     /// Never empty.
     Bits(Box<Bits>),
-}
-
-/// The ids `first..=last`, at least one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) first: u32,
-    pub(crate) last: u32,
 }
 
 #[derive(Clone)]
@@ -208,7 +202,12 @@ impl IdSet {
         } else if stride.count() <= STRIDE_INSERTS_MAX {
             self.extend(stride.ids());
         } else {
-            let piece = bits_of(stride);
+            // Few of a block's bits: id by id it is quicker.
+            let piece = if stride.step() > DENSE_STEP_MAX {
+                stride.ids().map(|id| id.0).collect()
+            } else {
+                dense::of_stride(stride)
+            };
             let weight = weight_of(&piece);
             *self.bits_mut() |= piece;
             self.changed(weight);
@@ -362,60 +361,9 @@ impl IdSet {
     }
 }
 
-impl Run {
-    fn single(id: u32) -> Self {
-        Self {
-            first: id,
-            last: id,
-        }
-    }
-
-    /// The two as one, where they overlap or are neighbours.
-    pub(crate) fn join(self, other: Self) -> Option<Self> {
-        let apart = self.first.max(other.first) > self.last.min(other.last).saturating_add(1);
-        (!apart).then(|| Self {
-            first: self.first.min(other.first),
-            last: self.last.max(other.last),
-        })
-    }
-
-    /// What both have.
-    pub(crate) fn meet(self, other: Self) -> Option<Self> {
-        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
-        (first <= last).then_some(Self { first, last })
-    }
-
-    /// What `self` has below `other`, and what it has above.
-    pub(crate) fn without(self, other: Self) -> (Option<Self>, Option<Self>) {
-        let below = (self.first < other.first).then(|| Self {
-            first: self.first,
-            last: self.last.min(other.first - 1),
-        });
-        let above = (self.last > other.last).then(|| Self {
-            first: self.first.max(other.last + 1),
-            last: self.last,
-        });
-        (below, above)
-    }
-}
-
 /// How many single changes an operation with `other` counts for.
 fn weight_of(other: &RoaringBitmap) -> usize {
     SET_OPERATION_CHANGES + other.serialized_size() / BYTES_PER_CHANGE
-}
-
-/// The ids of a long stride; where they are dense, by way of bytes, which is an order of magnitude faster.
-fn bits_of(stride: Stride) -> RoaringBitmap {
-    let (first, last) = (stride.first().0, stride.last().0);
-    // The bits of the last byte, moved by an odd start, must not reach beyond the last u32.
-    if stride.step() > DENSE_STEP_MAX || last > u32::MAX - 16 {
-        return stride.ids().map(|id| id.0).collect();
-    }
-    let mut bytes = vec![0_u8; (last - first) as usize / 8 + 1];
-    for bit in (0..=last - first).step_by(stride.step() as usize) {
-        bytes[bit as usize / 8] |= 1 << (bit % 8);
-    }
-    RoaringBitmap::from_lsb0_bytes(first, &bytes)
 }
 
 impl fmt::Debug for IdSet {
@@ -448,119 +396,4 @@ impl Extend<TaskId> for IdSet {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn empty_sets_own_nothing() {
-        let mut set = IdSet::all_below(1_000_000);
-        assert_eq!(IdSet::new().memory_bytes(), 0);
-        set.clear();
-        assert_eq!(set.memory_bytes(), 0);
-        let mut set = IdSet::single(TaskId(7));
-        assert!(set.remove(TaskId(7)));
-        assert_eq!(set, IdSet::new());
-        assert_eq!(set.memory_bytes(), 0);
-    }
-
-    #[test]
-    fn a_million_neighbours_are_small_however_they_came() {
-        let small = 2048;
-        assert!(IdSet::all_below(1_000_000).memory_bytes() < small);
-
-        let collected: IdSet = (0..1_000_000).map(TaskId).collect();
-        assert!(collected.memory_bytes() < small);
-
-        let mut blocks = IdSet::new();
-        for start in (0..1_000_000).step_by(1000) {
-            blocks.insert_range(start..=start + 999);
-        }
-        assert!(blocks.memory_bytes() < small);
-
-        // Shuffled by a multiplier prime to a million: every id once.
-        let mut singles = IdSet::new();
-        for index in 0..1_000_000_u64 {
-            let id = u32::try_from(index * 7_919 % 1_000_000).unwrap();
-            assert!(singles.insert(TaskId(id)));
-        }
-        singles.compact();
-        assert!(singles.memory_bytes() < small);
-        assert_eq!(singles, collected);
-
-        let mut joined = IdSet::new();
-        for start in (0..1_000_000).step_by(1000).rev() {
-            joined.union_with(&IdSet::from_range(start..=start + 999));
-        }
-        joined.compact();
-        assert!(joined.memory_bytes() < small);
-        assert_eq!(joined, collected);
-    }
-
-    #[test]
-    fn a_set_emptied_one_by_one_never_costs_more_than_bits() {
-        let mut set = IdSet::all_below(1_000_000);
-        let mut most = 0;
-        for index in 0..1_000_000_u64 {
-            let id = u32::try_from(index * 7_919 % 1_000_000).unwrap();
-            assert!(set.remove(TaskId(id)));
-            if index % 4096 == 0 {
-                most = most.max(set.memory_bytes());
-            }
-        }
-        assert!(set.is_empty());
-        assert!(most < 300_000, "{most} bytes at the most");
-    }
-
-    #[test]
-    fn nth_and_index_of_are_inverse() {
-        let set: IdSet = "3,10-12,65535-65537,200000-200100/50".parse().unwrap();
-        for (index, id) in (0..).zip(&set) {
-            assert_eq!(set.nth(index), Some(id));
-            assert_eq!(set.index_of(id), Some(index));
-        }
-        assert_eq!(set.nth(set.len()), None);
-        assert_eq!(set.nth(u64::MAX), None);
-        assert_eq!(set.index_of(TaskId(4)), None);
-    }
-
-    #[test]
-    fn the_ends_of_u32_are_ids() {
-        let mut set = IdSet::from_range(u32::MAX - 1..=u32::MAX);
-        assert!(set.insert(TaskId(0)));
-        assert!(!set.insert(TaskId(u32::MAX)));
-        assert_eq!(set.len(), 3);
-        assert_eq!(set.last(), Some(TaskId(u32::MAX)));
-        assert_eq!(set.to_string(), "0,4294967294-4294967295");
-        let whole = IdSet::from_range(0..=u32::MAX);
-        assert_eq!(whole.len(), 1 << 32);
-        assert!(whole.memory_bytes() < 8 << 20);
-    }
-
-    #[test]
-    fn reversed_ranges_are_empty() {
-        #[expect(clippy::reversed_empty_ranges)]
-        let range = 5..=4;
-        assert!(IdSet::from_range(range.clone()).is_empty());
-        let mut set = IdSet::new();
-        set.insert_range(range);
-        assert!(set.is_empty());
-        assert!(IdSet::all_below(0).is_empty());
-    }
-
-    #[test]
-    fn debug_is_short() {
-        assert_eq!(format!("{:?}", IdSet::new()), "{}");
-        let few: IdSet = "0-3,7".parse().unwrap();
-        assert_eq!(format!("{few:?}"), "{0-3,7}");
-        let many: IdSet = (0..100_000)
-            .filter(|id| id % 7 == 0 || id % 5 == 0)
-            .map(TaskId)
-            .collect();
-        let text = format!("{many:?}");
-        assert!(
-            text.ends_with(&format!(",... {} ids}}", many.len())),
-            "{text}"
-        );
-        assert!(text.len() < 2000, "{text}");
-    }
-}
+mod tests;

@@ -8,7 +8,8 @@
 //!            gap                         ids left out since the last id of the piece before; for the first one see below
 //!            (count - 1) * 2 + stepped   count ids; stepped is 0 or 1
 //!            [ step ]                    only where stepped: how far the ids are apart, >= 1
-//! 3        first, bytes, then the bits   bit b (least significant first) of byte i stands for the id first + 8 i + b
+//! 3        first, bytes, then the bits   bit b (least significant first) of byte i stands for the id first + 8 i + b; written
+//!                                        with a first that is a multiple of 8, read with any
 //! 4        bytes, then the bitmap        the portable Roaring format, absolute ids
 //!
 //! Numbers are LEB128, 7 bits in a byte, the lowest first, at most 5 bytes. The gap of the first piece in coding 2 and the first
@@ -21,9 +22,9 @@
 mod number;
 mod portable;
 
-use bitvec::prelude::{BitSlice, Lsb0};
 use roaring::RoaringBitmap;
 
+use crate::dense;
 use crate::{ID_MAX, IdSet, Stride, TaskId};
 use number::{Reader, number_len, unzigzag, write_number, zigzag};
 
@@ -62,8 +63,8 @@ impl IdSet {
             out.push(BELOW);
             return write_number(span, out);
         }
-        let bytes = span.div_ceil(8);
-        let head = 1 + number_len(zigzag(base, first)) + number_len(bytes);
+        let bytes = dense::byte_count(first, last);
+        let head = 1 + number_len(zigzag(base, dense::origin(first))) + number_len(bytes);
         let start = out.len();
         // The smallest form so far; pieces are written to see how long they get.
         let mut best = head + bytes;
@@ -81,7 +82,7 @@ impl IdSet {
             out.truncate(start);
             encode_portable(&bits, out);
         } else if !in_pieces {
-            self.encode_dense(base, first, bytes, out);
+            self.encode_dense(base, dense::origin(first), bytes, out);
         }
     }
 
@@ -121,18 +122,14 @@ impl IdSet {
         true
     }
 
-    fn encode_dense(&self, base: u32, first: u32, bytes: u64, out: &mut Vec<u8>) {
+    fn encode_dense(&self, base: u32, origin: u32, bytes: u64, out: &mut Vec<u8>) {
         out.push(DENSE);
-        write_number(zigzag(base, first), out);
+        write_number(zigzag(base, origin), out);
         write_number(bytes, out);
         let start = out.len();
         let bytes = usize::try_from(bytes).expect("a usize holds a u32");
         out.resize(start + bytes, 0);
-        let bits = BitSlice::<u8, Lsb0>::from_slice_mut(&mut out[start..]);
-        for range in self.ranges() {
-            let (from, to) = (range.start() - first, range.end() - first);
-            bits[from as usize..=to as usize].fill(true);
-        }
+        dense::write(self, origin, &mut out[start..]);
     }
 
     /// Reads one wire form off the front of `input`; gives the set and the bytes used.
@@ -222,16 +219,11 @@ fn decode_dense(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError
     let first = unzigzag(base, gap).ok_or_else(|| reader.error_before("expected an id"))?;
     let first = reader.id(first)?;
     let bytes = reader.bytes()?;
-    let bits = BitSlice::<u8, Lsb0>::from_slice(bytes);
-    let Some(last) = bits.last_one() else {
+    let Some(last) = dense::last_id(first, bytes) else {
         return Ok(IdSet::new());
     };
-    reader.id(u64::from(first) + last as u64)?;
-    // Zero bytes at the end stand for no id, and must not reach beyond the last u32.
-    let bytes = &bytes[..=last / 8];
-    Ok(IdSet::from_bits(RoaringBitmap::from_lsb0_bytes(
-        first, bytes,
-    )))
+    reader.id(last)?;
+    Ok(IdSet::from_bits(dense::read(first, bytes)))
 }
 
 fn decode_portable(reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {

@@ -1,0 +1,45 @@
+//! A run of neighbouring ids, the layout of most sets, and what two runs have to do with each other.
+
+/// The ids `first..=last`, at least one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+impl Run {
+    pub(crate) fn single(id: u32) -> Self {
+        Self {
+            first: id,
+            last: id,
+        }
+    }
+
+    /// The two as one, where they overlap or are neighbours.
+    pub(crate) fn join(self, other: Self) -> Option<Self> {
+        let apart = self.first.max(other.first) > self.last.min(other.last).saturating_add(1);
+        (!apart).then(|| Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        })
+    }
+
+    /// What both have.
+    pub(crate) fn meet(self, other: Self) -> Option<Self> {
+        let (first, last) = (self.first.max(other.first), self.last.min(other.last));
+        (first <= last).then_some(Self { first, last })
+    }
+
+    /// What `self` has below `other`, and what it has above.
+    pub(crate) fn without(self, other: Self) -> (Option<Self>, Option<Self>) {
+        let below = (self.first < other.first).then(|| Self {
+            first: self.first,
+            last: self.last.min(other.first - 1),
+        });
+        let above = (self.last > other.last).then(|| Self {
+            first: self.first.max(other.last + 1),
+            last: self.last,
+        });
+        (below, above)
+    }
+}
