@@ -10,6 +10,7 @@
 
 mod exec;
 mod faults;
+mod laws;
 mod ledger;
 mod log;
 mod million;

@@ -1,7 +1,4 @@
-//! Commands on their way down, and what is kept of each until all have answered.
-//!
-//! At every member each destination of an open command is in exactly one of: counted (gathered
-//! or gone up), open, missing, lost. Only open ones are waited for.
+//! Commands on their way down: begun, asked again, given up, out of time.
 
 use std::time::{Duration, Instant};
 
@@ -9,134 +6,12 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::missing::Missing;
-use super::{Action, LinkId, Node, ProtocolError, reserve_first};
+use super::open::Open;
+use super::{Action, Node, ProtocolError, reserve_first};
 use crate::aggregate::{Aggregate, Merge};
-use crate::ids::{Attempt, CommandId, ServerId};
+use crate::ids::{Attempt, CommandId};
 use crate::limits;
 use crate::message::{Command, Lane, Message, SyncPolicy};
-
-/// A command that is not over, or whose late answers are still welcome.
-pub(super) struct Open {
-    /// As it came, for sending it on; the destination is what was asked of this member.
-    pub(super) command: Command,
-    /// The parent's link that asked; absent at the root.
-    pub(super) asked_by: Option<LinkId>,
-    pub(super) rule: Option<Box<dyn Merge>>,
-    /// Destinations that are waited for.
-    pub(super) open: IdSet,
-    /// Destinations named missing; an answer can still come.
-    pub(super) missing: IdSet,
-    /// Destinations whose server is gone; an answer can still come if it is back.
-    pub(super) lost: IdSet,
-    /// Answers that have not gone up yet.
-    pub(super) gathered: Aggregate,
-    /// Sources among `gathered` that had been named missing or lost.
-    pub(super) late: IdSet,
-    pub(super) untold_missing: Missing,
-    pub(super) untold_lost: IdSet,
-    /// When the oldest thing to tell came into being, anywhere below.
-    pub(super) oldest: Option<Instant>,
-    /// When `missing` is named.
-    pub(super) deadline: Option<Instant>,
-    /// When what there is to tell is told.
-    pub(super) flush_at: Option<Instant>,
-    /// The attempt that all children were sent at first.
-    attempt: Attempt,
-    /// The attempt last sent to a child, where it is another one.
-    attempts: Vec<(ServerId, Attempt)>,
-    /// At the root: true once it was reported complete.
-    pub(super) completed: bool,
-}
-
-impl Open {
-    pub(super) fn id(&self) -> CommandId {
-        self.command.id
-    }
-
-    /// Destinations that have not been counted here.
-    pub(super) fn uncounted(&self) -> IdSet {
-        IdSet::union_all([&self.open, &self.missing, &self.lost])
-    }
-
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        [self.deadline, self.flush_at].into_iter().flatten().min()
-    }
-
-    pub(super) fn attempt_of(&self, child: ServerId) -> Attempt {
-        let sent = self.attempts.iter().find(|(server, _)| *server == child);
-        sent.map_or(self.attempt, |(_, attempt)| *attempt)
-    }
-
-    fn set_attempt(&mut self, child: ServerId, attempt: Attempt) {
-        self.attempts.retain(|(server, _)| *server != child);
-        if attempt != self.attempt {
-            self.attempts.push((child, attempt));
-        }
-    }
-
-    /// Some of those that are waited for have not answered in time.
-    pub(super) fn miss(&mut self, tasks: &IdSet, why: String, born: Instant) {
-        let missing = tasks.intersection(&self.open);
-        if !missing.is_empty() {
-            self.open.subtract(&missing);
-            self.missing.union_with(&missing);
-            self.untold_missing.add(missing, why);
-            self.oldest.get_or_insert(born);
-        }
-    }
-
-    /// Some of those that have not been counted are gone; true where there are such.
-    pub(super) fn lose(&mut self, tasks: &IdSet, born: Instant) -> bool {
-        let lost = self.open.union(&self.missing).intersection(tasks);
-        if lost.is_empty() {
-            return false;
-        }
-        self.open.subtract(&lost);
-        self.missing.subtract(&lost);
-        self.untold_missing.forget(&lost);
-        self.lost.union_with(&lost);
-        self.untold_lost.union_with(&lost);
-        self.oldest.get_or_insert(born);
-        true
-    }
-
-    /// Some have answered: they are nothing else any more.
-    pub(super) fn hear(&mut self, sources: &IdSet, born: Instant) {
-        let told = self.missing.union(&self.lost).intersection(sources);
-        self.late.union_with(&told);
-        for set in [
-            &mut self.open,
-            &mut self.missing,
-            &mut self.lost,
-            &mut self.untold_lost,
-        ] {
-            set.subtract(sources);
-        }
-        self.untold_missing.forget(sources);
-        self.oldest.get_or_insert(born);
-    }
-
-    pub(super) fn has_something_to_tell(&self) -> bool {
-        !self.gathered.is_empty() || !self.untold_missing.is_empty() || !self.untold_lost.is_empty()
-    }
-}
-
-/// Commands that will not be repeated: the root waits for them no more.
-///
-/// It is never forgotten, so that whoever has not heard of it can ask for nothing twice.
-#[derive(Default)]
-pub(super) struct Settled {
-    /// All below this one,
-    below: CommandId,
-    /// but for these.
-    but: Vec<CommandId>,
-}
-
-impl Settled {
-    fn has(&self, id: CommandId) -> bool {
-        id != CommandId::INIT && id < self.below && !self.but.contains(&id)
-    }
-}
 
 impl Node {
     pub(super) fn handle_command(

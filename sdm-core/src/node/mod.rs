@@ -13,8 +13,10 @@ mod ending;
 mod events;
 mod family;
 mod fuzz;
+mod health;
 mod local;
 mod missing;
+mod open;
 mod root;
 #[cfg(test)]
 mod tests;
@@ -30,12 +32,12 @@ use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::message::{Block, EndPolicy, EventBlock, Message, ReachChange};
 
-use commands::{Open, Settled};
 use ending::Ending;
 use events::Window;
 use family::{Child, Parent};
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use local::Executed;
+use open::{Open, Settled};
 use root::Root;
 pub use root::Submission;
 

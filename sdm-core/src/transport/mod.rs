@@ -5,6 +5,8 @@
 //! [`TransportEvent::Writable`]. An event may be one too many, never one too few.
 
 mod address;
+#[cfg(feature = "net")]
+mod inet;
 mod interface;
 pub mod mem;
 #[cfg(feature = "net")]

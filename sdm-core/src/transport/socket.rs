@@ -9,7 +9,7 @@ use mio::{Interest, Registry, Token};
 
 use super::ssh::Tunnel;
 use super::unix::Rendezvous;
-use super::{ConnectionString, Scheme, ssh, tcp, unix};
+use super::{ConnectionString, Scheme, inet, ssh, unix};
 
 /// A listening socket.
 pub(super) enum Listener {
@@ -21,7 +21,7 @@ impl Listener {
     /// Listens at `at` exactly.
     pub(super) fn bind(at: &ConnectionString) -> io::Result<Self> {
         match at.scheme() {
-            Scheme::Tcp => tcp::bind(at).map(Self::Tcp),
+            Scheme::Tcp => inet::bind(at).map(Self::Tcp),
             Scheme::Unix => unix::bind(at).map(Self::Unix),
             Scheme::Ssh => {
                 let what = "nobody can listen through ssh: listen at tcp://127.0.0.1";
@@ -79,7 +79,7 @@ impl Stream {
     /// Begins to connect; `ssh` is the program that tunnels run through.
     pub(super) fn connect(to: &ConnectionString, ssh: &Path) -> io::Result<Self> {
         match to.scheme() {
-            Scheme::Tcp => tcp::connect(to).map(Self::Tcp),
+            Scheme::Tcp => inet::connect(to).map(Self::Tcp),
             Scheme::Unix => unix::connect(to).map(Self::Unix),
             Scheme::Ssh => ssh::connect(to, ssh).map(Self::Ssh),
             Scheme::Called => Err(called()),
@@ -89,7 +89,7 @@ impl Stream {
     /// Whether a connection that was begun stands now.
     pub(super) fn outcome(&self) -> io::Result<bool> {
         match self {
-            Self::Tcp(stream) => tcp::outcome(stream),
+            Self::Tcp(stream) => inet::outcome(stream),
             // These stand, or fail, at once.
             Self::Unix(_) | Self::Ssh(_) => Ok(true),
         }
@@ -113,7 +113,7 @@ impl Stream {
 
     pub(super) fn is_cut_off(&self) -> bool {
         match self {
-            Self::Tcp(stream) => tcp::is_cut_off(stream),
+            Self::Tcp(stream) => inet::is_cut_off(stream),
             // One of these has no network, the other asks its own host by itself.
             Self::Unix(_) | Self::Ssh(_) => false,
         }

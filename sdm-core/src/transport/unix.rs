@@ -9,7 +9,7 @@ use mio::net::{UnixListener, UnixStream};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::ConnectionString;
-use super::tcp::BACKLOG;
+use super::inet::BACKLOG;
 
 /// A listener and its file, which goes with it.
 pub(super) struct Rendezvous {

@@ -1,3 +1,5 @@
+mod handshake;
+mod heartbeat;
 mod laws;
 
 use bytes::Bytes;
@@ -113,177 +115,6 @@ fn messages(link: &mut Link) -> Vec<Message> {
         event => panic!("{event:?}"),
     });
     messages.collect()
-}
-
-#[test]
-fn both_ends_learn_who_the_other_is() {
-    let mut pair = Pair::new();
-    pair.drive().unwrap();
-    let [LinkEvent::Up(child)] = &events(&mut pair.parent)[..] else {
-        panic!("up")
-    };
-    assert_eq!((child.role, child.id), (Role::Child, ServerId(3)));
-    assert_eq!(events(&mut pair.child).len(), 1);
-    assert_eq!(pair.child.peer().unwrap().id, ServerId(9));
-}
-
-#[test]
-fn a_responder_counts_the_link_from_the_first_record_on() {
-    let mut pair = Pair::new();
-    let mut first = Vec::new();
-    pair.parent.poll_transmit(&mut first);
-    pair.child.handle_bytes(pair.now, &first).unwrap();
-    assert!(!pair.child.is_up());
-    assert!(pair.child.peer().is_none());
-    let mut second = Vec::new();
-    pair.child.poll_transmit(&mut second);
-    pair.parent.handle_bytes(pair.now, &second).unwrap();
-    assert!(pair.parent.is_up() && !pair.child.is_up());
-
-    // Whoever repeats the first message has no key for what must come next.
-    let mut again = Link::respond(pair.now, &config(), hello(Role::Child, 3, None));
-    again.handle_bytes(pair.now, &first).unwrap();
-    again.poll_transmit(&mut Vec::new());
-    let mut record = Vec::new();
-    pair.parent.poll_transmit(&mut record);
-    assert_eq!(
-        again.handle_bytes(pair.now, &record),
-        Err(LinkError::BadRecord)
-    );
-    assert_eq!(events(&mut again), []);
-
-    pair.child.handle_bytes(pair.now, &record).unwrap();
-    assert!(pair.child.is_up());
-}
-
-#[test]
-fn who_does_not_belong_here_is_told_so() {
-    #[track_caller]
-    fn check(caller: &LinkConfig, from: Hello, to: Hello, expect: (&str, &str)) {
-        let mut pair = Pair::of(caller, from, &config(), to);
-        let errors = pair.drive_to_errors();
-        let text = |error: Option<LinkError>| error.map(|e| e.to_string()).unwrap_or_default();
-        assert_eq!((text(errors.0).as_str(), text(errors.1).as_str()), expect);
-        assert_eq!(events(&mut pair.child), []);
-        assert!(!pair.parent.is_up() && !pair.child.is_up());
-    }
-    let parent = hello(Role::Parent, 9, Some(3));
-    let child = hello(Role::Child, 3, None);
-
-    let mut key = config();
-    key.key = SessionKey::from_bytes([8; 32]);
-    let both = "the peer does not hold the same session key";
-    check(&key, parent.clone(), child.clone(), (both, both));
-
-    let mut session = config();
-    session.session = SessionId([1, 2, 3, 4, 5, 6, 7, 8]);
-    let both = "the peer belongs to another session";
-    check(&session, parent.clone(), child.clone(), (both, both));
-
-    // Another session with the same tag: the prologue tells them apart.
-    session.session = SessionId([2, 1, 2, 1, 1, 1, 1, 1]);
-    let both = "the peer does not hold the same session key";
-    check(&session, parent.clone(), child.clone(), (both, both));
-
-    let other = hello(Role::Child, 5, None);
-    let expect = (
-        "expected server 3, reached server 5",
-        "server 9 wanted server 3, this is server 5",
-    );
-    check(&config(), parent.clone(), other, expect);
-
-    let picky = hello(Role::Child, 3, Some(8));
-    let expect = (
-        "the peer refused the link: it expected someone else",
-        "expected server 8, reached server 9",
-    );
-    check(&config(), parent.clone(), picky, expect);
-
-    let clash = hello(Role::Parent, 3, None);
-    let expect = (
-        "the peer refused the link: both sides claim the same role",
-        "both ends claim to be the parent",
-    );
-    check(&config(), parent, clash, expect);
-}
-
-#[test]
-fn strangers_are_known_by_their_first_bytes() {
-    #[track_caller]
-    fn check(bytes: &[u8], expect: LinkError, answer_bytes: usize) {
-        let now = Instant::now();
-        let mut link = Link::respond(now, &config(), hello(Role::Child, 3, None));
-        assert_eq!(link.handle_bytes(now, bytes), Err(expect.clone()));
-        let mut out = Vec::new();
-        link.poll_transmit(&mut out);
-        assert_eq!(out.len(), answer_bytes);
-        assert_eq!(link.handle_bytes(now, b"more"), Err(expect));
-        assert_eq!(link.poll_timeout(), None);
-    }
-    check(b"GET / HTTP/1.1\r\n", LinkError::NotSdm, 0);
-    check(b"\n", LinkError::NotSdm, 0);
-    check(b"SDMx", LinkError::NotSdm, 0);
-    let (ours, theirs) = (WIRE_VERSION, WIRE_VERSION + 1);
-    check(
-        &[b'S', b'D', b'M', 0, theirs],
-        LinkError::WireVersion { ours, theirs },
-        8,
-    );
-    check(
-        &[b'S', b'D', b'M', 0, ours, 0x80],
-        LinkError::UnknownFlags { flags: 0x80 },
-        8,
-    );
-    check(
-        &[b'S', b'D', b'M', 0, ours, 0, 0, 0, 0xff, 0xff],
-        LinkError::BadHandshake,
-        0,
-    );
-}
-
-#[test]
-fn a_caller_knows_a_stranger_too() {
-    let now = Instant::now();
-    let mut link = Link::initiate(now, &config(), hello(Role::Parent, 9, None));
-    let error = link
-        .handle_bytes(now, b"SSH-2.0-OpenSSH_9.2\r\n")
-        .unwrap_err();
-    assert_eq!(error, LinkError::NotSdm);
-    assert!(error.is_someone_else());
-}
-
-#[test]
-fn a_handshake_has_its_time() {
-    let mut pair = Pair::new();
-    let until = pair.child.poll_timeout().unwrap();
-    assert_eq!(until - pair.now, HANDSHAKE_WAIT);
-    pair.child
-        .handle_timeout(until - Duration::from_millis(1))
-        .unwrap();
-    let error = pair.child.handle_timeout(until).unwrap_err();
-    assert_eq!(error.to_string(), "no handshake within 10 s");
-}
-
-#[test]
-fn a_handshake_works_at_any_cut() {
-    for step in [1, 2, 7] {
-        let mut pair = Pair::new();
-        pair.parent.send(&control(1)).unwrap();
-        for _ in 0..4 {
-            let (mut down, mut up) = (Vec::new(), Vec::new());
-            pair.parent.poll_transmit(&mut down);
-            for part in down.chunks(step) {
-                pair.child.handle_bytes(pair.now, part).unwrap();
-            }
-            pair.child.poll_transmit(&mut up);
-            for part in up.chunks(step) {
-                pair.parent.handle_bytes(pair.now, part).unwrap();
-            }
-        }
-        let got = events(&mut pair.child);
-        assert!(matches!(got[0], LinkEvent::Up(_)));
-        assert_eq!(got.len(), 2);
-    }
 }
 
 #[test]
@@ -466,52 +297,6 @@ fn queues_have_their_bounds() {
 }
 
 #[test]
-fn quiet_peers_are_pinged_and_found_silent() {
-    let mut pair = Pair::up();
-    let after = PING_AFTER;
-    // Answered pings: never silent.
-    for _ in 0..10 {
-        pair.now = pair.parent.poll_timeout().unwrap();
-        pair.parent.handle_timeout(pair.now).unwrap();
-        pair.drive().unwrap();
-    }
-    assert_eq!(events(&mut pair.parent), []);
-    assert_eq!(events(&mut pair.child), []);
-    // Nothing comes back.
-    let start = pair.now;
-    let mut pings = 0;
-    while events(&mut pair.parent).is_empty() {
-        pair.now = pair.parent.poll_timeout().unwrap();
-        pair.parent.handle_timeout(pair.now).unwrap();
-        pings += u32::from(pair.parent.poll_transmit(&mut Vec::new()));
-        assert!(pings < 10);
-    }
-    assert_eq!(pings, PINGS_UNANSWERED_MAX + 1);
-    let took = pair.now - start;
-    assert!(took <= after * 3 / 2, "{took:?}");
-    assert!(took > after * 149 / 100, "{took:?}");
-}
-
-#[test]
-fn a_silent_peer_can_come_back() {
-    let mut pair = Pair::up();
-    let mut wire = Vec::new();
-    while !pair.parent.is_silent() {
-        pair.now = pair.parent.poll_timeout().unwrap();
-        pair.parent.handle_timeout(pair.now).unwrap();
-        pair.parent.poll_transmit(&mut wire);
-    }
-    assert_eq!(events(&mut pair.parent), [LinkEvent::Silent]);
-    // The child was stopped; now it reads all the pings, and answers the last.
-    pair.child.handle_bytes(pair.now, &wire).unwrap();
-    let mut up = Vec::new();
-    pair.child.poll_transmit(&mut up);
-    assert!(up.len() < 40, "one pong, {} bytes", up.len());
-    pair.parent.handle_bytes(pair.now, &up).unwrap();
-    assert_eq!(events(&mut pair.parent), [LinkEvent::Alive]);
-}
-
-#[test]
 fn a_record_whose_length_was_changed_ends_the_link() {
     let mut pair = Pair::up();
     let mut wire = Vec::new();
@@ -535,16 +320,6 @@ fn a_record_whose_length_was_changed_ends_the_link() {
     }
     assert_eq!(ended, Some(LinkError::EndlessRecord));
     assert_eq!(events(&mut pair.parent), []);
-}
-
-#[test]
-fn who_was_stopped_asks_before_it_judges() {
-    let mut pair = Pair::up();
-    pair.now += Duration::from_secs(3600);
-    pair.parent.handle_timeout(pair.now).unwrap();
-    assert_eq!(events(&mut pair.parent), []);
-    assert!(!pair.parent.is_silent());
-    assert!(pair.parent.poll_timeout() > Some(pair.now));
 }
 
 #[test]

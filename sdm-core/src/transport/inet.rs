@@ -1,0 +1,140 @@
+//! TCP sockets as the system has them: addresses, connecting, listening, and whether the other host still answers.
+
+use std::io;
+use std::net::ToSocketAddrs;
+
+use mio::net::{TcpListener, TcpStream};
+use nix::libc;
+use nix::sys::socket::getsockopt;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{ConnectionString, Scheme, listen_upwards};
+use crate::limits::RETRANSMITS_MAX;
+
+/// Connections that the kernel may hold for us before we accept them.
+pub(super) const BACKLOG: i32 = 1024;
+
+/// The numeric addresses of a TCP host, each as a connection string; others stay as they are. This asks the system's resolver
+/// and may take seconds: for the start of a program, not for an event loop.
+///
+/// # Errors
+/// The host is not known.
+pub fn resolve(at: &ConnectionString) -> io::Result<Vec<ConnectionString>> {
+    if at.scheme() != Scheme::Tcp {
+        return Ok(vec![at.clone()]);
+    }
+    let addrs = (at.host(), at.port())
+        .to_socket_addrs()
+        .map_err(|error| io::Error::new(error.kind(), format!("{at}: {error}")))?;
+    Ok(addrs.map(ConnectionString::from).collect())
+}
+
+fn numeric(at: &ConnectionString) -> io::Result<std::net::SocketAddr> {
+    at.socket_addr().ok_or_else(|| {
+        let what = "a host name must be resolved before";
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
+}
+
+pub(super) fn connect(to: &ConnectionString) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(numeric(to)?)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The first bytes of the kernel's `tcp_info`: state, congestion state, retransmits, probes, backoff.
+#[derive(Clone, Copy, Debug)]
+struct TcpInfo;
+
+nix::getsockopt_impl!(
+    TcpInfo,
+    libc::IPPROTO_TCP,
+    libc::TCP_INFO,
+    [u8; 5],
+    nix::sys::socket::sockopt::GetStruct<[u8; 5]>
+);
+
+/// True where the other host has acknowledged nothing for long, though it was asked again and again:
+/// bytes on their way to it, or a probe for room where its process does not read. A time-out of the
+/// kernel's own (`TCP_USER_TIMEOUT`) would end the latter too, though its probes are answered.
+pub(super) fn is_cut_off(stream: &TcpStream) -> bool {
+    getsockopt(stream, TcpInfo)
+        .is_ok_and(|[_, _, retransmits, probes, _]| retransmits.max(probes) >= RETRANSMITS_MAX)
+}
+
+/// Whether the connection stands now.
+pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    match stream.peer_addr() {
+        // In the ephemeral range a socket can meet itself where nobody listens.
+        Ok(peer) if stream.local_addr().is_ok_and(|own| own == peer) => {
+            Err(io::ErrorKind::ConnectionRefused.into())
+        }
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A socket that listens, for another process to accept from; see [`super::Transport::listen`].
+///
+/// # Errors
+/// No port was free, or the address is not ours.
+pub fn listener(
+    at: &ConnectionString,
+    port_tries: u16,
+) -> io::Result<(std::net::TcpListener, ConnectionString)> {
+    let socket = listen_upwards(at, port_tries, bind_socket)?;
+    let port = socket.local_addr()?.port();
+    Ok((socket, at.with_port(port)))
+}
+
+pub(super) fn bind(at: &ConnectionString) -> io::Result<TcpListener> {
+    bind_socket(at).map(TcpListener::from_std)
+}
+
+fn bind_socket(at: &ConnectionString) -> io::Result<std::net::TcpListener> {
+    let addr = numeric(at)?;
+    let domain = Domain::for_address(addr);
+    // Close-on-exec: nothing that is started later may hold the port.
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // Only ports whose last connections linger become free by this, never those of a listener.
+    socket.set_reuse_address(true)?;
+    if addr.is_ipv6() && addr.ip().is_unspecified() {
+        // Whoever listens everywhere does so for both versions, whatever the system's setting.
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_host_whose_process_does_not_read_is_not_cut_off() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _unread = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut stream = TcpStream::from_std(stream);
+        while stream.write(&[0; 1 << 16]).is_ok() {}
+        // Each probe for room is answered by the kernel and doubles the pause before the next.
+        let until = Instant::now() + Duration::from_secs(120);
+        while getsockopt(&stream, TcpInfo).unwrap()[4] <= RETRANSMITS_MAX {
+            assert!(Instant::now() < until, "the kernel asks for room");
+            assert!(!is_cut_off(&stream));
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert!(!is_cut_off(&stream));
+    }
+}
