@@ -13,6 +13,7 @@ pub mod reply;
 pub mod rules;
 pub mod settings;
 pub mod state;
+pub mod truth;
 pub mod wire;
 
 pub use backend::{Backend, BackendOutput, InterestChange};
@@ -25,3 +26,4 @@ pub use sdm_core::message::EndPolicy;
 pub use sdm_core::printable;
 pub use settings::{BackendSettings, GdbOptions};
 pub use state::TaskState;
+pub use truth::is_true;

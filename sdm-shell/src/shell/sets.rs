@@ -4,7 +4,6 @@ use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 
 use super::line::Said;
-use super::model::sets::is_true;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
 use sdm_view::item::{Item, SetRow};
@@ -77,7 +76,7 @@ async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdS
     let answers = std::mem::take(&mut open.gathered.ok);
     let mut holds = IdSet::new();
     for (tasks, reply) in &answers {
-        if matches!(reply, Reply::Value(value) if is_true(&value.text)) {
+        if matches!(reply, Reply::Value(value) if sdm_debug::is_true(&value.text)) {
             holds.union_with(tasks);
         }
     }

@@ -147,7 +147,7 @@ pub(in crate::driver) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried
                 }
                 Err(failure) => Some((failure, true)),
             },
-            Step::Unless(expression, to) => match is_true(gdb, expression).await {
+            Step::Unless(expression, to) => match holds(gdb, expression).await {
                 Ok(true) => None,
                 Ok(false) => {
                     at = *to;
@@ -186,21 +186,12 @@ impl Carried {
     }
 }
 
-async fn is_true(gdb: &Gdb, expression: &str) -> Result<bool, Failure> {
+async fn holds(gdb: &Gdb, expression: &str) -> Result<bool, Failure> {
     let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
     let results = gdb.mi(line).await?;
-    Ok(truth(results.text("value").unwrap_or_default()))
-}
-
-/// The truth of a value as gdb prints it, in any language: `0`, `0 '\000'`, `false`, `.FALSE.`,
-/// `(int *) 0x0`.
-fn truth(value: &str) -> bool {
-    let plain = match value.rsplit_once(") ") {
-        Some((kind, rest)) if kind.starts_with('(') => rest,
-        _ => value,
-    };
-    let word = plain.split(' ').next().unwrap_or_default();
-    !matches!(word, "0" | "-0" | "0x0" | "false" | "FALSE" | ".FALSE.")
+    Ok(sdm_debug::is_true(
+        results.text("value").unwrap_or_default(),
+    ))
 }
 
 #[cfg(test)]
@@ -256,23 +247,5 @@ mod tests {
         check("if", Err("`if` without an expression"));
         let deep = "if 1;".repeat(DEPTH_MAX + 1);
         check(&deep, Err("more than 32 blocks in one another"));
-    }
-
-    #[test]
-    fn what_is_true_in_any_language() {
-        for no in [
-            "0",
-            "0 '\\000'",
-            "false",
-            ".FALSE.",
-            "(int *) 0x0",
-            "0x0",
-            "-0",
-        ] {
-            assert!(!truth(no), "{no}");
-        }
-        for yes in ["1", "97 'a'", "true", ".TRUE.", "(int *) 0x10 <x>", "0.5"] {
-            assert!(truth(yes), "{yes}");
-        }
     }
 }

@@ -1,0 +1,81 @@
+//! Whether a program takes a value for true, as `@if` and the `if` and `while` of a breakpoint's commands need it.
+
+/// Words for false and for no object, in the languages that gdb knows; in lower case.
+const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "none"];
+
+/// True where a value, as gdb prints it, is what a program takes for true: any number but zero, any pointer but null, any
+/// word that does not mean false. What gdb cannot print (`<optimized out>`) is not true.
+#[must_use]
+pub fn is_true(value: &str) -> bool {
+    let value = value.trim();
+    // A pointer comes behind its type: `(int *) 0x0`.
+    let plain = match value.rsplit_once(") ") {
+        Some((kind, rest)) if kind.starts_with('(') => rest,
+        _ => value,
+    };
+    // A character's code stands in front of it (`0 '\000'`), a symbol behind its address.
+    let word = plain.split_whitespace().next().unwrap_or_default();
+    if word.is_empty() || word.starts_with('<') {
+        return false;
+    }
+    let word = word.to_ascii_lowercase();
+    if let Some(digits) = word.strip_prefix("0x") {
+        return digits.is_empty() || digits.contains(|digit| digit != '0');
+    }
+    let is_zero = word.parse::<f64>().is_ok_and(|number| number == 0.0);
+    !is_zero && !FALSE_WORDS.contains(&word.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_true_in_any_language() {
+        for no in [
+            "",
+            "0",
+            "-0",
+            "0.0",
+            "-0.000",
+            "0e+00",
+            "0 '\\000'",
+            "false",
+            "False",
+            ".FALSE.",
+            "null",
+            "nullptr",
+            "nil",
+            "None",
+            "0x0",
+            "0x0000",
+            "(int *) 0x0",
+            "(char (*)[4]) 0x0",
+            "0x0 <f>",
+            "<optimized out>",
+            " 0 ",
+        ] {
+            assert!(!is_true(no), "{no}");
+        }
+        for yes in [
+            "1",
+            "-3",
+            "0.5",
+            "1e-05",
+            "nan(0x8000000000000)",
+            "inf",
+            "97 'a'",
+            "true",
+            ".TRUE.",
+            "0x10",
+            "(int *) 0x10 <x>",
+            "(int (*)(void)) 0x1139 <f(int) const>",
+            "0x4005 \"a 0\"",
+            "\"0\"",
+            "{0, 0}",
+            "RED",
+        ] {
+            assert!(is_true(yes), "{yes}");
+        }
+    }
+}
