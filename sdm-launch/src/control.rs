@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_hosts::job;
 
-use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher, job};
+use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
 use gdb::{Gate, Gdb};
 
 /// How often it is looked whether all processes stand still, and whether the wait is given up.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use sdm_system::bounded::{self, Bounds};
 use sdm_system::files;
 
-use crate::bounded::{self, Bounds};
 use crate::external::PREFIX;
 use crate::openmpi::allow_root;
 use crate::{External, Hydra, LaunchError, Launcher, Local, Loopback, Manual, OpenMpi, Srun, Ssh};

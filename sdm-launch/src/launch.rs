@@ -13,12 +13,12 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use sdm_bootstrap::announce::{Announcement, Refusal};
 use sdm_bootstrap::log;
+use sdm_system::stream::{Line, Piece, Stream};
 
 use crate::LaunchError;
 use crate::lender::Lender;
 use crate::member::{LastWords, Member, Started};
 use crate::ssh;
-use crate::stream::{Line, Said, Stream};
 
 /// Something heard of the servers or of what started them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -372,10 +372,10 @@ fn sort_lines(
     lines: Vec<Line>,
     events: &mut VecDeque<LaunchEvent>,
 ) {
-    for Line { stderr, said } in lines {
-        let text = match said {
-            Said::Text(text) => text,
-            Said::Bytes(bytes) => {
+    for Line { stderr, piece } in lines {
+        let text = match piece {
+            Piece::Text(text) => text,
+            Piece::Bytes(bytes) => {
                 events.push_back(LaunchEvent::Bytes { stderr, bytes });
                 continue;
             }

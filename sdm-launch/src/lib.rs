@@ -29,7 +29,6 @@
 //! # Ok::<(), sdm_launch::LaunchError>(())
 //! ```
 
-mod bounded;
 mod choose;
 mod control;
 mod detect;
@@ -37,21 +36,17 @@ mod error;
 mod external;
 mod hosts;
 mod hydra;
-pub mod job;
 mod launch;
 mod lender;
-mod lines;
 mod local;
 mod loopback;
 mod manual;
 mod member;
 mod openmpi;
-mod programs;
 mod room;
 mod slurm;
 mod spec;
 mod ssh;
-mod stream;
 mod sys;
 
 pub use choose::{Choice, build_id, choose, find_program};
@@ -59,14 +54,12 @@ pub use control::{Control, Held, Hold};
 pub use detect::{Kind, find};
 pub use error::LaunchError;
 pub use external::External;
-pub use hosts::HostShare;
 pub use hydra::Hydra;
 pub use launch::{Launch, LaunchEvent};
 pub use local::Local;
 pub use loopback::Loopback;
 pub use manual::{MANUAL_PORT, Manual};
 pub use openmpi::OpenMpi;
-pub use programs::own_program;
 pub use room::{check_descriptors_of, reserve_descriptors};
 pub use sdm_bootstrap::announce::Announcement;
 pub use slurm::Srun;
@@ -75,4 +68,8 @@ pub use spec::{
     Streams,
 };
 pub use ssh::{FANOUT, Ssh};
-pub use sys::pidfd_open;
+
+use sdm_hosts::HostShare;
+
+// Each process of a job that is attached to can have a server of its own.
+const _: () = assert!(sdm_hosts::job::PROCESSES_MAX == sdm_core::limits::SERVERS_MAX);

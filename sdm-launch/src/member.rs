@@ -11,9 +11,9 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;
 
-use crate::stream::{Line, Stream};
 use crate::{LaunchError, LaunchSpec, Streams, sys};
 
 /// How many of the last lines a process wrote are kept.
@@ -164,7 +164,7 @@ impl Member {
     /// Has the end told by a descriptor. Not part of [`Member::spawn`]: each process started gets a
     /// copy of all descriptors for a moment, which takes long where there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
-        let end = sys::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
+        let end = sdm_system::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
             who: self.what.who.clone(),
             op: "pidfd_open",
             source,
@@ -324,7 +324,7 @@ fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Chi
     }
     let (reader, mut writer) = io::pipe()?;
     if what.input.is_empty() {
-        sys::set_nonblocking(writer.as_fd())?;
+        sdm_system::set_nonblocking(writer.as_fd())?;
         return Ok((reader.into(), Some(writer), None));
     }
     if what.input.len() > PIPE_BYTES {

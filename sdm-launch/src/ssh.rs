@@ -6,10 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use sdm_hosts::job::is_this_host;
 use sdm_system::files;
 
 use crate::hosts::spread;
-use crate::job::is_this_host;
 use crate::member::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, Streams};

@@ -1,8 +1,7 @@
-//! The calls that the compiler cannot check: what a child does between fork and exec, and pidfds.
+//! The calls that the compiler cannot check: what a child does between fork and exec.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -47,76 +46,5 @@ pub(crate) fn isolate(command: &mut Command) {
     // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(before_exec);
-    }
-}
-
-/// Has the command's process run what may be another user's: in a session of its own, without a terminal to push
-/// words into, with no descriptor but its three streams, and without any right that a program could give it.
-pub(crate) fn confine(command: &mut Command) {
-    // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
-    unsafe {
-        command.pre_exec(give_up);
-    }
-}
-
-fn give_up() -> io::Result<()> {
-    const FIRST: libc::c_uint = 3;
-    const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;
-    // SAFETY: these are plain system calls on numbers. The descriptor by which the parent hears of a failure is closed
-    // at the exec in any case, and the others are from now on.
-    unsafe {
-        if libc::setsid() == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        let on: libc::c_ulong = 1;
-        let off: libc::c_ulong = 0;
-        if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, off, off, off) == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // Where the kernel knows no such capabilities there are none.
-        let none = libc::PR_CAP_AMBIENT_CLEAR_ALL;
-        libc::prctl(libc::PR_CAP_AMBIENT, none, off, off, off);
-        let flags = libc::CLOSE_RANGE_CLOEXEC;
-        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) == -1 {
-            // Before Linux 5.11: one after the other, as many as there can be.
-            let mut limit: libc::rlimit = std::mem::zeroed();
-            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-            let end = libc::c_int::try_from(limit.rlim_cur.min(DESCRIPTORS_MAX)).unwrap_or(0);
-            for fd in 3..end {
-                libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A descriptor that becomes readable when a child of this process ends.
-///
-/// # Errors
-/// There is no such child any more, or no descriptor is left.
-pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_open,
-            libc::c_long::from(pid),
-            0 as libc::c_long,
-        )
-    };
-    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just returned it, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Makes reads of a descriptor return instead of waiting.
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: FIONBIO reads one int through the pointer, which lives across the call.
-    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw const on) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
     }
 }

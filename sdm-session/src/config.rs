@@ -9,8 +9,9 @@ use sdm_core::config::Config;
 use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange, Shape};
 use sdm_debug::BackendSettings;
+use sdm_hosts::HostShare;
 use sdm_idset::IdSet;
-use sdm_launch::{HostShare, Part, Streams};
+use sdm_launch::{Part, Streams};
 
 use super::key::KeyHandover;
 

@@ -37,7 +37,7 @@ impl Starting<'_> {
 
     fn binary(&self, program: &'static str) -> Result<PathBuf, SessionError> {
         let folder = self.config.binaries.as_deref();
-        sdm_launch::own_program(program, folder).ok_or_else(|| {
+        sdm_system::own_program(program, folder).ok_or_else(|| {
             let own = std::env::current_exe().ok();
             let beside = own.as_deref().and_then(Path::parent);
             SessionError::NoBinary {

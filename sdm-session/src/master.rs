@@ -52,7 +52,7 @@ impl Master {
         let mut child = crate::sys::in_own_session(&mut command)
             .spawn()
             .map_err(io(format!("start {}", program.display())))?;
-        match sdm_launch::pidfd_open(child.id()) {
+        match sdm_system::pidfd_open(child.id()) {
             Ok(end) => Ok(Self {
                 running: Some((child, end)),
             }),

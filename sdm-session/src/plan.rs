@@ -9,8 +9,8 @@ use sdm_core::message::{PlanEntry, Slice};
 use sdm_core::topology::Topology;
 use sdm_core::transport::{ConnectionString, PortRange};
 use sdm_debug::BackendSettings;
+use sdm_hosts::job;
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::job;
 
 use super::api;
 use super::config::SessionConfig;

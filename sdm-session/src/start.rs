@@ -19,8 +19,9 @@ use sdm_core::secure::{SessionKey, draw_session_id};
 use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
 use sdm_debug::Failure;
 use sdm_debug::wire;
+use sdm_hosts::HostShare;
 use sdm_idset::IdSet;
-use sdm_launch::{HostShare, Launch, LaunchEvent, Streams};
+use sdm_launch::{Launch, LaunchEvent, Streams};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};

@@ -2,9 +2,17 @@
 //!
 //! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
-//! [`identity::IdentityError`].
+//! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
+pub mod bounded;
 pub mod files;
 pub mod identity;
+mod lines;
+mod programs;
+pub mod stream;
+mod sys;
+
+pub use programs::own_program;
+pub use sys::{confine, pidfd_open, set_nonblocking};

@@ -12,9 +12,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sdm_system::files;
+use sdm_system::stream::Stream;
 
 use crate::lender::Lender;
-use crate::stream::Stream;
 
 /// How long gdb may take to let go, and to end.
 const RELEASE_WAIT: Duration = Duration::from_secs(20);
@@ -195,7 +195,7 @@ impl Gdb {
     pub(super) fn release(mut self) -> io::Result<()> {
         self.gate = None;
         self.input = None;
-        let ended = crate::pidfd_open(self.child.id())?;
+        let ended = sdm_system::pidfd_open(self.child.id())?;
         let deadline = Instant::now() + RELEASE_WAIT;
         loop {
             while self.out.read(&mut |_| {}) > 0 || self.err.read(&mut |_| {}) > 0 {}

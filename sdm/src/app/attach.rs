@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use sdm_debug::EndPolicy;
 use sdm_debug::command::AttachSpec;
+use sdm_hosts::HostShare;
+use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::HostShare;
-use sdm_launch::job::{self, Job, JobProcess, Obstacle};
 use sdm_session::{Debug, SessionConfig};
 use sdm_shell::{Ending, Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use sdm_debug::EndPolicy;
 use sdm_debug::command::CoreSpec;
+use sdm_hosts::HostShare;
+use sdm_hosts::job::core_file::{self, CoreProcess};
 use sdm_idset::{IdSet, TaskId};
-use sdm_launch::HostShare;
-use sdm_launch::job::core_file::{self, CoreProcess};
 use sdm_session::SessionConfig;
 use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_view::render::Names;

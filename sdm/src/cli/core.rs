@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use sdm_launch::HostShare;
+use sdm_hosts::HostShare;
 
 use super::{PrinterArgs, ScriptArgs};
 

@@ -8,7 +8,7 @@ use clap::Args;
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
-use sdm_launch::HostShare;
+use sdm_hosts::HostShare;
 use sdm_session::{KeyHandover, Network, SessionConfig};
 
 /// Who starts the processes, and where.

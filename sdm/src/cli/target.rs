@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use sdm_hosts::job::Target;
 use sdm_idset::IdSet;
-use sdm_launch::job::Target;
 
 use super::{CommandArgs, PrinterArgs, ReachArgs};
 

@@ -19,9 +19,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sdm-backend-gdbmi",
         &["sdm-idset", "sdm-system", "sdm-core", "sdm-debug"],
     ),
+    ("sdm-hosts", &["sdm-system"]),
     (
         "sdm-launch",
-        &["sdm-idset", "sdm-system", "sdm-core", "sdm-bootstrap"],
+        &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-hosts"],
     ),
     ("sdm-pmix", &[]),
     ("sdm-xstate", &[]),
@@ -35,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-core",
             "sdm-bootstrap",
             "sdm-debug",
+            "sdm-hosts",
             "sdm-launch",
         ],
     ),
@@ -73,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-bootstrap",
             "sdm-debug",
             "sdm-fake",
+            "sdm-hosts",
             "sdm-launch",
             "sdm-keep",
             "sdm-session",
@@ -116,6 +119,20 @@ fn crates_import_only_what_they_may() {
             assert!(
                 allowed.contains(&import.as_str()),
                 "{name} must not import {import}"
+            );
+        }
+    }
+}
+
+/// Nobody imports a crate that is a program; tests and benches start them.
+#[test]
+fn nobody_imports_a_program() {
+    const PROGRAMS: &[&str] = &["sdm", "sdm-master", "sdm-server", "sdm-pmix"];
+    for name in ARROWS.iter().map(|(name, _)| name).chain(LEAVES) {
+        for program in PROGRAMS {
+            assert!(
+                !imports(name).contains(*program),
+                "{name} imports {program}"
             );
         }
     }

@@ -83,6 +83,7 @@ fn nothing_goes_around_the_sink() {
         "sdm-bootstrap",
         "sdm-debug",
         "sdm-fake",
+        "sdm-hosts",
         "sdm-launch",
         "sdm-keep",
         "sdm-master",

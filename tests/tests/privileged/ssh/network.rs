@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sdm_core::message::Health;
-use sdm_launch::HostShare;
+use sdm_hosts::HostShare;
 use sdm_session::{Network, SessionConfig};
 use sdm_tests::place::Place;
 use sdm_tests::run::{Run, evaluate, fake};

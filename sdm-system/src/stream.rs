@@ -13,13 +13,15 @@ const READ_BYTES_MAX: usize = 16 << 10;
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 /// A line of a stream, or bytes of one that is passed on.
-pub(crate) struct Line {
-    pub(crate) stderr: bool,
-    pub(crate) said: Said,
+pub struct Line {
+    /// Whether it is of standard error.
+    pub stderr: bool,
+    /// What was read.
+    pub piece: Piece,
 }
 
 /// What was read.
-pub(crate) enum Said {
+pub enum Piece {
     /// A line without its end.
     Text(String),
     /// Bytes at any cut.
@@ -28,16 +30,17 @@ pub(crate) enum Said {
 
 impl Line {
     /// The line, where it is one.
-    pub(crate) fn text(&self) -> Option<&str> {
-        match &self.said {
-            Said::Text(text) => Some(text),
-            Said::Bytes(_) => None,
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.piece {
+            Piece::Text(text) => Some(text),
+            Piece::Bytes(_) => None,
         }
     }
 }
 
 /// The reading end of a pipe.
-pub(crate) struct Stream {
+pub struct Stream {
     /// None once it was closed by the other side.
     pipe: Option<PipeReader>,
     stderr: bool,
@@ -48,7 +51,10 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A pipe: what is read here, and where to write.
-    pub(crate) fn open(stderr: bool) -> io::Result<(Self, PipeWriter)> {
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn open(stderr: bool) -> io::Result<(Self, PipeWriter)> {
         let (pipe, writer) = io::pipe()?;
         sys::set_nonblocking(pipe.as_fd())?;
         let stream = Self {
@@ -61,17 +67,19 @@ impl Stream {
     }
 
     /// The pipe, while it is open.
-    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+    #[must_use]
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether `fd` is the pipe.
-    pub(crate) fn is(&self, fd: RawFd) -> bool {
+    #[must_use]
+    pub fn is(&self, fd: RawFd) -> bool {
         self.fd().is_some_and(|own| own.as_raw_fd() == fd)
     }
 
     /// Reads once; how many bytes, 0 where there is nothing now or nothing any more.
-    pub(crate) fn read(&mut self, line: &mut impl FnMut(Line)) -> usize {
+    pub fn read(&mut self, line: &mut impl FnMut(Line)) -> usize {
         let stderr = self.stderr;
         let Some(pipe) = &mut self.pipe else {
             return 0;
@@ -81,8 +89,8 @@ impl Stream {
             match pipe.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) if self.passing => {
-                    let said = Said::Bytes(buffer[..read].to_vec());
-                    line(Line { stderr, said });
+                    let piece = Piece::Bytes(buffer[..read].to_vec());
+                    line(Line { stderr, piece });
                     return read;
                 }
                 Ok(read) => {
@@ -100,7 +108,7 @@ impl Stream {
     }
 
     /// Reads what is left of who wrote there, within a bound.
-    pub(crate) fn read_rest(&mut self, line: &mut impl FnMut(Line)) {
+    pub fn read_rest(&mut self, line: &mut impl FnMut(Line)) {
         let mut left = LEFT_BYTES_MAX;
         while left > 0 {
             match self.read(line) {
@@ -111,14 +119,14 @@ impl Stream {
     }
 
     /// Closes the pipe; an unfinished line is one.
-    pub(crate) fn close(&mut self, line: &mut impl FnMut(Line)) {
+    pub fn close(&mut self, line: &mut impl FnMut(Line)) {
         let stderr = self.stderr;
         self.pipe = None;
         self.lines.finish(text_of(stderr, line));
     }
 
     /// From now on bytes are given as they come; an unfinished line is one.
-    pub(crate) fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
+    pub fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
         self.passing = true;
         self.lines.finish(text_of(self.stderr, line));
     }
@@ -126,7 +134,7 @@ impl Stream {
 
 fn text_of(stderr: bool, line: &mut impl FnMut(Line)) -> impl FnMut(String) {
     move |text| {
-        let said = Said::Text(text);
-        line(Line { stderr, said });
+        let piece = Piece::Text(text);
+        line(Line { stderr, piece });
     }
 }

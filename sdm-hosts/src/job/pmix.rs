@@ -14,13 +14,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::unistd::geteuid;
-use sdm_core::limits::SERVERS_MAX;
+use sdm_system::bounded::{self, Bounds, Said};
 use sdm_system::files;
 
+use super::PROCESSES_MAX;
 use super::processes::{Environment, Process, owner};
 use super::{JobProcess, STARTERS};
-use crate::bounded::{self, Bounds, Said};
-use crate::sys;
 
 /// Programs whose PMIx server takes tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
@@ -64,7 +63,7 @@ pub(super) fn is_server(process: &Process) -> bool {
 /// # Errors
 /// Why it cannot be asked, for a person.
 pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
-    let helper = crate::own_program("sdm-pmix", None)
+    let helper = sdm_system::own_program("sdm-pmix", None)
         .ok_or("sdm-pmix is not beside sdm and not on PATH: install it there")?;
     let failed = |error: std::io::Error| format!("process {}: {error}", server.pid);
     // Whatever is read of it is read of this process, though its number may be another's by then.
@@ -82,7 +81,7 @@ pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
         // Both sides must prove who they are in the same way; this one always exists.
         .env("PMIX_MCA_psec", "native")
         .current_dir("/");
-    sys::confine(&mut command);
+    sdm_system::confine(&mut command);
     answer(&mut command, ANSWER_WAIT)
 }
 
@@ -114,7 +113,7 @@ fn taken_over(environment: &Environment) -> BTreeMap<&str, &OsStr> {
 fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, String> {
     let bounds = Bounds {
         wait,
-        lines_max: 2 * SERVERS_MAX as usize,
+        lines_max: 2 * PROCESSES_MAX as usize,
     };
     let said = bounded::run(command, &[], bounds);
     let said = said.map_err(|error| format!("sdm-pmix: {error}"))?;

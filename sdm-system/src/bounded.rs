@@ -13,11 +13,13 @@ use crate::sys;
 
 /// What a program has said, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) lines: Vec<String>,
-    /// Of its standard error.
-    pub(crate) complaints: Vec<String>,
-    pub(crate) status: ExitStatus,
+pub struct Said {
+    /// The lines of its standard output.
+    pub lines: Vec<String>,
+    /// The lines of its standard error.
+    pub complaints: Vec<String>,
+    /// How it ended.
+    pub status: ExitStatus,
 }
 
 /// The most that a program may say, in bytes.
@@ -25,17 +27,18 @@ const BYTES_MAX: usize = 512 << 20;
 
 /// What bounds a program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) wait: Duration,
-    /// Of standard output and standard error together.
-    pub(crate) lines_max: usize,
+pub struct Bounds {
+    /// How long it may take.
+    pub wait: Duration,
+    /// How many lines it may say, those of standard output and standard error together.
+    pub lines_max: usize,
 }
 
 /// Runs a program to its end. One that takes too long or says too much is killed.
 ///
 /// # Errors
 /// It cannot be started, or is beyond its bounds.
-pub(crate) fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
+pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
     let end = Instant::now() + bounds.wait;
     let (mut out, out_writer) = Stream::open(false)?;
     let (mut err, err_writer) = Stream::open(true)?;

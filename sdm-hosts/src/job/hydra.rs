@@ -7,12 +7,12 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use sdm_core::limits::SERVERS_MAX;
+use sdm_system::bounded::{self, Bounds};
 use sdm_system::files;
 
 use super::JobProcess;
+use super::PROCESSES_MAX;
 use super::processes::{Process, Processes};
-use crate::bounded::{self, Bounds};
 
 /// What Hydra starts on each host, and what starts the ranks there.
 const PROXY: &str = "hydra_pmi_proxy";
@@ -92,7 +92,7 @@ impl Login {
             .env("SSH_ASKPASS", "/bin/false");
         let bounds = Bounds {
             wait: ANSWER_WAIT,
-            lines_max: SERVERS_MAX as usize,
+            lines_max: PROCESSES_MAX as usize,
         };
         let said = bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
         let said = said.map_err(|error| error.to_string())?;

@@ -6,12 +6,12 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
-use sdm_core::limits::SERVERS_MAX;
+use sdm_system::bounded::{self, Bounds};
 use sdm_system::files;
 
 use super::JobProcess;
+use super::PROCESSES_MAX;
 use super::mpir::Mpir;
-use crate::bounded::{self, Bounds};
 
 /// A starter of a large job has large tables.
 const READ_WAIT: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ pub(super) fn read(pid: i32) -> io::Result<Mpir> {
     gdb.env("LC_ALL", "C");
     let bounds = Bounds {
         wait: READ_WAIT,
-        lines_max: 2 * SERVERS_MAX as usize,
+        lines_max: 2 * PROCESSES_MAX as usize,
     };
     let said = bounded::run(&mut gdb, SCRIPT.as_bytes(), bounds)?;
     let ends = |line: &String| {

@@ -20,14 +20,15 @@ mod target;
 
 use std::path::Path;
 
-use sdm_core::limits::SERVERS_MAX;
-
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
 pub use held::stand_still_below;
 pub use hosts::{is_host, is_this_host};
 use processes::{Process, Processes};
 pub use target::Target;
+
+/// The most processes that a job can have.
+pub const PROCESSES_MAX: u32 = 4 << 20;
 
 /// Programs that start others and are never what a person wants to debug.
 const STARTERS: &[&str] = &[
@@ -110,10 +111,10 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
         Target::Namespace(name) => search.of_namespace(name),
         Target::Slurm { job, step } => search.of_slurm(*job, *step),
     }?;
-    if job.processes.len() > SERVERS_MAX as usize {
+    if job.processes.len() > PROCESSES_MAX as usize {
         return Err(JobError::TooMany {
             count: job.processes.len(),
-            max: SERVERS_MAX,
+            max: PROCESSES_MAX,
         });
     }
     Ok(job)

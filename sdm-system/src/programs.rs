@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sdm_system::files;
+use crate::files;
 
 /// Where cargo puts test programs: what they test is one folder above.
 const OF_TESTS: &str = "deps";

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
-use sdm_core::limits::SERVERS_MAX;
 use sdm_system::files;
 
+use super::PROCESSES_MAX;
 use super::{JobError, JobProcess};
 
 /// The largest mapped file that is searched for symbols, in bytes.
@@ -163,8 +163,8 @@ impl Memory {
             return Ok(Vec::new());
         }
         let count = u32::try_from(count).map_err(io::Error::other)?;
-        if count > SERVERS_MAX {
-            let text = format!("MPIR_proctable_size is {count}, more than {SERVERS_MAX}");
+        if count > PROCESSES_MAX {
+            let text = format!("MPIR_proctable_size is {count}, more than {PROCESSES_MAX}");
             return Err(io::Error::other(text));
         }
         let table = self.pointer(symbols.addresses["MPIR_proctable"])?;

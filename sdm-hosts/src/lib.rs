@@ -1,0 +1,11 @@
+//! Hosts, and the processes of a job that runs on them.
+//!
+//! A [`HostShare`] is a host that a person names. [`job::find`] looks up what a [`job::Target`] means on this machine and gives
+//! the [`job::Job`]: which process is which rank, and where.
+//!
+//! Nothing here knows the tree or its key, starts a server, or changes a process that it looks at.
+
+pub mod job;
+mod share;
+
+pub use share::HostShare;
