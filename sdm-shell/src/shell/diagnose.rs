@@ -75,7 +75,7 @@ pub(super) async fn diagnose_target(
         found = diagnosis(session, &said, samples, observed).await;
     }
     let stuck = found.as_ref().map(|found| found.stuck);
-    if let Some(found) = found {
+    if let Some(found) = found.filter(|_| !session.is_over()) {
         session.show(&Item::Diagnosis(found));
     }
     let standing = session.standing().intersection(&attached);

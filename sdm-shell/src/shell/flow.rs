@@ -1,5 +1,6 @@
 //! Whole sessions: start, lines, end; and the one that only shows stacks.
 
+use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::{Command, EndPolicy};
@@ -44,6 +45,12 @@ pub enum StacksCode {
     Error = 2,
     /// A person has given it up.
     Interrupted = 130,
+}
+
+/// The exit code of what a signal ends, and why it does.
+pub(super) fn told_to_end(signal: u8) -> (u8, String) {
+    let name = Signal::try_from(i32::from(signal)).map_or("", Signal::as_str);
+    (128 + signal, format!("signal {signal} ({name})"))
 }
 
 impl StacksCode {
@@ -206,8 +213,8 @@ pub(super) fn ending(session: &SessionHandle) -> Ending {
         Some(Over::Quit(policy)) => (0, policy, None),
         Some(Over::Ended(why)) => (122, EndPolicy::KillStarted, Some(why)),
         Some(Over::Terminated(signal)) => {
-            let reason = format!("signal {signal}");
-            (128 + signal, EndPolicy::KillStarted, Some(reason))
+            let (code, reason) = told_to_end(signal);
+            (code, EndPolicy::KillStarted, Some(reason))
         }
         Some(Over::Unread) => (1, EndPolicy::KillStarted, None),
     };
@@ -315,6 +322,9 @@ pub(super) async fn show_stacks_of(
         if verdict != Verdict::Done {
             code = StacksCode::Error;
         }
+        if session.is_over() {
+            return code_of_nothing(session, since);
+        }
         if let Some(open) = open {
             let stacks = open.gathered.stacks();
             if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
@@ -345,9 +355,10 @@ pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode
     }
 }
 
-/// Shows what came of a command where it has failed on some task.
+/// Shows what came of a command where it has failed on some task. Whom a signal has cut off did not fail.
 pub(super) fn show_unless_all_well(session: &SessionHandle, open: Open) {
-    if open.has_failed() {
+    let cut_off = session.read(|model| matches!(model.over, Some(Over::Terminated(_))));
+    if open.has_failed() && !cut_off {
         session.show(&Item::Answer(open.gathered));
     }
 }

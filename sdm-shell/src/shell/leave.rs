@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sdm_debug::{Command, EndPolicy};
 
-use super::flow::Ending;
+use super::flow::{Ending, told_to_end};
 use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
@@ -25,7 +25,7 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
     let stays = session
         .read(|model| model.options.is_ours() && matches!(model.over, None | Some(Over::Quit(_))));
     if !stays {
-        return ending;
+        return after_signal(session, ending);
     }
     let over = session.edit(|model| model.over.take());
     if ending.policy == EndPolicy::Detach && detach_all(session).await {
@@ -54,11 +54,20 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
         held_back::show_gone(session);
     }
     session.edit(|model| model.over = model.over.take().or(over));
-    if let Some(Over::Terminated(signal)) = session.read(|model| model.over.clone()) {
-        ending.code = 128 + signal;
-        ending.reason = Some(format!("signal {signal}"));
+    after_signal(session, ending)
+}
+
+/// Whatever a signal has cut short, that is why.
+fn after_signal(session: &SessionHandle, ending: Ending) -> Ending {
+    let Some(Over::Terminated(signal)) = session.read(|model| model.over.clone()) else {
+        return ending;
+    };
+    let (code, reason) = told_to_end(signal);
+    Ending {
+        code,
+        reason: Some(reason),
+        ..ending
     }
-    ending
 }
 
 /// Detaches what lives; true where all of it was.

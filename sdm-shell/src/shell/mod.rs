@@ -298,6 +298,12 @@ impl<D: Debug + 'static> Shell<D> {
         flow::failed_start(&self.handle)
     }
 
+    /// How a session ends that could attach to nobody.
+    #[must_use]
+    pub fn failed_attach(&self) -> Ending {
+        widen::failed_attach(&self.handle)
+    }
+
     /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
     pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
         let session = self.handle.clone();

@@ -3,4 +3,5 @@
 pub(super) mod fake;
 mod golden;
 mod scale;
+mod told;
 mod waiting;

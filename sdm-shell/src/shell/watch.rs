@@ -40,6 +40,7 @@ pub(super) async fn watch_stacks_of(
         shown: None,
         gone: IdSet::new(),
     };
+    let mut seen_enough = false;
     while !session.interrupted_since(since) {
         let enough = !look_again(session, &attached, &mut watch).await;
         let standing = session.standing().intersection(&attached);
@@ -47,10 +48,10 @@ pub(super) async fn watch_stacks_of(
             break;
         }
         session.send_unattended("stacks", &standing, &Command::Continue, RunEnd::Hidden);
-        let enough = let_pass(session, &watch, period).await;
+        seen_enough = let_pass(session, &watch, period).await;
         let running = session.running().intersection(&attached);
         if !diagnose::stop_quietly(session, "stacks", &running, since).await
-            || enough
+            || seen_enough
             || session.is_over()
         {
             break;
@@ -65,6 +66,7 @@ pub(super) async fn watch_stacks_of(
             .await;
     }
     match watch.shown {
+        _ if seen_enough || session.interrupted_since(since) => StacksCode::Interrupted,
         Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
         Some(_) if verdict == Verdict::Done => StacksCode::Agree,
         Some(_) => StacksCode::Error,

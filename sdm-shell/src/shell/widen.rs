@@ -1,9 +1,10 @@
 //! More of a job that runs already, and less of it: `attach SET` and `detach SET`.
 
-use sdm_debug::Command;
 use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
+use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, TaskId};
 
+use super::flow::{Ending, StacksCode};
 use super::line::Said;
 use super::model::Over;
 use super::{SessionHandle, Verdict, flow, held_back, rerun, run};
@@ -21,6 +22,19 @@ pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &Id
     }
     held_back::show_places(session, &attached);
     !attached.is_empty() && !session.is_over()
+}
+
+/// How a session ends that could attach to nobody.
+pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
+    let (code, reason) = match StacksCode::Interrupted.reason() {
+        Some(given_up) if session.interrupted_since(0) => (130, given_up),
+        _ => (124, "nothing could be attached to".to_owned()),
+    };
+    Ending {
+        code,
+        policy: EndPolicy::Detach,
+        reason: Some(reason),
+    }
 }
 
 /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`

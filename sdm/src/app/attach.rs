@@ -15,7 +15,7 @@ use sdm_hosts::HostShare;
 use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{Debug, SessionConfig};
-use sdm_shell::{Ending, Options, Shell, Widen, Widened, Widening};
+use sdm_shell::{Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 
 use super::job::{Lines, Refused, carry_out, end, script};
@@ -329,11 +329,7 @@ fn try_attach<O: Opener>(
     let ending = if shell.attach(attachment.spec, &attachment.wanted) {
         carry_out(&mut shell, lines)
     } else {
-        Ending {
-            code: 124,
-            policy: EndPolicy::Detach,
-            reason: Some("nothing could be attached to".to_owned()),
-        }
+        shell.failed_attach()
     };
     Ok(end(shell, opener, ending))
 }

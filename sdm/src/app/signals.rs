@@ -113,7 +113,8 @@ fn hear(
                 let _ = raise(Signal::SIGSTOP);
             }
             None => {
-                complain(format_args!("\nsdm: ended by a signal while starting"));
+                let name = Signal::try_from(i32::from(number)).map_or("a signal", Signal::as_str);
+                complain(format_args!("\nsdm: ended by {name} while starting"));
                 sdm_session::withdraw_all();
                 std::process::exit(128 + i32::from(number));
             }

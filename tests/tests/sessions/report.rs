@@ -123,7 +123,7 @@ fn a_signal_that_wants_the_end_finds_the_report_written_first() {
     let place = Place::new();
     let _program = place.compile("work", Compiler::C);
     for (number, code, said) in [
-        (Signal::SIGTERM, 143, "signal 15"),
+        (Signal::SIGTERM, 143, "signal 15 (SIGTERM)"),
         (
             Signal::SIGUSR1,
             120,

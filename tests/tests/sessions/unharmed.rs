@@ -52,6 +52,19 @@ enum Blow {
     Interrupt,
     /// Somebody, or the system for want of memory, kills gdb.
     KillGdb,
+    /// A batch system, or a terminal that goes, ends `sdm`.
+    End(Signal),
+}
+
+impl Blow {
+    /// The exit code where it came in time.
+    fn code(self) -> i32 {
+        match self {
+            Self::Interrupt => 130,
+            Self::KillGdb => 2,
+            Self::End(signal) => 128 + signal as i32,
+        }
+    }
 }
 
 /// How often each moment is tried.
@@ -110,6 +123,7 @@ fn strike(blow: Blow, place: &Place, running: &Running<'_>) {
     let (pid, signal) = match blow {
         Blow::Interrupt => (Some(running.pid()), Signal::SIGINT),
         Blow::KillGdb => (gdb_of(place), Signal::SIGKILL),
+        Blow::End(signal) => (Some(running.pid()), signal),
     };
     if let Some(pid) = pid {
         // It may be over.
@@ -161,10 +175,7 @@ impl Looked<'_> {
                     "{verb} {options:?}, {blow:?}, round {round}, {moment:?}: {:?}",
                     done.code
                 );
-                came += usize::from(matches!(
-                    (blow, done.code),
-                    (Blow::Interrupt, Some(130)) | (Blow::KillGdb, Some(2))
-                ));
+                came += usize::from(done.code == Some(blow.code()));
                 check_words(blow, &done, moment);
                 for pid in self.pids {
                     let _ = look(*pid);
@@ -177,9 +188,9 @@ impl Looked<'_> {
 
 /// What was given up says so, and nothing else of those whom it has not seen.
 fn check_words(blow: Blow, done: &Done, moment: Moment) {
+    let said = format!("{}{}", done.out, done.err);
     match done.code {
         Some(130) if blow == Blow::Interrupt => {
-            let said = format!("{}{}", done.out, done.err);
             assert!(
                 said.contains("interrupted; every process was left as it was"),
                 "{moment:?}: {done}"
@@ -189,6 +200,10 @@ fn check_words(blow: Blow, done: &Done, moment: Moment) {
         // The look was over when the signal came.
         Some(0 | 1) => {}
         Some(2) if blow == Blow::KillGdb => {}
+        Some(code) if code == blow.code() => {
+            assert!(said.contains("SIG"), "{moment:?}: {done}");
+            assert!(!said.contains("no answer"), "{moment:?}: {done}");
+        }
         _ => panic!("{moment:?}: {done}"),
     }
 }
@@ -269,6 +284,9 @@ fn processes_live_on_however_a_look_at_them_ends() {
         let stacks = looked("stacks", &[], &target, &pids);
         stacks.disturbed_by(Blow::Interrupt, &MOMENTS);
         stacks.disturbed_by(Blow::KillGdb, &EARLY);
+        stacks.disturbed_by(Blow::End(Signal::SIGTERM), &EARLY);
+        let attach = looked("attach", &["-c", "bt"], &target, &pids);
+        attach.disturbed_by(Blow::End(Signal::SIGHUP), &EARLY[..2]);
         let watch = looked("stacks", &["--watch=1"], &target, &pids);
         watch.disturbed_by(Blow::Interrupt, &EARLY);
         watch.disturbed_by(Blow::KillGdb, &EARLY);
@@ -418,7 +436,7 @@ fn who_runs_between_two_looks_has_no_breakpoint_in_it() {
             });
         }
         signal(running.pid(), Signal::SIGINT);
-        let _ = running.finish().code(0);
+        let _ = running.finish().code(130);
         for process in &mut processes {
             process.kill().expect("it lives");
             process.wait().expect("it is a child");

@@ -39,16 +39,24 @@ fn what_does_not_change_is_shown_once_and_the_end_is_told() {
 }
 
 #[test]
-fn a_person_who_has_seen_enough_leaves_everything_running() {
-    let (place, elsewhere) = (Place::new(), Place::new());
+fn ctrl_c_and_other_signals_leave_everything_running() {
+    let elsewhere = Place::new();
     let mut process = waiting(&elsewhere);
     let pid = process.id().to_string();
-    let running = Sdm::new(&place, "stacks").args([&*pid, "--watch"]).spawn();
-    running.out.wait(0, "echo () at work.c");
-    signal(running.pid(), Signal::SIGINT);
-    let done = running.finish().code(0);
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    assert!(status.contains("TracerPid:\t0"), "{status}{done}");
+    for (number, code, reason) in [
+        (Signal::SIGINT, 130, "interrupted; every process was left"),
+        (Signal::SIGTERM, 143, "signal 15 (SIGTERM)"),
+        (Signal::SIGHUP, 129, "signal 1 (SIGHUP)"),
+    ] {
+        let place = Place::new();
+        let running = Sdm::new(&place, "stacks").args([&*pid, "--watch"]).spawn();
+        running.out.wait(0, "echo () at work.c");
+        signal(running.pid(), number);
+        let done = running.finish().code(code);
+        assert!(done.out.contains(reason), "{done}");
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+        assert!(status.contains("TracerPid:\t0"), "{status}{done}");
+    }
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));
 }

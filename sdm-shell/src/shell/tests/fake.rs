@@ -136,10 +136,34 @@ pub(in crate::shell) struct Run {
 
 /// Runs lines over a scripted session of `count` tasks on a screen of `width`.
 pub(in crate::shell) fn run(
-    (count, width): (u32, usize),
+    size: (u32, usize),
     options: Options,
     lines: &[&str],
     respond: Responder,
+) -> Run {
+    let interactive = options.interactive;
+    let lines = lines.iter().enumerate().map(|(index, line)| ScriptLine {
+        text: (*line).to_owned(),
+        origin: if interactive {
+            String::new()
+        } else {
+            format!("-c {}", index + 1)
+        },
+    });
+    let lines = lines.collect();
+    act(size, options, respond, |shell, controls| {
+        let all = IdSet::all_below(size.0);
+        shell.start(vec![(all, sdm_debug::command::StartSpec::default())]);
+        shell.run_lines(&mut Script::new(lines, controls))
+    })
+}
+
+/// Has something done with such a session.
+pub(in crate::shell) fn act(
+    (count, width): (u32, usize),
+    options: Options,
+    respond: Responder,
+    deed: impl FnOnce(&mut Shell<Fake>, Sender<Control>) -> Ending,
 ) -> Run {
     let recorder = Recorder::new(width);
     let now = Rc::new(Cell::new(Duration::ZERO));
@@ -155,7 +179,6 @@ pub(in crate::shell) fn run(
         sent: Rc::clone(&sent),
     };
     let base = Instant::now();
-    let interactive = options.interactive;
     let mut shell = Shell::new(
         fake,
         Application {
@@ -166,19 +189,7 @@ pub(in crate::shell) fn run(
         },
         options,
     );
-    let lines = lines.iter().enumerate().map(|(index, line)| ScriptLine {
-        text: (*line).to_owned(),
-        origin: if interactive {
-            String::new()
-        } else {
-            format!("-c {}", index + 1)
-        },
-    });
-    shell.start(vec![(
-        IdSet::all_below(count),
-        sdm_debug::command::StartSpec::default(),
-    )]);
-    let ending = shell.run_lines(&mut Script::new(lines.collect(), to));
+    let ending = deed(&mut shell, to);
     let (_, ended) = shell.into_parts();
     ended.show(ending.code, ending.reason.clone());
     let screen = recorder.text.borrow().clone();

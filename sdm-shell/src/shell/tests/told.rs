@@ -1,0 +1,141 @@
+//! Who looks at a job and is told to end says so, and nothing of tasks that had no time to answer.
+
+use std::time::Duration;
+
+use sdm_debug::command::AttachSpec;
+use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
+use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_idset::IdSet;
+use sdm_session::Class;
+
+use super::fake::*;
+use crate::shell::{Control, Diagnosed, Ending, Options, Shell};
+
+/// Two tasks do all that they are told, but at the command `when` something comes from outside.
+fn until(when: fn(&Command) -> bool, what: fn() -> Control) -> Responder {
+    Box::new(move |id, to, command| match command {
+        command if when(command) => vec![(10, Said::Control(what()))],
+        Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+fn stopped(tasks: &IdSet, reason: StopReason) -> Vec<Class> {
+    vec![class(
+        &tasks.to_string(),
+        stop(reason, "main", 70, "  work();"),
+    )]
+}
+
+fn ended(code: u8) -> Ending {
+    Ending {
+        code,
+        policy: EndPolicy::Detach,
+        reason: None,
+    }
+}
+
+fn stacks(shell: &mut Shell<Fake>) -> Ending {
+    ended(shell.show_stacks_of(AttachSpec::default(), false) as u8)
+}
+
+fn diagnose(shell: &mut Shell<Fake>) -> Ending {
+    match shell.diagnose_target(AttachSpec::default(), 1, Vec::new()) {
+        Diagnosed::Judged { stuck } => ended(u8::from(stuck)),
+        Diagnosed::Unseen => ended(2),
+        Diagnosed::Interrupted => ended(130),
+    }
+}
+
+fn attach(shell: &mut Shell<Fake>) -> Ending {
+    match shell.attach(AttachSpec::default(), &IdSet::all_below(2)) {
+        true => ended(0),
+        false => shell.failed_attach(),
+    }
+}
+
+type Deed = fn(&mut Shell<Fake>) -> Ending;
+
+#[test]
+fn a_signal_gives_its_own_code_wherever_it_comes() {
+    let is_attach: fn(&Command) -> bool = |command| matches!(command, Command::Attach(_));
+    let is_stacks: fn(&Command) -> bool = |command| matches!(command, Command::Stacks { .. });
+    let signals: [(fn() -> Control, u8, &str); 2] = [
+        (|| Control::Terminate(15), 143, "signal 15 (SIGTERM)"),
+        (|| Control::Terminate(1), 129, "signal 1 (SIGHUP)"),
+    ];
+    for (what, code, reason) in signals {
+        for (deed, when) in [
+            (stacks as Deed, is_attach),
+            (stacks, is_stacks),
+            (diagnose, is_attach),
+            (diagnose, is_stacks),
+            (attach, is_attach),
+        ] {
+            let options = Options {
+                attached: true,
+                ..Options::default()
+            };
+            let run = act((2, 80), options, until(when, what), |shell, _| {
+                let ending = deed(shell);
+                shell.leave(ending)
+            });
+            assert_eq!(run.ending.code, code, "{}", run.screen);
+            assert_eq!(run.ending.policy, EndPolicy::Detach);
+            assert!(
+                run.screen.ends_with(&format!("session ended: {reason}\n")),
+                "{}",
+                run.screen
+            );
+            assert!(!run.screen.contains("no answer"), "{}", run.screen);
+            assert!(!run.screen.contains("tuck"), "{}", run.screen);
+        }
+    }
+}
+
+/// Two tasks that are attached to and looked at; Ctrl-C comes while they run.
+fn watched() -> Responder {
+    let mut run = None;
+    Box::new(move |id, to, command| match command {
+        Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
+        Command::Stacks { .. } => {
+            let frames = vec![StackFrame::own("main", "halo.c", 70)];
+            let stacks = Reply::Stacks(TaskStacks::of_main(frames, 1));
+            all(id, vec![class(&to.to_string(), stacks)])
+        }
+        Command::Continue => {
+            run = Some(id);
+            vec![(10, Said::Control(Control::Interrupt))]
+        }
+        Command::Interrupt => {
+            let run = run.take().unwrap();
+            let mut said = all(id, vec![class(&to.to_string(), Reply::Done)]);
+            said.push((2, answer(run, stopped(to, StopReason::Interrupted))));
+            said.push((3, complete(run)));
+            said
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
+    let respond: Responder = Box::new(|_, _, _| vec![(10, Said::Control(Control::Interrupt))]);
+    let run = act((2, 80), Options::default(), respond, |shell, _| {
+        attach(shell)
+    });
+    assert_eq!(run.ending.code, 130, "{}", run.screen);
+    assert!(run.screen.ends_with("every process was left as it was\n"));
+
+    let run = act((2, 80), Options::default(), watched(), |shell, _| {
+        let period = Duration::from_secs(2);
+        ended(shell.watch_stacks_of(AttachSpec::default(), false, period) as u8)
+    });
+    assert_eq!(run.ending.code, 130, "{}", run.screen);
+    assert!(
+        run.screen.contains("main () at halo.c:70"),
+        "{}",
+        run.screen
+    );
+    assert_eq!(run.sent.last().map(String::as_str), Some("0-1 detach"));
+}
