@@ -11,6 +11,41 @@ pub struct HostShare {
     pub slots: Option<u32>,
 }
 
+/// The longest name of a host, in bytes: no resolver takes more.
+const NAME_BYTES_MAX: usize = 255;
+/// How much of what is no name is shown, in characters.
+const QUOTED_CHARS_MAX: usize = 64;
+
+/// Whether a text can be the name or address of a host, whoever says so.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
+    let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
+    match text {
+        _ if text.len() > NAME_BYTES_MAX => Err("longer than any host name (255 bytes)"),
+        // It would be an option of ssh or srun, and these can name commands.
+        _ if text.starts_with('-') => Err("no host name begins with a dash"),
+        _ if text.is_empty() || !text.chars().all(plain) => Err("no host name or address"),
+        _ => Ok(()),
+    }
+}
+
+/// A host's name; what is none as [`quoted`].
+pub(crate) fn shown(text: &str) -> String {
+    match check_name(text) {
+        Ok(()) => text.to_owned(),
+        Err(_) => quoted(text),
+    }
+}
+
+/// The beginning of a text that is not ours, so that it can be shown.
+pub(crate) fn quoted(text: &str) -> String {
+    let begin: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+    let dots = if begin.len() < text.len() { "..." } else { "" };
+    format!("{begin:?}{dots}")
+}
+
 impl FromStr for HostShare {
     type Err = String;
 
@@ -31,10 +66,8 @@ impl FromStr for HostShare {
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
         let host = bare.unwrap_or(host);
-        let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
-        // A name that begins with a dash would be an option of ssh.
-        if host.is_empty() || host.starts_with('-') || !host.chars().all(plain) {
-            return Err(format!("host {text:?}: no host name or address"));
+        if let Err(what) = check_name(host) {
+            return Err(format!("host {}: {what}", quoted(text)));
         }
         Ok(Self {
             host: host.to_owned(),
@@ -104,9 +137,19 @@ mod tests {
             "-oProxyCommand=x",
             "a b",
             "a;b",
+            "(null)",
+            &"n".repeat(256),
         ] {
             assert!(wrong.parse::<HostShare>().is_err(), "{wrong:?}");
+            assert!(HostShare::file(wrong).is_ok_and(|hosts| hosts.is_empty()) == wrong.is_empty());
         }
+        assert!(check_name(&"n".repeat(255)).is_ok());
+        let long = check_name(&"n".repeat(256)).unwrap_err();
+        assert_eq!(long, "longer than any host name (255 bytes)");
+        assert_eq!(
+            quoted(&"\x1b\n".repeat(99)),
+            format!("\"{}\"...", "\\u{1b}\\n".repeat(32))
+        );
         assert_eq!(HostShare::list("a,b:4").unwrap().len(), 2);
         let file = HostShare::file("# mine\na slots=2\nb:1 # two\n\na slots=3\n").unwrap();
         let shares: Vec<_> = file.iter().map(|it| (&*it.host, it.slots)).collect();

@@ -49,6 +49,14 @@ pub enum JobError {
          was started (squeue shows the job's batch host)"
     )]
     NoSrun { id: String },
+    #[error("{job}: rank {rank}: host {host}: {what}")]
+    Host {
+        job: String,
+        rank: u32,
+        /// Quoted, and not longer than can be shown.
+        host: String,
+        what: &'static str,
+    },
     #[error("{what}")]
     NotTheirs { what: String },
     #[error(

@@ -11,7 +11,7 @@ use sdm_system::files;
 
 use super::JobProcess;
 use super::PROCESSES_MAX;
-use super::mpir::Mpir;
+use super::mpir::{self, Mpir};
 
 /// A starter of a large job has large tables.
 const READ_WAIT: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ fn table(lines: &[String]) -> Mpir {
                 if let (Ok(rank), Ok(pid)) = (rank.parse(), pid.parse()) {
                     mpir.table.push(JobProcess {
                         rank,
-                        host: host.to_owned(),
+                        host: mpir::named(host.to_owned()),
                         program: program.to_owned(),
                         pid,
                     });
@@ -104,7 +104,6 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::job::mpir;
 
     const STARTER: &str = r#"
 #include <stdio.h>

@@ -13,6 +13,7 @@ use sdm_system::files;
 use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::processes::{Process, Processes};
+use crate::share as hosts;
 
 /// What Hydra starts on each host, and what starts the ranks there.
 const PROXY: &str = "hydra_pmi_proxy";
@@ -75,6 +76,7 @@ impl Login {
 
     /// The ranks of this host, and how many there are in all.
     fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), String> {
+        hosts::check_name(&self.host).map_err(str::to_owned)?;
         let called = self.words[0].rsplit('/').next().unwrap_or_default();
         if called != LOGIN {
             return Err(format!(
@@ -154,7 +156,10 @@ pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> O
                     all.processes.extend(processes);
                     all.size = all.size.max(size);
                 }
-                Err(why) => all.failures.push(format!("{}: {why}", login.host)),
+                Err(why) => {
+                    let host = hosts::shown(&login.host);
+                    all.failures.push(format!("{host}: {why}"));
+                }
             }
         }
     }
@@ -184,6 +189,10 @@ mod tests {
         assert_eq!(login(13), None);
         let evil = login(14).unwrap().ask().unwrap_err();
         assert_eq!(evil, "it is reached by `evil`, and sdm logs in by ssh only");
+        let option = "ssh -x -oProxyCommand=reboot hydra_pmi_proxy --control-port a:1 --proxy-id 2";
+        proc.add(15, 10, option, "");
+        let option = Login::of(proc.read().get(15).unwrap()).unwrap();
+        assert_eq!(option.ask().unwrap_err(), "no host name begins with a dash");
         let login = login(12).unwrap();
         assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");
         assert_eq!(login.host, "node1");

@@ -117,7 +117,25 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
             max: PROCESSES_MAX,
         });
     }
+    check_hosts(&job)?;
     Ok(job)
+}
+
+/// Whoever has said where the ranks are, servers are started there: what is no host is refused.
+fn check_hosts(job: &Job) -> Result<(), JobError> {
+    for process in &job.processes {
+        // This machine has no name.
+        if process.host.is_empty() {
+            continue;
+        }
+        crate::share::check_name(&process.host).map_err(|what| JobError::Host {
+            job: job.source.clone(),
+            rank: process.rank,
+            host: crate::share::quoted(&process.host),
+            what,
+        })?;
+    }
+    Ok(())
 }
 
 /// Where a job is looked for.
@@ -215,7 +233,7 @@ impl Search {
         }
         if found.is_empty() {
             return Err(JobError::NoName {
-                name: name.to_owned(),
+                name: name.escape_debug().to_string(),
             });
         }
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
@@ -235,7 +253,7 @@ impl Search {
         match found[..] {
             [one] => self.of_pid(one.pid),
             [] => Err(JobError::NoName {
-                name: name.to_owned(),
+                name: name.escape_debug().to_string(),
             }),
             _ => Err(JobError::Ambiguous {
                 name: name.to_owned(),

@@ -182,7 +182,7 @@ impl Memory {
             let pid = &entry[2 * word..2 * word + 4];
             processes.push(JobProcess {
                 rank,
-                host: texts.get(self, number_of(&entry[..word]))?,
+                host: named(texts.get(self, number_of(&entry[..word]))?),
                 program: texts.get(self, number_of(&entry[word..2 * word]))?,
                 pid: i32::from_ne_bytes(pid.try_into().map_err(io::Error::other)?),
             });
@@ -279,6 +279,14 @@ impl Texts {
     }
 }
 
+/// A table that does not say where a rank is does not mean this machine. That is what gdb prints of it, too.
+pub(super) fn named(host: String) -> String {
+    match host.is_empty() {
+        true => "(null)".to_owned(),
+        false => host,
+    }
+}
+
 /// A pointer of 4 or 8 bytes.
 fn number_of(bytes: &[u8]) -> u64 {
     match bytes.try_into() {
@@ -341,6 +349,11 @@ mod tests {
             (&*found[1].host, &*found[1].program),
             ("node7", "/opt/solver")
         );
+        let mut nowhere = [entry(41)];
+        nowhere[0].host = std::ptr::null();
+        table.store(nowhere.as_mut_ptr(), Ordering::Relaxed);
+        size.store(1, Ordering::Relaxed);
+        assert_eq!(read().unwrap()[0].host, "(null)");
         // Sizes that are none.
         for (wrong, expect) in [(0, "none"), (-7, "none"), (i32::MAX, "more than")] {
             size.store(wrong, Ordering::Relaxed);

@@ -146,3 +146,43 @@ fn two_jobs_below_one_process_are_told_apart_by_the_user() {
         (vec![(0, BASE + 1), (1, BASE + 2)], false)
     );
 }
+
+#[test]
+fn what_a_table_calls_a_host_and_is_none_is_refused_with_job_and_rank() {
+    let entry = |(rank, host): (u32, &str)| JobProcess {
+        rank,
+        host: host.to_owned(),
+        program: "halo".to_owned(),
+        pid: BASE,
+    };
+    let job = |host: &str| Job {
+        source: "the process table of mpirun (pid 7)".to_owned(),
+        processes: (0..).zip(["", "node1", host]).map(entry).collect(),
+        ranked: true,
+        slurm: None,
+        incomplete: None,
+    };
+    assert!(check_hosts(&job("node2")).is_ok());
+    let long = "n".repeat(256);
+    for (host, expect) in [
+        ("(null)", "host \"(null)\": no host name or address"),
+        (
+            "-oProxyCommand=x",
+            "host \"-oProxyCommand=x\": no host name begins with a dash",
+        ),
+        ("a,b", "host \"a,b\": no host name or address"),
+        (
+            "a\nb\x1b[2J",
+            "host \"a\\nb\\u{1b}[2J\": no host name or address",
+        ),
+        (&long, "nnn\"...: longer than any host name (255 bytes)"),
+    ] {
+        let error = check_hosts(&job(host)).unwrap_err().to_string();
+        let begin = "the process table of mpirun (pid 7): rank 2: host \"";
+        assert!(
+            error.starts_with(begin) && error.ends_with(expect),
+            "{error}"
+        );
+        assert!(error.len() < 200, "{error}");
+    }
+}
