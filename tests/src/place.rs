@@ -1,6 +1,7 @@
 //! A folder for one test: its programs lie in it, and all processes of its sessions bear its name.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -28,8 +29,17 @@ impl Place {
         let name = format!("sdm-e2e-{}-{count}-", std::process::id());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory).expect("a folder for the test");
+        let runtime = directory.join("run");
+        fs::create_dir_all(&runtime).expect("a folder for the test");
+        fs::set_permissions(&runtime, Permissions::from_mode(0o700)).expect("it is ours");
         crate::ordinary::give(&directory);
         Self { directory }
+    }
+
+    /// A folder for what lies in `$XDG_RUNTIME_DIR`, of who runs the test.
+    #[must_use]
+    pub fn runtime(&self) -> PathBuf {
+        self.directory.join("run")
     }
 
     /// The folder.

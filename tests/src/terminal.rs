@@ -54,7 +54,7 @@ impl<'a> Terminal<'a> {
         command.env(MARK_VARIABLE, place.mark());
         command.env("TERM", "xterm");
         command.env("XDG_STATE_HOME", place.path().join("state"));
-        command.env("XDG_RUNTIME_DIR", place.path());
+        command.env("XDG_RUNTIME_DIR", place.runtime());
         let child = pair.slave.spawn_command(command).expect("it starts");
         drop(pair.slave);
         let to = pair.master.take_writer().expect("the terminal's input");

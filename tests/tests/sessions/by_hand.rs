@@ -75,7 +75,7 @@ fn shown<'a>(place: &'a Place, port: u16) -> (Running<'a>, Vec<String>) {
     let work = place.compile("work", Compiler::C);
     let sdm = Sdm::run(place, 3)
         .args(["--launcher", "manual", "--port", &port.to_string()])
-        .env("XDG_RUNTIME_DIR", place.path())
+        .env("XDG_RUNTIME_DIR", place.runtime())
         .lines(&["break twice", "continue", "print number"])
         .program(&work, &[])
         .spawn();

@@ -12,7 +12,7 @@ use sdm_tests::terminal::Terminal;
 fn say(place: &Place, words: &[&str]) -> (Option<i32>, String) {
     let done = Command::new(binaries::folder().join("sdm"))
         .args(words)
-        .env("XDG_RUNTIME_DIR", place.path())
+        .env("XDG_RUNTIME_DIR", place.runtime())
         .output()
         .expect("sdm starts");
     let text = [done.stdout, done.stderr].concat();

@@ -15,7 +15,7 @@ fn commands_that_are_shown_start_a_session() {
     let work = place.compile("work", Compiler::C);
     let sdm = Sdm::run(&place, 3)
         .args(["--launcher", "manual", "--port", "23400"])
-        .env("XDG_RUNTIME_DIR", place.path())
+        .env("XDG_RUNTIME_DIR", place.runtime())
         .lines(&["break twice", "continue", "print number"])
         .program(&work, &[])
         .spawn();
