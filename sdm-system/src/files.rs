@@ -283,11 +283,17 @@ pub fn is_program(path: &Path) -> bool {
 /// Has a program with a Python of its own, gdb for one, import nothing from whatever folder it is started in.
 pub fn shut_python(command: &mut Command) {
     for name in PYTHON_VARIABLES {
-        match std::env::var_os(name).map(|folders| whole_names(&folders)) {
-            Some(folders) if !folders.is_empty() => command.env(name, folders),
-            _ => command.env_remove(name),
-        };
+        command.env_remove(name);
     }
+    command.envs(python_variables());
+}
+
+/// What leads such a Python to modules of its user's, where anything does.
+#[must_use]
+pub fn python_variables() -> Vec<(&'static str, OsString)> {
+    let set = |name| Some((name, whole_names(&std::env::var_os(name)?)));
+    let set = PYTHON_VARIABLES.into_iter().filter_map(set);
+    set.filter(|(_, folders)| !folders.is_empty()).collect()
 }
 
 /// The folders of a list with whole names.

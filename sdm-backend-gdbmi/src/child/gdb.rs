@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_core::printable::printable;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 
 use super::{Binding, Preload, autoload};
@@ -203,6 +204,12 @@ impl LastWords {
         if let Some(last) = words.lines().rev().find(|line| !line.trim().is_empty()) {
             text.push_str(": ");
             text.push_str(last.trim());
+        }
+        if status.is_some_and(|status| status.code().is_some()) && words.contains("Python") {
+            for (name, value) in sdm_core::files::python_variables() {
+                let value = printable(value.as_encoded_bytes());
+                text.push_str(&format!("; {name}={value} leads its Python (unset {name})"));
+            }
         }
         text
     }

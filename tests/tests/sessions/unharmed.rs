@@ -199,7 +199,9 @@ fn check_words(blow: Blow, done: &Done, moment: Moment) {
         }
         // The look was over when the signal came.
         Some(0 | 1) => {}
-        Some(2) if blow == Blow::KillGdb => {}
+        Some(2) if blow == Blow::KillGdb => {
+            assert!(!said.contains("ptrace_scope"), "{moment:?}: {done}");
+        }
         Some(code) if code == blow.code() => {
             assert!(said.contains("SIG"), "{moment:?}: {done}");
             assert!(!said.contains("no answer"), "{moment:?}: {done}");

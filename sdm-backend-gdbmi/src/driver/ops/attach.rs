@@ -123,6 +123,9 @@ async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply,
         if is_gone() {
             return Err(gone());
         }
+        if failure.code == FailureCode::GdbDead {
+            return Err(failure);
+        }
         let text = failure.text.trim_end_matches('.');
         return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
             "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
