@@ -1,5 +1,6 @@
 //! The last words of a process that has no terminal of its own.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 
 use sdm_core::printable::printable;
@@ -24,4 +25,18 @@ impl Write for Complaints {
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
     }
+}
+
+/// What a panic says is escaped as everything is from now on: it can quote what is not ours.
+pub fn escape_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        // Nobody reads it: that is no other failure.
+        let _ = writeln!(Complaints, "thread '{name}' {panic}");
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            let _ = writeln!(Complaints, "{backtrace}");
+        }
+    }));
 }

@@ -7,6 +7,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sdm_core::printable::printable;
+
 use crate::wire::{self, Frame};
 
 /// The longest name of a session, in bytes.
@@ -57,7 +59,8 @@ impl Name {
         if fits && text.chars().all(good) && !text.starts_with(['.', '-']) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(PlaceError::Name(text.chars().take(80).collect()))
+            let begin: String = text.chars().take(80).collect();
+            Err(PlaceError::Name(printable(begin.as_bytes())))
         }
     }
 

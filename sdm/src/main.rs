@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use sdm_bootstrap::Complaints;
+use sdm_bootstrap::{Complaints, escape_panics};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
+    escape_panics();
     // The session's key will be in memory: no core file of this process, and no other process of the
     // user looks in. What it starts is as it always is.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
