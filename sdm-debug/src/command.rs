@@ -17,7 +17,7 @@ pub use specs::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Starts the program and brings it to `main`: answered by [`crate::Reply::Stopped`] there
-    /// (or at the entry point), or by its end. Fails: `no_gdb`, `no_program`, `already_running`.
+    /// (or at the entry point), or by its end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
     Start(StartSpec),
     /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`].
     /// A task without a pid here fails. Fails: `no_gdb`, `attach_failed`.
@@ -292,7 +292,7 @@ pub enum Command {
     },
     /// Opens core files, one per task: [`crate::Reply::Stopped`] with
     /// [`crate::reply::StopReason::Core`]. Such a task can be looked at and detached, and does not
-    /// run. Fails: `no_gdb`, `no_program`, `gdb`.
+    /// run. Fails: `no_gdb`, `no_program`, `not_found`, `gdb`.
     LoadCore(CoreSpec),
     /// What a gdb for this program would need of memory on the task's host, and what there is:
     /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.

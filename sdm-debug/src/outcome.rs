@@ -133,7 +133,7 @@ failure_codes! {
     GdbDead = 20, "gdb_dead";
     /// gdb could not be started.
     NoGdb = 21, "no_gdb";
-    /// The program could not be started.
+    /// The program is there, and could not be started.
     NoProgram = 22, "no_program";
     /// The process could not be attached to.
     AttachFailed = 23, "attach_failed";
@@ -147,6 +147,8 @@ failure_codes! {
     TimedOut = 27, "timed_out";
     /// The operating system refused; the text says what.
     System = 28, "system";
+    /// There is no such program where the task is.
+    NotFound = 29, "not_found";
 }
 
 /// What came of a command over a set of tasks.

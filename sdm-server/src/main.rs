@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use sdm_bootstrap::{Complaints, escape_panics};
 use sdm_bootstrap::log::LogWriter;
+use sdm_bootstrap::{Complaints, escape_panics};
 use sdm_server::run::Arguments;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;

@@ -4,16 +4,24 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use nix::errno::Errno;
 use sdm_core::printable::printable_lines;
 use sdm_view::escape::shown;
 
 use crate::sys;
 use crate::unread::writing;
 
-/// Something could not be written, and that was said.
-static FAILED: AtomicBool = AtomicBool::new(false);
+/// The exit code of who has lost what it had to say; nobody else's begins with it.
+const LOST: u8 = 125;
+/// The same where nobody reads any more (`| head`), as of who dies of SIGPIPE.
+const UNREAD: u8 = 141;
+/// The first exit code with a meaning of ours; those before it are the program's, or an answer.
+const OWN_CODES: u8 = 120;
+
+/// One of these once something could not be written.
+static FAILED: AtomicU8 = AtomicU8::new(0);
 
 /// One of the two ways out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +83,10 @@ impl Sink {
             return writing(|| io::stderr().write_all(bytes));
         }
         let written = writing(|| {
+            // The library has put /dev/null into the place of one that was closed.
+            if sys::began_without_output() {
+                return Err(Errno::EBADF.into());
+            }
             let mut out = io::stdout().lock();
             out.write_all(bytes).and_then(|()| out.flush())
         });
@@ -113,17 +125,23 @@ pub(crate) fn tell(what: &str) -> io::Result<()> {
 
 /// Notes and says, once, why standard output was not written; that nobody reads is no more to be said.
 fn note(error: &io::Error) {
-    let passing = [
-        ErrorKind::BrokenPipe,
-        ErrorKind::Interrupted,
-        ErrorKind::WouldBlock,
-    ];
-    if !passing.contains(&error.kind()) && !FAILED.swap(true, Ordering::SeqCst) {
+    let code = match error.kind() {
+        // A signal has ended the waiting, and gives the code.
+        ErrorKind::Interrupted | ErrorKind::WouldBlock => return,
+        ErrorKind::BrokenPipe => UNREAD,
+        _ => LOST,
+    };
+    let first = FAILED.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
+    if first.is_ok() && code == LOST {
         complain(format_args!("sdm: write standard output: {error}"));
     }
 }
 
-/// Whether anything was noted.
-pub(crate) fn has_failed() -> bool {
-    FAILED.load(Ordering::SeqCst)
+/// The exit code in the place of `code`, which says nothing of what was lost.
+pub(crate) fn exit_code(code: u8) -> u8 {
+    match FAILED.load(Ordering::SeqCst) {
+        0 => code,
+        lost if code < OWN_CODES => lost,
+        _ => code,
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -11,6 +11,27 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 
 /// Where the handler writes to; -1 before there is one.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// Standard output was closed when this process began.
+static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+/// Before `main` Rust's library opens /dev/null where a standard descriptor is closed, so that one that is looks
+/// like any other: this looks earlier, as what stands in this section is called by the loader.
+// SAFETY: the loader calls what stands here as the C function that it is; it uses nothing that is not there yet.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
+
+extern "C" fn look_at_output() {
+    // SAFETY: only asks whether there is such a descriptor.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    NO_OUTPUT.store(flags == -1, Ordering::Relaxed);
+}
+
+/// Whether standard output was closed when this process began: what is written there is lost.
+pub(crate) fn began_without_output() -> bool {
+    NO_OUTPUT.load(Ordering::Relaxed)
+}
 
 /// From now on each of these signals is one byte, its number, in the pipe given back. Signals that
 /// are ignored stay ignored (`nohup`).

@@ -134,6 +134,17 @@ impl<'a> Sdm<'a> {
         self
     }
 
+    /// Nobody reads what it writes; there is nothing in [`Done::out`].
+    ///
+    /// # Panics
+    /// Where there can be no pipe.
+    #[must_use]
+    pub fn unread(mut self) -> Self {
+        let (_, end) = std::io::pipe().expect("a pipe");
+        self.command.stdout(end);
+        self
+    }
+
     /// Starts it.
     ///
     /// # Panics

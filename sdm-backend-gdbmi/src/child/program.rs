@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn find_program(
         directory.join(OsStr::from_bytes(name))
     } else {
         search(OsStr::from_bytes(name), search_path)
-            .ok_or_else(|| no_program(format!("{shown}: not found on PATH")))?
+            .ok_or_else(|| not_found(format!("{shown}: not found on PATH")))?
     };
     check_program(&path, &shown)?;
     Ok(path)
@@ -67,6 +67,10 @@ pub(crate) fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failur
     }
 }
 
+fn not_found(text: String) -> Failure {
+    Failure::new(FailureCode::NotFound, text)
+}
+
 pub(crate) fn no_program(text: impl Into<String>) -> Failure {
     Failure::new(FailureCode::NoProgram, text)
 }
@@ -87,8 +91,13 @@ fn is_executable(path: &Path) -> bool {
 }
 
 fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
-    let found =
-        fs::metadata(path).map_err(|error| no_program(format!("{shown}: {}", plain(&error))))?;
+    let found = fs::metadata(path).map_err(|error| {
+        let text = format!("{shown}: {}", plain(&error));
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => not_found(text),
+            _ => no_program(text),
+        }
+    })?;
     if found.is_dir() {
         return Err(no_program(format!("{shown}: is a directory")));
     }
@@ -117,8 +126,8 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
 
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::NotFound => "no such file".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
 }

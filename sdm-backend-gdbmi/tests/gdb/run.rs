@@ -206,7 +206,7 @@ fn what_cannot_be_started_is_said_clearly() {
     check(
         &mut harness,
         nowhere,
-        FailureCode::NoProgram,
+        FailureCode::NotFound,
         "./nosuch: no such file",
     );
     let mut directory = spec(&program, &[]);

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
-use sdm_debug::{Command, EndPolicy};
+use sdm_debug::{Command, EndPolicy, Failure, FailureCode};
 use sdm_idset::IdSet;
 
 use super::controls::{Control, LineSource, ScriptLine};
@@ -17,6 +17,9 @@ use super::run::{self, answer};
 use super::{SessionHandle, Verdict, ask, define, held_back, memory_estimate, program_input, wait};
 use sdm_view::item::Item;
 
+/// The exit codes of shells, `env` and others for a program that is not there, and for one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
 /// How deep files may name files.
 pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
@@ -121,14 +124,20 @@ pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: W
     }
     let mut well = !ids.is_empty();
     let mut all_stand = well;
+    let mut lacks = Vec::new();
     for id in ids {
         if session.edit(|model| model.open.leave_unattended(*id)) {
             well &= waited == Waited::Reached;
             all_stand = false;
             continue;
         }
-        well &= ask::conclude(session, *id).is_some_and(|open| !open.has_failed());
+        let open = ask::conclude(session, *id);
+        lacks.push(open.as_ref().and_then(lack_of_program));
+        well &= open.is_some_and(|open| !open.has_failed());
     }
+    let lacks: Option<Vec<u8>> = lacks.into_iter().collect();
+    let programless = lacks.and_then(|codes| codes.into_iter().min());
+    session.edit(|model| model.job.programless = programless);
     if well && all_stand {
         session.edit(|model| model.job.stage = Stage::Untouched);
     }
@@ -227,19 +236,34 @@ pub(super) fn ending(session: &SessionHandle) -> Ending {
 
 /// How a session ends whose start failed.
 pub(super) fn failed_start(session: &SessionHandle) -> Ending {
+    let not_begun = |code, reason: &str| Ending {
+        code,
+        policy: EndPolicy::KillStarted,
+        reason: Some(reason.to_owned()),
+    };
     match session.read(|model| model.over.clone()) {
-        Some(Over::Terminated(_) | Over::Quit(_)) => ending(session),
-        Some(Over::Ended(why)) => Ending {
-            code: 124,
-            policy: EndPolicy::KillStarted,
-            reason: Some(why),
-        },
-        _ => Ending {
-            code: 124,
-            policy: EndPolicy::KillStarted,
-            reason: Some("the program could not be started".to_owned()),
-        },
+        Some(Over::Terminated(_) | Over::Quit(_) | Over::Unread) => ending(session),
+        Some(Over::Ended(why)) => not_begun(124, &why),
+        None => {
+            let code = session.read(|model| model.job.programless).unwrap_or(124);
+            not_begun(code, "the program could not be started")
+        }
     }
+}
+
+/// The exit code that a shell has where all whom a start went to lack their program: 127 where none of them has
+/// one, 126 where it cannot be run.
+fn lack_of_program(start: &Open) -> Option<u8> {
+    let failed = &start.gathered.failed;
+    let who = IdSet::union_all(failed.iter().map(|(tasks, _)| tasks));
+    let code = |failure: &Failure| match failure.code {
+        FailureCode::NotFound => Some(NOT_FOUND),
+        FailureCode::NoProgram => Some(NOT_RUNNABLE),
+        _ => None,
+    };
+    let codes: Option<Vec<u8>> = failed.iter().map(|(_, failure)| code(failure)).collect();
+    let codes = codes.filter(|_| who == start.gathered.to);
+    codes.and_then(|codes| codes.into_iter().min())
 }
 
 /// `source FILE`.

@@ -292,6 +292,13 @@ impl<D: Debug + 'static> Shell<D> {
         self.block_on(leave::leave(&session, ending))
     }
 
+    /// Whether the start failed in everybody for want of a program that can be run: there is nothing to be done in
+    /// such a session.
+    #[must_use]
+    pub fn is_programless(&self) -> bool {
+        self.handle.read(|model| model.job.programless.is_some())
+    }
+
     /// How a session ends whose start failed.
     #[must_use]
     pub fn failed_start(&self) -> Ending {

@@ -3,8 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use clap::error::ContextValue;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use sdm_core::printable::printable;
 
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings, SettingsError};
@@ -31,7 +33,8 @@ fn load(command: &Command) -> Result<Settings, SettingsError> {
 }
 
 /// Says what is wrong with a command line, or what was asked of the definition.
-pub(super) fn explain(error: &clap::Error) {
+pub(super) fn explain(error: clap::Error) {
+    let error = &on_one_line(error);
     let sink = match error.use_stderr() {
         true => Sink::Complaints,
         false => Sink::Output,
@@ -43,6 +46,21 @@ pub(super) fn explain(error: &clap::Error) {
     };
     // Nothing can be said where nobody reads it.
     let _ = sink.show(&text);
+}
+
+/// What it quotes of the command line has no line ends.
+fn on_one_line(mut error: clap::Error) -> clap::Error {
+    let quoted = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => {
+            let text = printable(text.as_bytes());
+            Some((kind, ContextValue::String(text)))
+        }
+        _ => None,
+    });
+    for (kind, value) in quoted.collect::<Vec<_>>() {
+        error.insert(kind, value);
+    }
+    error
 }
 
 /// `sdm completions SHELL`.

@@ -25,7 +25,7 @@ use super::signals::Signals;
 use super::stdin::Stdin;
 use super::{CurrentWake, Opener, Wake, give_up};
 use crate::cli::{Commands, ScriptArgs};
-use crate::sink::{Sink, complain};
+use crate::sink::{self, Sink, complain};
 
 /// What ends a session before it began: the exit code and why.
 pub(super) type Refused = (u8, String);
@@ -125,7 +125,8 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     }
     let has_begun = match held {
         Some(held) => held.attach(&mut shell),
-        None => shell.start(programs) || prompts,
+        // What else is wrong can be mended, and `run` tries again.
+        None => shell.start(programs) || (prompts && !shell.is_programless()),
     };
     let ending = match (has_begun, batch) {
         (false, _) => shell.failed_start(),
@@ -234,6 +235,7 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
         reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
     }
     drop(session);
+    code = sink::exit_code(code);
     match ended.finish_report(code, reason.as_ref()) {
         Ok(Some(screen)) => {
             // It is no loss where nobody reads it: it is in a file.

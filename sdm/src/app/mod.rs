@@ -105,13 +105,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
         complain(format_args!("sdm: handle signals: {error}"));
         return 124;
     }
-    let code = carry_out(args, opener);
-    // What it had to say was lost.
-    if sink::has_failed() {
-        code.max(1)
-    } else {
-        code
-    }
+    sink::exit_code(carry_out(args, opener))
 }
 
 fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
@@ -127,8 +121,9 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
     let (cli, commands) = match cli::parse(definition, args.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            itself::explain(&error);
-            return u8::try_from(error.exit_code()).unwrap_or(2);
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            itself::explain(error);
+            return code;
         }
     };
     if let Some((name, program)) = keep::wanted(&cli.command) {

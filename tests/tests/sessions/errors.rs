@@ -19,17 +19,17 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
     (
         "-n 2",
         "./nothere",
-        124,
+        127,
         "ranks 0-1 (2): ./nothere: no such file\n",
     ),
-    ("-n 2", "nothere", 124, "nothere: not found on PATH\n"),
+    ("-n 2", "nothere", 127, "nothere: not found on PATH\n"),
     (
         "-n 2",
         "./text",
-        124,
+        126,
         "./text: is not executable\n  chmod +x",
     ),
-    ("-n 2", "./", 124, "./: is a directory\n"),
+    ("-n 2", "./", 126, "./: is a directory\n"),
     (
         "-n 2",
         "./script",
@@ -39,7 +39,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
     (
         "-n 2 --directory /nowhere",
         "./work",
-        124,
+        126,
         "directory /nowhere: no such file",
     ),
     (
@@ -59,7 +59,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
     (
         "-n 2 --launcher mpirun",
         "./nothere",
-        124,
+        127,
         "ranks 0-1 (2): ./nothere: no such file\n",
     ),
     (
@@ -203,13 +203,83 @@ fn commands_that_cannot_be_carried_out_end_a_script_and_no_prompt() {
 }
 
 #[test]
-fn a_prompt_lives_on_where_the_program_could_not_be_started() {
+fn a_prompt_lives_on_where_what_is_wrong_can_be_mended() {
     let place = Place::new();
-    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "--", "./nothere"], 100);
-    terminal.wait("ranks 0-1 (2): ./nothere: no such file\n");
+    let _work = place.compile("work", Compiler::C);
+    let gdb = place.path().join("mygdb");
+    let words = ["run", "-n", "2", "--gdb", "./mygdb", "--", "./work"];
+    let mut terminal = Terminal::start(&place, &words, 100);
+    terminal.wait("./mygdb: no such debugger on this host\n");
     terminal.wait("(sdm) ");
     terminal.ask("print 1", "ranks 0-1 (2): not started\n");
-    terminal.keys("quit\n");
+    std::os::unix::fs::symlink("/usr/bin/gdb", gdb).expect("a link");
+    terminal.ask("start", "ranks 0-1 (2): at main ()");
+    terminal.keys("quit\ny\n");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");
+}
+
+#[test]
+fn there_is_no_prompt_where_there_is_no_program() {
+    let place = Place::new();
+    fs::write(place.path().join("text"), "text").expect("a file");
+    for (program, words, expect) in [
+        ("./nothere", "ranks 0-1 (2): ./nothere: no such file\n", 127),
+        ("./text", "./text: is not executable\n", 126),
+    ] {
+        let words_of = ["run", "-n", "2", "--", program];
+        let mut terminal = Terminal::start(&place, &words_of, 100);
+        terminal.wait(words);
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, expect, "{screen}");
+        let end = "session ended: the program could not be started";
+        assert!(
+            screen.contains(end) && !screen.contains("(sdm)"),
+            "{screen}"
+        );
+    }
+}
+
+#[test]
+fn what_breaks_the_python_of_gdb_is_named() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let folder = place.path().join("modules");
+    fs::create_dir_all(folder.join("encodings")).expect("a folder");
+    fs::write(folder.join("encodings/__init__.py"), "raise OSError\n").expect("a file");
+    for (name, value) in [
+        ("PYTHONHOME", "/nowhere".as_ref()),
+        ("PYTHONPATH", folder.as_path()),
+    ] {
+        let run = Sdm::run(&place, 2).env(name, value).lines(&["bt"]);
+        let done = run.program(&work, &[]).finish().code(124);
+        said(&done, &format!("{name}={} ", value.display()));
+    }
+}
+
+#[test]
+fn what_is_typed_on_a_command_line_steers_no_terminal() {
+    let place = Place::new();
+    for binary in ["sdm", "sdm-server", "sdm-master"] {
+        let program = binaries::folder().join(binary);
+        let mut terminal = Terminal::run(&place, &program, &["--a\x1b[2Jb"], 100);
+        terminal.wait("For more information");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, 2, "{screen}");
+        assert!(
+            screen.contains("--a") && !screen.contains("\x1b[2J"),
+            "{screen:?}"
+        );
+    }
+    let done = Sdm::new(&place, "no\nsuch").finish().code(2);
+    said(&done, "unrecognized subcommand 'no\\x0asuch'");
+    let mut terminal = Terminal::start(&place, &["run", "--keep=a\nb", "--", "./work"], 100);
+    terminal.wait("session 'a\\x0ab': a name has 1 to 40 letters");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 2, "{screen}");
+    let done = Sdm::new(&place, "stacks")
+        .args(["no\nsuch"])
+        .finish()
+        .code(2);
+    said(&done, "no process of yours is called `no\\x0asuch`");
 }

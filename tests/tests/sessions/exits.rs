@@ -42,20 +42,38 @@ fn lost_output_is_said() {
     for (limit, to, why) in [
         ("unlimited", "/dev/full", "No space left on device"),
         ("0", "output", "File too large"),
+        ("unlimited", "&-", "Bad file descriptor"),
     ] {
         let script = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\" >{to}");
         let prefix = ["/bin/sh", "-c", &script, "sh"];
         for options in [&["-c", "continue"][..], &["-c", "continue", "--json"]] {
             let done = Sdm::behind(&prefix, &place, 2).args(options);
-            let done = done.program(&work, &[]).finish();
+            let done = done.program(&work, &[]).finish().code(125);
             assert_eq!(done.err.matches(said).count(), 1, "{to}: {done}");
             assert!(done.err.contains(why), "{to}: {done}");
-            assert!(done.code.is_some_and(|code| code != 0), "{to}: {done}");
         }
     }
     let done = Sdm::new(&place, "settings").args(["run"]);
-    let done = done.writes("/dev/full").finish().code(1);
+    let done = done.writes("/dev/full").finish().code(125);
     assert!(done.err.contains(said), "{done}");
     let done = Sdm::new(&place, "--help").writes("/dev/full").finish();
-    assert!(done.code(1).err.contains(said));
+    assert!(done.code(125).err.contains(said));
+}
+
+#[test]
+fn who_is_not_read_any_more_ends_as_by_sigpipe() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    for verb in [
+        &["run", "--batch", "--no-report", "-n", "1", "--"][..],
+        &["--help"],
+    ] {
+        let done = Sdm::new(&place, verb[0]).args(&verb[1..]).unread();
+        let done = match verb.last() {
+            Some(&"--") => done.args([&work]),
+            _ => done,
+        };
+        let done = done.finish().code(141);
+        assert!(!done.err.contains("write standard output"), "{done}");
+    }
 }

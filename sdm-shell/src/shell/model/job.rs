@@ -32,6 +32,8 @@ pub(crate) struct Job {
     /// The processes of a job that was running already which can be attached to; absent where the
     /// session has started its job.
     pub(crate) attachable: Option<AttachSpec>,
+    /// Nobody could be started for want of a program: the exit code of that.
+    pub(crate) programless: Option<u8>,
     /// True where the session can start the job anew.
     pub(crate) can_rerun: bool,
 }
