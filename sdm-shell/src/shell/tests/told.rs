@@ -11,10 +11,10 @@ use sdm_session::Class;
 use super::fake::*;
 use crate::shell::{Control, Diagnosed, Ending, Options, Shell};
 
-/// Two tasks do all that they are told, but at the command `when` something comes from outside.
-fn until(when: fn(&Command) -> bool, what: fn() -> Control) -> Responder {
+/// Two tasks do all that they are told, but at the command `when` a signal comes.
+fn until(when: fn(&Command) -> bool, signal: u8) -> Responder {
     Box::new(move |id, to, command| match command {
-        command if when(command) => vec![(10, Said::Control(what()))],
+        command if when(command) => vec![(10, Said::Control(Control::Terminate(signal)))],
         Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
         _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
     })
@@ -60,11 +60,10 @@ type Deed = fn(&mut Shell<Fake>) -> Ending;
 fn a_signal_gives_its_own_code_wherever_it_comes() {
     let is_attach: fn(&Command) -> bool = |command| matches!(command, Command::Attach(_));
     let is_stacks: fn(&Command) -> bool = |command| matches!(command, Command::Stacks { .. });
-    let signals: [(fn() -> Control, u8, &str); 2] = [
-        (|| Control::Terminate(15), 143, "signal 15 (SIGTERM)"),
-        (|| Control::Terminate(1), 129, "signal 1 (SIGHUP)"),
-    ];
-    for (what, code, reason) in signals {
+    for (signal, code, reason) in [
+        (15, 143, "signal 15 (SIGTERM)"),
+        (1, 129, "signal 1 (SIGHUP)"),
+    ] {
         for (deed, when) in [
             (stacks as Deed, is_attach),
             (stacks, is_stacks),
@@ -76,7 +75,7 @@ fn a_signal_gives_its_own_code_wherever_it_comes() {
                 attached: true,
                 ..Options::default()
             };
-            let run = act((2, 80), options, until(when, what), |shell, _| {
+            let run = act((2, 80), options, until(when, signal), |shell, _| {
                 let ending = deed(shell);
                 shell.leave(ending)
             });
