@@ -19,7 +19,7 @@ use crate::driver::{Action, Driver};
 use crate::held::Held;
 use crate::mi::{AsyncKind, Record, Results};
 use crate::pulse::{self, Pulse};
-use crate::task::{BrokenOff, GdbIo, Pipe, split, withdrawn};
+use crate::task::{BrokenOff, GdbIo, Pipe, lets_go, split, withdrawn};
 
 /// A gdb and the tasks that it holds.
 pub(crate) struct Shared {
@@ -91,11 +91,15 @@ impl Shared {
                 .push(BackendOutput::Answer { id, task, result });
             return;
         }
+        if lets_go(&command) {
+            self.gdb.go_on();
+        }
         self.members[at].driver.handle_command(now, id, command);
         self.settle(now);
     }
 
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.gdb.go_on();
         for member in &mut self.members {
             member.driver.handle_cancel(now, id);
         }

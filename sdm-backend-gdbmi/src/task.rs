@@ -27,6 +27,15 @@ pub(crate) use gdb::{GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 pub(crate) use streams::Streams;
 
+/// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
+/// to be rid of something: it is made to go on then.
+pub(crate) fn lets_go(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Interrupt | Command::Detach | Command::Kill
+    )
+}
+
 /// One task, from its start or attach to the end of its gdb.
 pub(crate) struct Task {
     id: TaskId,
@@ -99,6 +108,9 @@ impl Task {
 
     /// Begins a command of a task that is there.
     pub(crate) fn execute(&mut self, now: Instant, id: CommandId, command: Command) {
+        if lets_go(&command) {
+            self.gdb.go_on();
+        }
         match command {
             Command::Stdin { offset, bytes, eof } => self.feed(id, offset, &bytes, eof),
             Command::Kill if self.left.is_some() => {
@@ -118,6 +130,7 @@ impl Task {
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             return self.answer(id, Err(cancelled));
         }
+        self.gdb.go_on();
         self.driver.handle_cancel(now, id);
         self.settle(now);
     }

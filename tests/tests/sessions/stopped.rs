@@ -3,12 +3,15 @@
 //! A process that is stopped does nothing about a signal that asks it to end, nor about the end of its input, and does not
 //! tell those below it. Promised are ten seconds; the bound here is that of a busy machine.
 
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::leftovers;
+use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::BOUND;
 use sdm_tests::sdm::{Running, Sdm};
 
 /// Who is stopped.
@@ -175,5 +178,111 @@ fn nothing_is_left_of_a_killed_master() {
 fn nothing_is_left_under_runtimes() {
     for how in [Ending::Quit, Ending::KillSdm, Ending::KillMaster] {
         ends("mpirun", "all of them", how);
+    }
+}
+
+/// Processes of the same program that wait for their input.
+fn waiting(place: &Place, count: usize) -> Vec<Child> {
+    let program = place.compile("work", Compiler::C);
+    let start = || {
+        let mut command = Command::new(&program);
+        command.arg("echo").stdin(Stdio::piped());
+        command.stdout(Stdio::null());
+        lower(&mut command).spawn().expect("it was compiled")
+    };
+    (0..count).map(|_| start()).collect()
+}
+
+/// Where the gdb is stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Busy {
+    Attaching,
+    Watching,
+    Running,
+}
+
+/// The first Ctrl-C of one whose gdb somebody has stopped. What is asked may take ten minutes.
+fn given_up(pids: &[u32], busy: Busy) {
+    let place = Place::new();
+    let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let target = target.join(",");
+    let verb = match busy {
+        Busy::Running => "attach",
+        _ => "stacks",
+    };
+    let sdm = Sdm::new(&place, verb).args([&*target, "--timeout", "600"]);
+    let sdm = match busy {
+        Busy::Attaching => sdm,
+        Busy::Watching => sdm.args(["--watch=600"]),
+        Busy::Running => sdm.talk(),
+    };
+    let mut running = sdm.spawn();
+    match busy {
+        Busy::Attaching => until("gdb is there", || has_gdb(&place)),
+        Busy::Watching => drop(running.out.wait(0, "echo () at work.c")),
+        Busy::Running => {
+            running.ask("continue &", "continue &\n");
+            running.ask("wait", "wait\n");
+            let held = |pid: &u32| stat(*pid).is_some_and(|(state, _)| state == "t");
+            until("they run", || !pids.iter().any(held));
+        }
+    }
+    let gdb = gdb_of(&place).expect("it was there");
+    processes::signal(gdb, Signal::SIGSTOP);
+    until("it stands still", || {
+        stat(gdb).is_none_or(|(state, _)| state == "T")
+    });
+    processes::signal(running.pid(), Signal::SIGINT);
+    match busy {
+        Busy::Running => {
+            let stopped = running.ask("print 40 + 2", ": 42");
+            assert!(!stopped.contains("running"), "{stopped}");
+            running.ask("quit", "");
+            let done = running.finish().code(0);
+            assert!(done.out.contains("interrupted"), "{done}");
+        }
+        _ => {
+            let done = running.finish().code(130);
+            assert!(!done.out.contains("no answer"), "{busy:?}: {done}");
+        }
+    }
+    for pid in pids {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+        assert!(status.contains("TracerPid:\t0"), "{busy:?}: {status}");
+    }
+}
+
+/// The gdb that a server has started; one that begins has a child of the same name for a moment.
+fn gdb_of(place: &Place) -> Option<u32> {
+    let is_server = |pid: u32| comm(pid).starts_with("sdm-s");
+    let mut gdbs = named(place, "gdb").into_iter();
+    gdbs.find(|pid| parent(*pid).is_some_and(is_server))
+}
+
+fn has_gdb(place: &Place) -> bool {
+    gdb_of(place).is_some()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < BOUND, "waited for: {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_first_ctrl_c_reaches_a_gdb_that_is_stopped() {
+    let elsewhere = Place::new();
+    for count in [1, 3] {
+        let mut processes = waiting(&elsewhere, count);
+        let pids: Vec<u32> = processes.iter().map(Child::id).collect();
+        for busy in [Busy::Attaching, Busy::Watching, Busy::Running] {
+            given_up(&pids, busy);
+        }
+        for process in &mut processes {
+            drop(process.stdin.take());
+            assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+        }
     }
 }
