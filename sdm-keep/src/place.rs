@@ -7,8 +7,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sdm_core::printable::printable;
-
 use crate::wire::{self, Frame};
 
 /// The longest name of a session, in bytes.
@@ -60,7 +58,7 @@ impl Name {
             Ok(Self(text.to_owned()))
         } else {
             let begin: String = text.chars().take(80).collect();
-            Err(PlaceError::Name(printable(begin.as_bytes())))
+            Err(PlaceError::Name(begin.escape_debug().to_string()))
         }
     }
 

@@ -206,7 +206,7 @@ impl LastWords {
             text.push_str(last.trim());
         }
         if status.is_some_and(|status| status.code().is_some()) && words.contains("Python") {
-            for (name, value) in sdm_core::files::python_variables() {
+            for (name, value) in sdm_system::files::python_variables() {
                 let value = printable(value.as_encoded_bytes());
                 text.push_str(&format!("; {name}={value} leads its Python (unset {name})"));
             }
