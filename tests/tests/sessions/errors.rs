@@ -281,5 +281,5 @@ fn what_is_typed_on_a_command_line_steers_no_terminal() {
         .args(["no\nsuch"])
         .finish()
         .code(2);
-    said(&done, "no process of yours is called `no\\x0asuch`");
+    said(&done, "no process of yours is called `no\\nsuch`");
 }
