@@ -329,7 +329,14 @@ impl Task {
                 tracing::trace!(task = self.id.0, "to gdb: {}", line.trim_end());
                 self.gdb.push(&line);
             }
-            Action::Answer { id, result } => self.answer(id, result),
+            Action::Answer { id, result } => {
+                let has_stopped = matches!(result, Ok(Reply::Stopped(_)));
+                self.answer(id, result);
+                if has_stopped && !self.attached {
+                    self.streams.owed.push(id);
+                    self.read_output(now, None);
+                }
+            }
             Action::Event(event) => self.tell(event),
             Action::BreakOff(token) => {
                 if self.gdb.break_off(token) == BrokenOff::Withdrawn {

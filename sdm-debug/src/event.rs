@@ -67,6 +67,13 @@ pub enum Event {
         /// Why: lower case, no full stop.
         text: String,
     },
+    /// All that the program had printed when it stopped at the end of a run, on both streams, was told before this. Bulk
+    /// lane, behind that output; late while the lane has no credit. Only of tasks that were started, and not of runs that the
+    /// program's end has ended: see [`Event::OutputEnd`].
+    OutputComplete {
+        /// The number of the command that was answered by the stop.
+        command: u64,
+    },
 }
 
 /// A stream of the program's own output.
@@ -93,6 +100,9 @@ impl Event {
     /// True for what flows against credit on the bulk lane.
     #[must_use]
     pub fn is_bulk(&self) -> bool {
-        matches!(self, Self::Output { .. } | Self::OutputEnd { .. })
+        matches!(
+            self,
+            Self::Output { .. } | Self::OutputEnd { .. } | Self::OutputComplete { .. }
+        )
     }
 }

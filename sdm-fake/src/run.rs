@@ -202,10 +202,16 @@ impl FakeBackend {
             inside: None,
             source: None,
         };
-        let run = task.run.take();
+        let (run, attached) = (task.run.take(), task.attached);
         let interrupts = std::mem::take(&mut task.interrupts);
         match run.and_then(|run| run.id) {
-            Some(command) => self.answer(command, id, Ok(Reply::Stopped(stop))),
+            Some(command) => {
+                self.answer(command, id, Ok(Reply::Stopped(stop)));
+                if !attached {
+                    let command = command.0;
+                    self.event(id, Event::OutputComplete { command });
+                }
+            }
             None => self.event(id, Event::Stopped(stop)),
         }
         for command in interrupts {

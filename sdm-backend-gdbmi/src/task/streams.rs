@@ -23,6 +23,8 @@ pub(crate) struct ProgramEnds {
 pub(crate) struct Streams {
     pub(super) outputs: Vec<OutputStream>,
     pub(super) input: Option<InputStream>,
+    /// The runs that a stop has ended and of which the front-end does not know yet that all their output was told.
+    pub(super) owed: Vec<CommandId>,
     /// The program has streams that are not read here: their end is told with its own.
     elsewhere: bool,
     pub(crate) theirs: Option<ProgramEnds>,
@@ -55,6 +57,7 @@ impl Streams {
         let streams = Self {
             outputs,
             input,
+            owed: Vec::new(),
             elsewhere: false,
             theirs: Some(theirs),
         };
@@ -66,6 +69,7 @@ impl Streams {
         Self {
             outputs: Vec::new(),
             input: None,
+            owed: Vec::new(),
             elsewhere: false,
             theirs: None,
         }
@@ -155,6 +159,7 @@ impl Task {
             return;
         }
         let task = self.id;
+        let mut all = only.is_none();
         let mut at = 0;
         while let Some(output) = self.streams.outputs.get_mut(at) {
             if only.is_some_and(|fd| fd != output.fd()) {
@@ -168,11 +173,41 @@ impl Task {
                 outputs.push(BackendOutput::Event { task, event });
             });
             self.read_more |= more == ReadMore::Now;
+            all &= more != ReadMore::Now;
             if more == ReadMore::Ended {
                 self.end_output(at);
             } else {
                 at += 1;
             }
+        }
+        if all {
+            self.tell_complete();
+        }
+    }
+
+    /// Nothing is left to be read of what the program has printed: tells so of the runs that have ended. The kernel takes
+    /// what is on its way through a pseudo-terminal in before it says that there is nothing.
+    fn tell_complete(&mut self) {
+        let owed = std::mem::take(&mut self.streams.owed);
+        if owed.is_empty() {
+            return;
+        }
+        self.flush_outputs(|_| true);
+        for id in owed {
+            self.tell(Event::OutputComplete { command: id.0 });
+        }
+    }
+
+    /// Gives out the beginnings of lines on some streams.
+    fn flush_outputs(&mut self, which: impl Fn(&OutputStream) -> bool) {
+        let task = self.id;
+        for output in self.streams.outputs.iter_mut().filter(|it| which(it)) {
+            let stream = output.stream;
+            let outputs = &mut self.outputs;
+            output.flush(|bytes| {
+                let event = Event::Output { stream, bytes };
+                outputs.push(BackendOutput::Event { task, event });
+            });
         }
     }
 
@@ -188,30 +223,15 @@ impl Task {
             // What is not read yet is still to be read: nobody gives it up meanwhile.
             return;
         }
-        let task = self.id;
-        for output in &mut self.streams.outputs {
-            if output.flush_at().is_some_and(|at| at <= now) {
-                let stream = output.stream;
-                let outputs = &mut self.outputs;
-                output.flush(|bytes| {
-                    let event = Event::Output { stream, bytes };
-                    outputs.push(BackendOutput::Event { task, event });
-                });
-            }
-        }
+        self.flush_outputs(|output| output.flush_at().is_some_and(|at| at <= now));
         if std::mem::take(&mut self.read_more) {
             self.read_output(now, None);
         }
         if self.linger_until.is_some_and(|at| at <= now) && !self.read_more {
             // Somebody the program left behind holds them open.
             self.read_output(now, None);
+            self.flush_outputs(|_| true);
             while !self.read_more && !self.streams.outputs.is_empty() {
-                let stream = self.streams.outputs[0].stream;
-                let outputs = &mut self.outputs;
-                self.streams.outputs[0].flush(|bytes| {
-                    let event = Event::Output { stream, bytes };
-                    outputs.push(BackendOutput::Event { task, event });
-                });
                 self.end_output(0);
             }
         }

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use sdm_core::CommandId;
 use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::{Backend, Command, Event, FailureCode, Reply};
 
-use crate::harness::{Harness, spec};
+use crate::harness::{Harness, spec, stopped};
 
 #[test]
 fn ten_megabytes_arrive_whole_and_in_order() {
@@ -189,4 +190,38 @@ fn output_ends_although_a_grandchild_holds_it() {
     let pid = nix::unistd::Pid::from_raw(pid);
     // The terminal's end has ended it, or we do.
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+}
+
+/// Where the event is that tells that all output before the stop of this run was told.
+fn complete_at(harness: &Harness, run: CommandId) -> Option<usize> {
+    let wanted = Event::OutputComplete { command: run.0 };
+    let mut events = harness.events.iter();
+    events.position(|(_, event)| *event == wanted)
+}
+
+#[test]
+fn all_that_was_printed_before_a_stop_is_told_before_it_is_said_to_be() {
+    for paused in [false, true] {
+        let mut harness = Harness::new();
+        let program = harness.compile("stream", &[]);
+        harness.start(&program, &["3000"]);
+        // Behind all that it prints, an unfinished line on stderr at last.
+        harness.break_at(1, "stream.c:26").unwrap();
+        harness.backend.set_output_paused(Instant::now(), paused);
+        let run = harness.send(Command::Continue);
+        stopped(harness.answer(run));
+        if paused {
+            (0..3).for_each(|_| harness.turn());
+            assert_eq!(harness.output(Stream::Stdout), b"");
+            assert_eq!(complete_at(&harness, run), None, "it is not complete");
+            harness.backend.set_output_paused(Instant::now(), false);
+        }
+        let at = harness.wait("the end of the output", |harness| complete_at(harness, run));
+        harness.events.truncate(at);
+        let printed = harness.output(Stream::Stdout).len();
+        assert!(printed >= 3000, "{printed} bytes before it");
+        let said = format!("{printed} bytes");
+        assert_eq!(harness.output(Stream::Stderr), said.as_bytes());
+        harness.shut_down();
+    }
 }

@@ -7,6 +7,7 @@ use sdm_debug::rules::{RULE_HASH, rule_of};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 
+use super::model::Model;
 use super::model::goal::{Goal, Waited};
 use super::model::notices::Patience;
 use super::model::open::Open;
@@ -88,10 +89,10 @@ impl SessionHandle {
     }
 }
 
-/// Waits for what comes with the end of a run on another lane: what the program printed last.
+/// Waits for what comes with the end of a run on another lane: what the program printed before it. What the tasks were told
+/// to say otherwise has come before their answers.
 pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
-    const QUIET: Duration = Duration::from_millis(20);
     // All that happened is shown together at the end.
     let (ended, attached) = session.edit(|model| {
         model.news.notices.patience = Patience::START;
@@ -99,18 +100,17 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
         (ended, model.options.attached)
     });
     let until = session.now() + OUTPUT_END_WAIT;
-    while !attached
-        && !session.read(|model| model.news.output.has_ended(&ended))
-        && session.now() < until
-        && !session.is_over()
-    {
+    let has_come = |model: &Model| {
+        let output = &model.news.output;
+        output.has_ended(&ended) && output.is_complete(model.tasks.lost())
+    };
+    while !attached && !session.read(has_come) && session.now() < until && !session.is_over() {
         session.turn(Some(until)).await;
     }
-    let until = session.now() + QUIET;
-    while session.now() < until && !session.is_over() {
-        session.turn(Some(until)).await;
-    }
-    session.edit(|model| model.news.notices.patience = Patience::IDLE);
+    session.edit(|model| {
+        model.news.output.give_up_stops();
+        model.news.notices.patience = Patience::IDLE;
+    });
 }
 
 /// Shows what came of a command that is over, and takes it out.

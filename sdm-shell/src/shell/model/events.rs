@@ -126,6 +126,9 @@ impl Model {
     }
 
     fn handle_end_of_run(&mut self, now: Instant, id: CommandId, tasks: &IdSet, what: Happening) {
+        if matches!(what, Happening::Stopped(_)) && !self.options.attached {
+            self.news.output.stop(id, tasks);
+        }
         let mut end = RunEnd::Shown;
         if let Some(open) = self.open.find(id) {
             open.left.subtract(tasks);
@@ -195,6 +198,9 @@ impl Model {
                 return self.news.output.push(now, tasks, stream, &bytes);
             }
             Event::OutputEnd { stream } => return self.news.output.end(tasks, stream),
+            Event::OutputComplete { command } => {
+                return self.news.output.complete(CommandId(command), tasks);
+            }
             Event::Stopped(stop) => Happening::Stopped(stop),
             Event::Exited { code } => Happening::Exited {
                 code,

@@ -1,7 +1,9 @@
 //! What the programs print: lines are put together per task and stream, and equal ones are shown once.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
@@ -33,6 +35,15 @@ struct Partial {
     since: Instant,
 }
 
+/// The stop and the output of one run travel on two lanes: of whom only one of them has come.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// The stop has come, and not all that was printed before it.
+    stops: IdSet,
+    /// All that was printed before the stop has come, and not the stop.
+    outputs: IdSet,
+}
+
 /// Gathers what tasks print.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -41,6 +52,8 @@ pub(crate) struct Output {
     since: Option<Instant>,
     stdout_ended: IdSet,
     stderr_ended: IdSet,
+    /// What is still on its way of runs that a stop has ended, by the command that began them.
+    stops: BTreeMap<CommandId, Arrivals>,
     /// False where nothing is shown.
     pub(crate) on: bool,
 }
@@ -53,6 +66,7 @@ impl Output {
             since: None,
             stdout_ended: IdSet::new(),
             stderr_ended: IdSet::new(),
+            stops: BTreeMap::new(),
             on: true,
         }
     }
@@ -90,6 +104,43 @@ impl Output {
             Stream::Stdout => self.stdout_ended.union_with(tasks),
             Stream::Stderr => self.stderr_ended.union_with(tasks),
         }
+    }
+
+    /// A run of these has ended by a stop.
+    pub(crate) fn stop(&mut self, command: CommandId, tasks: &IdSet) {
+        let arrivals = self.stops.entry(command).or_default();
+        arrivals
+            .stops
+            .union_with(&tasks.difference(&arrivals.outputs));
+        arrivals.outputs.subtract(tasks);
+        self.forget_arrived(command);
+    }
+
+    /// All that these had printed when the run ended has come.
+    pub(crate) fn complete(&mut self, command: CommandId, tasks: &IdSet) {
+        let arrivals = self.stops.entry(command).or_default();
+        arrivals
+            .outputs
+            .union_with(&tasks.difference(&arrivals.stops));
+        arrivals.stops.subtract(tasks);
+        self.forget_arrived(command);
+    }
+
+    fn forget_arrived(&mut self, command: CommandId) {
+        let arrived = |it: &Arrivals| it.stops.is_empty() && it.outputs.is_empty();
+        if self.stops.get(&command).is_some_and(arrived) {
+            self.stops.remove(&command);
+        }
+    }
+
+    /// True where all has come that was printed before the stops that have come, but for who is lost.
+    pub(crate) fn is_complete(&self, lost: &IdSet) -> bool {
+        self.stops.values().all(|it| it.stops.is_subset(lost))
+    }
+
+    /// Gives up waiting for what was printed before the stops that have come.
+    pub(crate) fn give_up_stops(&mut self) {
+        self.stops.clear();
     }
 
     /// One for another job.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_core::ids::SessionId;
 use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
-use sdm_debug::{Command, Failure, FailureCode, Reply};
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 
 use crate::{
@@ -55,7 +55,7 @@ impl Debug for Fake {
         self.sent
             .borrow_mut()
             .push(format!("{to} {}", command.name()));
-        for (after, said) in (self.respond)(id, to, command) {
+        for (after, said) in with_output_complete((self.respond)(id, to, command)) {
             let at = self.now.get() + Duration::from_millis(after);
             let place = self.queue.iter().position(|(known, _)| *known > at);
             let place = place.unwrap_or(self.queue.len());
@@ -226,6 +226,38 @@ pub(in crate::shell) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
         lost: IdSet::new(),
         late: false,
     })
+}
+
+/// Has every stop followed by the word that all output before it was told, as servers do, unless that is said.
+fn with_output_complete(said: Vec<(u64, Said)>) -> Vec<(u64, Said)> {
+    let says = |(_, said): &(u64, Said)| match said {
+        Said::Event(SessionEvent::Events(events)) => events
+            .iter()
+            .any(|(_, event)| matches!(event, Event::OutputComplete { .. })),
+        _ => false,
+    };
+    if said.iter().any(says) {
+        return said;
+    }
+    let mut all = Vec::new();
+    for (at, said) in said {
+        let word = stopped_by(&said).map(|event| (at, Said::Event(event)));
+        all.push((at, said));
+        all.extend(word);
+    }
+    all
+}
+
+fn stopped_by(said: &Said) -> Option<SessionEvent> {
+    let Said::Event(SessionEvent::Answer { id, classes, .. }) = said else {
+        return None;
+    };
+    let has_stopped =
+        |class: &&Class| matches!(class.answer, ClassAnswer::Reply(Reply::Stopped(_)));
+    let tasks = classes.iter().filter(has_stopped).map(|class| &class.tasks);
+    let event = Event::OutputComplete { command: id.0 };
+    let tasks = IdSet::union_all(tasks);
+    (!tasks.is_empty()).then(|| SessionEvent::Events(vec![(tasks, event)]))
 }
 
 pub(in crate::shell) fn complete(id: CommandId) -> Said {

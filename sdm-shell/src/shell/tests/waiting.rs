@@ -282,6 +282,31 @@ fn a_run_is_over_when_the_output_of_who_ended_has_come() {
 }
 
 #[test]
+fn a_stop_is_shown_behind_the_output_before_it_however_late_that_is() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            let output = |event| Said::Event(SessionEvent::Events(vec![(set("0-1"), event)]));
+            let line = Event::Output {
+                stream: sdm_debug::event::Stream::Stdout,
+                bytes: b"before it stopped\n".to_vec(),
+            };
+            vec![
+                (10, answer(id, vec![stopped("0-1")])),
+                (10, complete(id)),
+                (900, output(line)),
+                (901, output(Event::OutputComplete { command: id.0 })),
+            ]
+        }
+        _ => Vec::new(),
+    });
+    let run = run((2, 80), Options::default(), &["continue"], respond);
+    let said = run.screen.find("[0-1] before it stopped\n");
+    let stop = run.screen.find("interrupted, main () at halo.c:70");
+    assert!(said.is_some() && said < stop, "{}", run.screen);
+}
+
+#[test]
 fn a_slow_start_shows_how_far_it_is_and_who_is_slowest() {
     let respond: Responder = Box::new(|id, to, _| {
         let progress = |tasks: &str, phase| {

@@ -195,6 +195,7 @@ fn events() -> Vec<(String, Event)> {
         Event::BreakpointPlaced(_) => Event::BreakpointPlaced(place()),
         Event::Notice { .. } => Event::Notice { text: text("a notice") },
         Event::Printed { .. } => Event::Printed { number: 7, text: text("x = 3\n") },
+        Event::OutputComplete { .. } => Event::OutputComplete { command: 300 },
         Event::BreakpointRefused { .. } => Event::BreakpointRefused { number: 7, text: text("no symbol") },
     )
 }
