@@ -1,4 +1,4 @@
-//! What the driver must know of the host: a seam, so that the driver itself does no I/O.
+//! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
 use std::cell::RefCell;
 use std::fs;

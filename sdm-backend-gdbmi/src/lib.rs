@@ -24,11 +24,11 @@ mod driver;
 mod held;
 mod host;
 mod leash;
+mod liveness;
+mod memory_estimate;
 pub mod mi;
 mod process;
-mod pulse;
 mod restore;
-mod room;
 mod shared;
 mod slot;
 mod stdio;
@@ -37,6 +37,8 @@ mod task;
 mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
-pub use child::{Binding, COMMAND_LINE_BYTES_MAX, Completion, SignalState, gdb_arguments};
+pub use child::{
+    Binding, COMMAND_LINE_BYTES_MAX, Completion, SignalState, UnknownCompletion, gdb_arguments,
+};
 pub use driver::VALUE_BYTES_MAX;
 pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};

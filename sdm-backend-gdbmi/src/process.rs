@@ -1,4 +1,4 @@
-//! Processes by more than their pid, which is used again.
+//! Names processes by their pid and the time of their start, as pids are used again.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -41,7 +41,7 @@ struct Code {
 /// gives how many.
 ///
 /// # Errors
-/// The process is gone, or is not ours to write to, or a file of its code is gone and code of it was written to. What
+/// [`io::Error`] where the process is gone, or is not ours to write to, or a file of its code is gone and code of it was written to. What
 /// can be restored is.
 pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize> {
     let memory = OpenOptions::new()

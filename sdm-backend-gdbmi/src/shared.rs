@@ -17,8 +17,8 @@ use sdm_idset::TaskId;
 use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
 use crate::held::Held;
+use crate::liveness::{self, Pulse};
 use crate::mi::{AsyncKind, Record, Results};
-use crate::pulse::{self, Pulse};
 use crate::task::{BrokenOff, GdbIo, Pipe, lets_go, split, withdrawn};
 
 /// A gdb and the tasks that it holds.
@@ -138,7 +138,7 @@ impl Shared {
         }
         if self.pulse.take_due(now) {
             for member in &mut self.members {
-                pulse::look(now, &mut member.driver);
+                liveness::look(now, &mut member.driver);
             }
         }
         if self.gdb.is_press_due(now) {

@@ -157,7 +157,7 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
 /// How a child has ended, and no longer keeps its place; nothing while it has not.
 ///
 /// # Errors
-/// There is no such child.
+/// [`io::Error`] where there is no such child.
 pub(crate) fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     // SAFETY: waitpid writes one int, which lives across the call.

@@ -17,8 +17,8 @@ use sdm_idset::TaskId;
 use crate::child::{Binding, GdbChild};
 use crate::driver::{Action, Driver};
 use crate::held::Held;
+use crate::liveness::{self, Pulse};
 use crate::process::{Identity, identity, signal_name};
-use crate::pulse::{self, Pulse};
 use crate::stdio::{InputStream, OutputStream};
 #[cfg(test)]
 pub(crate) use gate::Gate;
@@ -208,7 +208,7 @@ impl Task {
             self.driver.handle_timeout(now);
         }
         if self.pulse.take_due(now) {
-            pulse::look(now, &mut self.driver);
+            liveness::look(now, &mut self.driver);
         }
         if !self.paused {
             self.handle_output_timeout(now);

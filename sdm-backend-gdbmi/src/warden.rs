@@ -55,7 +55,7 @@ impl Warden {
     /// Makes the copy.
     ///
     /// # Errors
-    /// The system has no room for it.
+    /// [`io::Error`] where the system has no room for it.
     pub(crate) fn start() -> io::Result<Self> {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }

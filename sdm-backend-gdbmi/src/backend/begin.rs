@@ -114,7 +114,7 @@ impl GdbBackend {
         let directory = find_directory(spec.directory.as_deref())?;
         let search_path = std::env::var_os("PATH");
         let program = find_program(&spec.program, &directory, search_path.as_deref())?;
-        Ok(crate::room::room(
+        Ok(crate::memory_estimate::estimate(
             &program,
             self.config.options.system_debug,
         ))

@@ -1,4 +1,4 @@
-//! One gdb process over three pipes.
+//! Starts one gdb process with pipes for its input, output and errors.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;

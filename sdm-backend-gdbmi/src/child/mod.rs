@@ -11,7 +11,7 @@ mod signals;
 pub use binding::Binding;
 pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
-pub use preload::Completion;
+pub use preload::{Completion, UnknownCompletion};
 pub use signals::SignalState;
 
 pub(crate) use autoload::MARK as SCRIPT_MARK;

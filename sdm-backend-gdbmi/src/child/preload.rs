@@ -5,6 +5,7 @@
 //! it is sealed. The library hides the file from what gdb starts; `LD_PRELOAD` is put right by gdb.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -41,15 +42,27 @@ pub enum Completion {
     Never,
 }
 
-impl FromStr for Completion {
-    type Err = String;
+/// A word that names no [`Completion`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCompletion(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl fmt::Display for UnknownCompletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: not auto, always or never", self.0)
+    }
+}
+
+impl std::error::Error for UnknownCompletion {}
+
+impl FromStr for Completion {
+    type Err = UnknownCompletion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCompletion> {
         match text {
             "auto" => Ok(Self::Auto),
             "always" => Ok(Self::Always),
             "never" => Ok(Self::Never),
-            _ => Err(format!("{text:?}: not auto, always or never")),
+            _ => Err(UnknownCompletion(text.to_owned())),
         }
     }
 }
@@ -140,7 +153,8 @@ mod tests {
         assert_eq!("always".parse(), Ok(Completion::Always));
         assert_eq!("never".parse(), Ok(Completion::Never));
         let wrong: Result<Completion, _> = "yes".parse();
-        assert_eq!(wrong, Err("\"yes\": not auto, always or never".to_owned()));
+        let wrong = wrong.unwrap_err().to_string();
+        assert_eq!(wrong, "\"yes\": not auto, always or never");
         assert!(Completion::Never.preload().is_none());
     }
 

@@ -25,6 +25,7 @@ mod stories;
 mod tests;
 mod text;
 mod until;
+mod wording;
 
 use std::collections::VecDeque;
 use std::future::Future;

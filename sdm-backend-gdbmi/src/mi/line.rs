@@ -1,4 +1,4 @@
-//! Bytes to lines.
+//! Splits what gdb writes into lines, in whatever pieces it comes.
 
 use super::{Record, parse_line};
 

@@ -1,4 +1,4 @@
-//! One line to one record.
+//! Parses one line of GDB/MI into one record.
 
 use super::escape::{read_c_string, text_of};
 use super::{Results, Value};
@@ -19,7 +19,7 @@ pub enum Record {
     Async {
         /// The command that brought it about, where gdb says so.
         token: Option<u64>,
-        /// Which kind.
+        /// Whether it is of a run, of a status or a notification.
         kind: AsyncKind,
         /// Its name, for example `stopped`.
         class: String,
@@ -28,7 +28,7 @@ pub enum Record {
     },
     /// `~"..."`: text for a person.
     Stream {
-        /// Whose text.
+        /// Who says it: the console, the program, or the log.
         kind: StreamKind,
         /// The text, line ends included.
         text: String,

@@ -1,4 +1,4 @@
-//! What MI records carry.
+//! The values in GDB/MI records: constants, tuples and lists.
 
 use std::fmt;
 

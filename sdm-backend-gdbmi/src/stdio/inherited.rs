@@ -24,7 +24,7 @@ impl InheritedStreams {
     /// name, below 10.
     ///
     /// # Errors
-    /// A stream is closed, or is a socket for which no such number is free.
+    /// [`io::Error`] where a stream is closed, or is a socket for which no such number is free.
     pub fn take() -> io::Result<Self> {
         let stdin = io::stdin();
         let stdout = io::stdout();

@@ -1,4 +1,4 @@
-//! Frames: gdb's, the fold rules', the front-end's.
+//! Turns gdb's stack frames into those of the fold rules and of the front-end.
 
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::Frame;

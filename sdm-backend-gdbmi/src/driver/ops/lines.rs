@@ -1,4 +1,4 @@
-//! What is done at a breakpoint: lines for gdb's command line, with `if` and `while`.
+//! The commands of a breakpoint: lines for gdb's command line, with `if` and `while`.
 //!
 //! gdb would read the lines of a block from its input, where MI commands come, and a `continue` in
 //! one would keep it from reading any. So the blocks are ours, and gdb gets one line after another.

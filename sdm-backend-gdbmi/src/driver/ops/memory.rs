@@ -1,4 +1,4 @@
-//! Memory, registers, instructions.
+//! Reads and writes memory, reads registers, and disassembles.
 
 use std::fmt::Write;
 

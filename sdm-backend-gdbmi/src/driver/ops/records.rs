@@ -1,6 +1,4 @@
-//! What gdb's records mean.
-
-use std::collections::BTreeSet;
+//! Takes gdb's records into the books: answers, notifications, stops, and what gdb prints.
 
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
@@ -10,15 +8,12 @@ use crate::driver::gdb::Gdb;
 use crate::driver::state::activity::OpenRun;
 use crate::driver::state::commands::Pending;
 use crate::driver::state::points::{Owner, watch_number};
-use crate::driver::state::processes::remark;
 use crate::driver::state::scope::Stopped;
 use crate::driver::state::signals::Sigcont;
 use crate::driver::state::{State, StopRecord};
 use crate::driver::text::last_text;
+use crate::driver::wording::{Wording, passed_signal, remark, wording};
 use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
-
-/// gdb's word for a command that it has given up for reasons that it has said before.
-const ABORTED: &str = "Command aborted.";
 
 /// What is kept of gdb's complaints, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
@@ -63,9 +58,12 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
     let complaint = std::mem::take(&mut gdb.edit().commands.complaint);
     match class {
         ResultClass::Error => {
-            let text = match results.text("msg").unwrap_or("gdb gave no reason").trim() {
-                ABORTED if !complaint.is_empty() => &complaint_of(gdb, &complaint),
-                text => text,
+            let text = results.text("msg").unwrap_or("gdb gave no reason").trim();
+            let complained = wording(text) == Some(Wording::Aborted) && !complaint.is_empty();
+            let text = if complained {
+                &complaint_of(gdb, &complaint)
+            } else {
+                text
             };
             let failure = super::registers::meaning(gdb, text)
                 .unwrap_or_else(|| Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text)));
@@ -82,7 +80,7 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
 
 /// What can be done about a limit of gdb's.
 fn hint_for(text: &str) -> &'static str {
-    if text.contains("max-value-size") {
+    if wording(text) == Some(Wording::ValueTooLarge) {
         "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
     } else {
         ""
@@ -335,31 +333,5 @@ fn tell_remark(gdb: &Gdb, text: &str) {
         && gdb.edit().processes.is_new(&text)
     {
         gdb.tell(Event::Notice { text });
-    }
-}
-
-/// The signal that gdb says has passed. This is text for a person (gdb 7 to 17 in the C locale);
-/// it decides nothing.
-fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
-    let (name, _) = text.strip_prefix(" received signal ")?.split_once(',')?;
-    passed.contains(name).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::state::signals::passed_at_first;
-
-    #[test]
-    fn signals_that_pass_are_told_from_those_that_stop() {
-        let passed = passed_at_first();
-        let check = |text, expect| assert_eq!(passed_signal(&passed, text), expect, "{text}");
-        check(" received signal SIGUSR1, User defined.\n", Some("SIGUSR1"));
-        check(
-            " received signal SIG40, Real-time event 40.\n",
-            Some("SIG40"),
-        );
-        check(" received signal SIGSEGV, Segmentation fault.\n", None);
-        check("received signal SIGUSR1", None);
     }
 }

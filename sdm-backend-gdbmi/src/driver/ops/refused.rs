@@ -1,4 +1,4 @@
-//! What is refused before gdb hears of it.
+//! Refuses commands that cannot be done in the task's state, before gdb hears of them.
 
 use sdm_debug::{Command, Failure, FailureCode};
 

@@ -12,11 +12,8 @@ use super::memory;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::State;
 use crate::driver::text::console_line;
+use crate::driver::wording::{Wording, wording};
 
-/// What gdb says where the kernel has refused its write (gdb 8 to 13, in the C locale).
-const WRITE_FAILED: &str = "Couldn't write extended state status";
-/// What it says where it may call no function (gdb 8 and later, in the C locale).
-const MAY_NOT_CALL: &str = "may-call-functions is off";
 /// The first gdb that asks the processor how many registers there are.
 const FIRST_GOOD: u32 = 14;
 
@@ -88,8 +85,13 @@ pub(in crate::driver) fn tell(gdb: &Gdb, text: &str) {
 /// What an error of gdb's means, where it is one of these.
 pub(in crate::driver) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     let state = gdb.get();
-    let is_ours = state.unwritable.is_some() && text.contains(MAY_NOT_CALL);
-    (is_ours || text.contains(WRITE_FAILED)).then(|| refusal(state.unwritable.as_deref()))
+    let unable = match wording(text) {
+        Some(Wording::WriteFailed) => true,
+        // A person can forbid calls, too.
+        Some(Wording::MayNotCall) => state.unwritable.is_some(),
+        _ => false,
+    };
+    unable.then(|| refusal(state.unwritable.as_deref()))
 }
 
 /// Why a command cannot be begun by a gdb that cannot write registers.

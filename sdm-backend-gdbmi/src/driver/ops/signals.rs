@@ -1,4 +1,4 @@
-//! What is done at signals.
+//! `handle` and `info signals`: whether a signal stops the program, is told of, and goes through to it.
 
 use sdm_debug::reply::SignalView;
 use sdm_debug::{Failure, FailureCode, Reply};

@@ -1,4 +1,4 @@
-//! Source lines, types, and the shared libraries.
+//! Lists source lines, types and shared libraries.
 
 use sdm_debug::reply::{Library, SourceText};
 use sdm_debug::{Failure, FailureCode, Reply};

@@ -1,4 +1,6 @@
-//! What a stop means, and where the person finds himself after it.
+//! Decides what a stop means: the open run is answered, the front-end is told, or the program goes on.
+//!
+//! Where a person is told, the innermost frame of the user's own is selected and shown.
 
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;

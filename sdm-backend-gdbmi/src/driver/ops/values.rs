@@ -1,4 +1,4 @@
-//! Values, as gdb prints them: evaluate, locals, arguments, set.
+//! Evaluates expressions and lists variables: values as gdb prints them.
 
 use sdm_debug::reply::MEMORY_BYTES_MAX;
 use sdm_debug::{Failure, FailureCode, Reply};

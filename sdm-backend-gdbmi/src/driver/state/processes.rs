@@ -76,24 +76,6 @@ impl Processes {
     }
 }
 
-/// What gdb says of forks and of programs that replace one another, for a person. It is text (gdb 13
-/// to 18 in the C locale) and decides nothing.
-pub(in crate::driver) fn remark(text: &str) -> Option<String> {
-    if text.starts_with("[Detaching after fork from child process")
-        || text.starts_with("[Detaching after vfork from child process")
-    {
-        return Some("has forked a process that runs without the debugger".to_owned());
-    }
-    if text.starts_with("[Attaching after ") && text.contains("fork to child process") {
-        return Some("is the process that it has forked now".to_owned());
-    }
-    let (process, program) = text.trim_end().split_once(" is executing new program: ")?;
-    let name = crate::driver::text::base_name(program);
-    process
-        .starts_with("process ")
-        .then(|| format!("executes {name} now"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,25 +97,5 @@ mod tests {
         processes.ended("i3");
         assert_eq!(processes.pid(), None);
         assert!(!processes.take_other_end());
-    }
-
-    #[test]
-    fn what_gdb_says_of_forks_and_execs() {
-        let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(remark(text).as_deref(), expect, "{text}");
-        };
-        let forked = Some("has forked a process that runs without the debugger");
-        check("[Detaching after fork from child process 7]\n", forked);
-        check("[Detaching after vfork from child process 7]\n", forked);
-        check("[Detaching after fork from parent process 7]\n", None);
-        check(
-            "[Attaching after Thread 0x7ffff7dd1740 (LWP 7) fork to child process 8]\n",
-            Some("is the process that it has forked now"),
-        );
-        check(
-            "process 7 is executing new program: /usr/bin/true\n",
-            Some("executes true now"),
-        );
-        check("it is executing new program: x\n", None);
     }
 }

@@ -1,4 +1,4 @@
-//! The stories.
+//! The stories: what passes between a front-end and a program, step by step.
 
 use sdm_debug::Command;
 use sdm_debug::command::{

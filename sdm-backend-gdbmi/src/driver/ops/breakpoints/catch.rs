@@ -1,4 +1,4 @@
-//! Catchpoints.
+//! Catchpoints: the program stops at a fork, an exec, a system call, a signal, an exception or a change of libraries.
 
 use sdm_debug::command::{CatchEvent, CatchSpec, PointSpec};
 use sdm_debug::reply::{BreakpointPlace, CatchHit};

@@ -1,4 +1,4 @@
-//! Changes of what is there.
+//! Changes to breakpoints that are there: deleted, enabled, given a condition, an ignore count or commands.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};

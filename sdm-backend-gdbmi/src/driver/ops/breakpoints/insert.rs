@@ -1,4 +1,4 @@
-//! Breakpoints in code.
+//! Breakpoints in code: at a line, in a function, or in every function that matches a regular expression.
 
 use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;

@@ -1,4 +1,4 @@
-//! What is there.
+//! Lists the front-end's breakpoints as gdb sees them now.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::reply::{BreakpointPlace, BreakpointView};

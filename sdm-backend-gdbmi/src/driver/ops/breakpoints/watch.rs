@@ -1,4 +1,4 @@
-//! Watchpoints.
+//! Watchpoints: the program stops when a value is written or read.
 
 use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
 use sdm_debug::reply::BreakpointPlace;

@@ -31,7 +31,7 @@ const SYSTEM_DEBUG_BYTES: u64 = 26 << 20;
 const HALVES: u64 = 5;
 
 /// What a gdb for this program needs, and what there is.
-pub(crate) fn room(program: &Path, system_debug: bool) -> Room {
+pub(crate) fn estimate(program: &Path, system_debug: bool) -> Room {
     let system = if system_debug { SYSTEM_DEBUG_BYTES } else { 0 };
     let (free_bytes, limit) = free(Path::new("/"));
     Room {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn this_program_needs_more_than_none() {
         let own = std::env::current_exe().unwrap();
-        let (small, large) = (room(Path::new("/nosuch"), false), room(&own, true));
+        let (small, large) = (estimate(Path::new("/nosuch"), false), estimate(&own, true));
         assert_eq!(small.gdb_bytes, GDB_BYTES);
         assert!(
             large.gdb_bytes > GDB_BYTES + SYSTEM_DEBUG_BYTES,

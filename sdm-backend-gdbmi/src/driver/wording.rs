@@ -1,0 +1,116 @@
+//! gdb's own words by which something is decided or told: all of them, with the versions that write so in the C locale.
+//!
+//! MI has no codes for these. Nothing else in the driver looks into a text of gdb's.
+
+use std::collections::BTreeSet;
+
+/// What an error of gdb's means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Wording {
+    /// It has given a command up for reasons that it has said before.
+    Aborted,
+    /// The kernel has refused its write of registers.
+    WriteFailed,
+    /// It may call no function in the program.
+    MayNotCall,
+    /// A value is larger than it may read.
+    ValueTooLarge,
+}
+
+/// What an error means, a part of its text, and the first and the last major version of gdb that is known to write so.
+const WORDINGS: [(Wording, &str, u32, u32); 4] = [
+    (Wording::Aborted, "Command aborted.", 7, 18),
+    (
+        Wording::WriteFailed,
+        "Couldn't write extended state status",
+        8,
+        13,
+    ),
+    (Wording::MayNotCall, "may-call-functions is off", 8, 18),
+    (Wording::ValueTooLarge, "max-value-size", 8, 18),
+];
+
+/// What an error means, where it is one of these.
+pub(in crate::driver) fn wording(text: &str) -> Option<Wording> {
+    let found = WORDINGS.iter().find(|(_, part, ..)| text.contains(part));
+    found.map(|(wording, ..)| *wording)
+}
+
+/// The signal that gdb says has passed. Written so by gdb 7 to 18.
+pub(in crate::driver) fn passed_signal<'a>(
+    passed: &BTreeSet<String>,
+    text: &'a str,
+) -> Option<&'a str> {
+    let (name, _) = text.strip_prefix(" received signal ")?.split_once(',')?;
+    passed.contains(name).then_some(name)
+}
+
+/// What gdb says of forks and of programs that replace one another, for a person. Written so by
+/// gdb 13 to 18.
+pub(in crate::driver) fn remark(text: &str) -> Option<String> {
+    if text.starts_with("[Detaching after fork from child process")
+        || text.starts_with("[Detaching after vfork from child process")
+    {
+        return Some("has forked a process that runs without the debugger".to_owned());
+    }
+    if text.starts_with("[Attaching after ") && text.contains("fork to child process") {
+        return Some("is the process that it has forked now".to_owned());
+    }
+    let (process, program) = text.trim_end().split_once(" is executing new program: ")?;
+    let name = crate::driver::text::base_name(program);
+    process
+        .starts_with("process ")
+        .then(|| format!("executes {name} now"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::state::signals::passed_at_first;
+
+    #[test]
+    fn errors_that_are_known() {
+        let check = |text, expect| assert_eq!(wording(text), expect, "{text}");
+        check("Command aborted.", Some(Wording::Aborted));
+        let text = "Couldn't write extended state status: Bad address.";
+        check(text, Some(Wording::WriteFailed));
+        let text = "Cannot call functions in the program: may-call-functions is off.";
+        check(text, Some(Wording::MayNotCall));
+        let text = "value requires 80000 bytes, which is more than max-value-size";
+        check(text, Some(Wording::ValueTooLarge));
+        check("No symbol \"x\" in current context.", None);
+    }
+
+    #[test]
+    fn signals_that_pass_are_told_from_those_that_stop() {
+        let passed = passed_at_first();
+        let check = |text, expect| assert_eq!(passed_signal(&passed, text), expect, "{text}");
+        check(" received signal SIGUSR1, User defined.\n", Some("SIGUSR1"));
+        check(
+            " received signal SIG40, Real-time event 40.\n",
+            Some("SIG40"),
+        );
+        check(" received signal SIGSEGV, Segmentation fault.\n", None);
+        check("received signal SIGUSR1", None);
+    }
+
+    #[test]
+    fn what_gdb_says_of_forks_and_execs() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(remark(text).as_deref(), expect, "{text}");
+        };
+        let forked = Some("has forked a process that runs without the debugger");
+        check("[Detaching after fork from child process 7]\n", forked);
+        check("[Detaching after vfork from child process 7]\n", forked);
+        check("[Detaching after fork from parent process 7]\n", None);
+        check(
+            "[Attaching after Thread 0x7ffff7dd1740 (LWP 7) fork to child process 8]\n",
+            Some("is the process that it has forked now"),
+        );
+        check(
+            "process 7 is executing new program: /usr/bin/true\n",
+            Some("executes true now"),
+        );
+        check("it is executing new program: x\n", None);
+    }
+}
