@@ -18,7 +18,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::{BackendSettings, Command, Event, Reply, wire};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{
-    Class, ClassAnswer, Debug as _, SendOptions, Session, SessionConfig, SessionEvent,
+    Class, ClassAnswer, DebugSession as _, SendOptions, Session, SessionConfig, SessionEvent,
 };
 
 /// Longer than anything here takes.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::lending::{Heard, Lending, TerminalId};
 use crate::place::{Name, PlaceError};
+use crate::terminal_lease::{Heard, TerminalId, TerminalLease};
 use crate::wire::{self, Frame, Size};
 
 /// How much output is kept for the next terminal, in bytes.
@@ -115,7 +115,7 @@ struct Keeper {
 }
 
 struct State {
-    lending: Lending,
+    lease: TerminalLease,
     /// The terminals' connections, and a way to cut them off.
     streams: HashMap<TerminalId, UnixStream>,
     callers: usize,
@@ -147,7 +147,7 @@ fn start(
     let input = pair.master.take_writer().map_err(|e| failed(&e))?;
     let keeper = Arc::new(Keeper {
         state: Mutex::new(State {
-            lending: Lending::new(RING_BYTES_MAX),
+            lease: TerminalLease::new(RING_BYTES_MAX),
             streams: HashMap::new(),
             callers: 0,
             closed: false,
@@ -194,9 +194,9 @@ impl Keeper {
                 _ => break,
             };
             let mut state = self.lock();
-            state.lending.print(&buffer[..count]);
+            state.lease.print(&buffer[..count]);
             self.changed.notify_all();
-            while state.lending.is_lagging() {
+            while state.lease.is_lagging() {
                 state = self.wait(state);
             }
         }
@@ -211,9 +211,9 @@ impl Keeper {
             .map_or(-1, |status| i32::try_from(status.exit_code()).unwrap_or(-1));
         // Somebody else may hold the terminal open.
         self.wait_until(LAST_OUTPUT_WAIT, |state| state.closed);
-        self.lock().lending.exit(code);
+        self.lock().lease.exit(code);
         self.changed.notify_all();
-        self.wait_until(wait_after_end, |state| state.lending.is_over());
+        self.wait_until(wait_after_end, |state| state.lease.is_over());
     }
 
     fn accept(self: &Arc<Self>, listener: &UnixListener) {
@@ -252,7 +252,7 @@ impl Keeper {
         match wire::receive(stream)? {
             Some(Frame::Ask) => wire::send(stream, &self.about()),
             Some(Frame::Detach) => {
-                self.lock().lending.let_go();
+                self.lock().lease.let_go();
                 self.changed.notify_all();
                 self.see_off();
                 wire::send(stream, &Frame::LetGo(false))
@@ -269,7 +269,7 @@ impl Keeper {
     fn about(&self) -> Frame {
         let state = self.lock();
         let mut command = self.command.clone();
-        if let Some(code) = state.lending.exit_code() {
+        if let Some(code) = state.lease.exit_code() {
             command = format!("(ended with code {code}) {command}");
         }
         // A frame has its bound; a command line may be longer.
@@ -277,7 +277,7 @@ impl Keeper {
         command.truncate(cut.unwrap_or(command.len()));
         Frame::About {
             age_s: self.began.elapsed().as_secs(),
-            attached: state.lending.current().is_some(),
+            attached: state.lease.current().is_some(),
             command,
         }
     }
@@ -297,7 +297,7 @@ impl Keeper {
     fn lend(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
         let (sender, for_cutting) = (stream.try_clone()?, stream.try_clone()?);
         let mut state = self.lock();
-        let number = state.lending.open();
+        let number = state.lease.open();
         state.streams.insert(number, for_cutting);
         drop(state);
         self.changed.notify_all();
@@ -312,7 +312,7 @@ impl Keeper {
             });
         let read = spawned.and_then(|_| self.read_terminal(number, stream));
         let mut state = self.lock();
-        state.lending.closed(number);
+        state.lease.closed(number);
         state.streams.remove(&number);
         drop(state);
         self.changed.notify_all();
@@ -322,7 +322,7 @@ impl Keeper {
     /// Hears a terminal out, also after it was let go: what it has shown is not shown again.
     fn read_terminal(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
         while let Some(frame) = wire::receive(stream)? {
-            let heard = self.lock().lending.receive(number, frame);
+            let heard = self.lock().lease.receive(number, frame);
             self.changed.notify_all();
             match heard.map_err(io::Error::other)? {
                 Some(Heard::Typed(bytes)) => {
@@ -339,7 +339,7 @@ impl Keeper {
 
     /// Waits for those that were let go, and cuts off who takes too long.
     fn see_off(&self) {
-        let leaving: Vec<TerminalId> = self.lock().lending.leaving().collect();
+        let leaving: Vec<TerminalId> = self.lock().lease.leaving().collect();
         let is_here = |state: &State| leaving.iter().any(|id| state.streams.contains_key(id));
         self.wait_until(LET_GO_WAIT, |state| !is_here(state));
         for id in &leaving {
@@ -354,13 +354,13 @@ impl Keeper {
     fn send_output(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
         let mut state = self.lock();
         loop {
-            while let Some(frame) = state.lending.poll_frame(number) {
+            while let Some(frame) = state.lease.poll_frame(number) {
                 drop(state);
                 self.changed.notify_all();
                 wire::send(stream, &frame)?;
                 state = self.lock();
             }
-            if state.lending.is_done(number) {
+            if state.lease.is_done(number) {
                 return Ok(());
             }
             state = self.wait(state);

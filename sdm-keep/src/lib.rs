@@ -10,16 +10,16 @@
 
 mod client;
 mod keeper;
-mod lending;
 mod place;
 mod ring;
 mod sys;
+mod terminal_lease;
 mod wire;
 
 pub use client::{Left, resume, start_keeper, tell_to_detach};
 pub use keeper::{KeepError, KeeperOptions, keep};
-pub use lending::{Heard, Lending, TerminalId, Unexpected};
 pub use place::{About, Name, PlaceError, sessions};
+pub use terminal_lease::{Heard, TerminalId, TerminalLease, Unexpected};
 pub use wire::{Frame, Size, fuzz_frames};
 
 /// The byte that detaches a terminal: Ctrl-\, as in other tools that keep programs.

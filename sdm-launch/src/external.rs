@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::member::Started;
+use crate::launched_process::Started;
 use crate::spec::command_line;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 

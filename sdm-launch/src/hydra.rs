@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::hosts::names_hosts;
-use crate::member::Started;
+use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 

@@ -16,8 +16,8 @@ use sdm_bootstrap::log;
 use sdm_system::stream::{Line, Piece, Stream};
 
 use crate::LaunchError;
+use crate::launched_process::{LastWords, LaunchedProcess, Started};
 use crate::lender::Lender;
-use crate::member::{LastWords, Member, Started};
 use crate::ssh;
 
 /// Something heard of the servers or of what started them.
@@ -77,11 +77,11 @@ pub enum LaunchEvent {
 ///
 /// Dropping it sends SIGTERM to what still runs.
 pub struct Launch {
-    members: Vec<Member>,
+    members: Vec<LaunchedProcess>,
     /// Whose a descriptor is.
     owners: HashMap<RawFd, Owner>,
     /// Pipes that all members write to, where there are not enough descriptors for one each.
-    shared: Option<Shared>,
+    shared: Option<SharedStreams>,
     /// Bounded by what one call of [`Launch::handle_ready`] can read.
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
@@ -90,12 +90,12 @@ pub struct Launch {
 
 #[derive(Clone, Copy)]
 enum Owner {
-    Member(usize),
+    Process(usize),
     Shared(usize),
 }
 
 /// Stdout and stderr of all members together.
-struct Shared {
+struct SharedStreams {
     streams: [Stream; 2],
     /// Open until everybody has been started.
     writers: Option<[PipeWriter; 2]>,
@@ -123,7 +123,7 @@ impl Launch {
         for (index, fd) in streams.iter().filter_map(Stream::fd).enumerate() {
             launch.owners.insert(fd.as_raw_fd(), Owner::Shared(index));
         }
-        launch.shared = Some(Shared {
+        launch.shared = Some(SharedStreams {
             streams,
             writers: Some([stdout_writer, stderr_writer]),
             last_words: LastWords::default(),
@@ -154,7 +154,7 @@ impl Launch {
 
     pub(crate) fn spawn(&mut self, command: Command, what: Started) -> Result<(), LaunchError> {
         let shared = self.shared.as_ref().and_then(|it| it.writers.as_ref());
-        let member = Member::spawn(command, what, shared)?;
+        let member = LaunchedProcess::spawn(command, what, shared)?;
         self.members.push(member);
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Launch {
                 self.abandon();
                 return Err(error);
             }
-            let owner = Owner::Member(index);
+            let owner = Owner::Process(index);
             let fds = self.members[index].fds();
             self.owners.extend(fds.map(|fd| (fd, owner)));
         }
@@ -199,7 +199,7 @@ impl Launch {
         let shared = self.shared.iter().flat_map(|it| &it.streams);
         let shared = shared.filter_map(Stream::fd);
         shared
-            .chain(self.members.iter().flat_map(Member::borrowed_fds))
+            .chain(self.members.iter().flat_map(LaunchedProcess::borrowed_fds))
             .collect()
     }
 
@@ -215,11 +215,11 @@ impl Launch {
     pub fn handle_ready(&mut self, fd: RawFd) -> bool {
         match self.owners.get(&fd) {
             Some(Owner::Shared(index)) => self.read_shared(*index, fd),
-            Some(Owner::Member(index)) if self.members[*index].is_end(fd) => {
+            Some(Owner::Process(index)) if self.members[*index].is_end(fd) => {
                 self.reap(*index);
                 false
             }
-            Some(Owner::Member(index)) => {
+            Some(Owner::Process(index)) => {
                 let member = &mut self.members[*index];
                 let mut lines = Vec::new();
                 let more = member.read(fd, &mut |line| lines.push(line));
@@ -330,18 +330,18 @@ impl Launch {
 
     /// Asks everything that was started to end (SIGTERM).
     pub fn terminate(&mut self) {
-        self.members.iter_mut().for_each(Member::terminate);
+        self.members.iter_mut().for_each(LaunchedProcess::terminate);
     }
 
     /// Has everything that was started go on, where it is stopped (SIGCONT).
     pub fn go_on(&self) {
-        self.members.iter().for_each(Member::go_on);
+        self.members.iter().for_each(LaunchedProcess::go_on);
     }
 
     /// Ends everything that was started (SIGKILL). A killed `mpirun` cannot end its servers any more:
     /// they notice by themselves that their parent is gone, so try [`Self::terminate`] first.
     pub fn kill(&mut self) {
-        self.members.iter().for_each(Member::kill);
+        self.members.iter().for_each(LaunchedProcess::kill);
     }
 
     /// The pid of the first that was started.
@@ -355,7 +355,7 @@ impl Launch {
     /// Whether everything that was started has ended. Events may still be waiting.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.members.iter().all(Member::is_over)
+        self.members.iter().all(LaunchedProcess::is_over)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::member::Started;
-use crate::room;
+use crate::launched_process::Started;
+use crate::machine_limits;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -127,12 +127,12 @@ const OWN_PIPES_MAX: u32 = 256;
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Two pipes, and what tells the end.
     const OWN_DESCRIPTORS: u64 = 3;
-    room::check_processes(spec.processes)?;
+    machine_limits::check_processes(spec.processes)?;
     let count = u64::from(processes);
-    let scarce = room::descriptors_left() < count * OWN_DESCRIPTORS;
+    let scarce = machine_limits::descriptors_left() < count * OWN_DESCRIPTORS;
     let sharing = scarce || processes > OWN_PIPES_MAX;
     let each = if sharing { 1 } else { OWN_DESCRIPTORS };
-    room::reserve_descriptors(count * each, "sdm")?;
+    machine_limits::reserve_descriptors(count * each, "sdm")?;
     if !sharing {
         return Ok(Launch::new());
     }

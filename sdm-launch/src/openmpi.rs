@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::unistd::geteuid;
 
 use crate::hosts::names_hosts;
-use crate::member::Started;
+use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::member::Started;
+use crate::launched_process::Started;
 use crate::spec::command_line;
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 

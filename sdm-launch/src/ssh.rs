@@ -10,7 +10,7 @@ use sdm_hosts::job::is_this_host;
 use sdm_system::files;
 
 use crate::hosts::spread;
-use crate::member::Started;
+use crate::launched_process::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, Streams};
 

@@ -12,7 +12,7 @@ use nix::libc;
 /// this process has raised its limit of descriptors, the child finds the one from before.
 pub(crate) fn isolate(command: &mut Command) {
     let parent = std::process::id();
-    let descriptors = crate::room::descriptors_of_children();
+    let descriptors = crate::machine_limits::descriptors_of_children();
     let before_exec = move || {
         if let Some((soft, hard)) = descriptors {
             let limit = libc::rlimit {

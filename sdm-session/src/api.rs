@@ -91,7 +91,7 @@ pub enum SessionEvent {
         /// What it said last.
         last_words: Vec<String>,
     },
-    /// [`Debug::next_event`] was woken from another thread.
+    /// [`DebugSession::next_event`] was woken from another thread.
     Woken,
     /// The session is over; why.
     Ended(String),
@@ -99,7 +99,7 @@ pub enum SessionEvent {
 
 /// A server of a session, and where it stands in the tree as it was planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct SessionMember {
     /// Its number; absent for the master.
     pub server: Option<u32>,
     /// Where it runs; empty where unknown.
@@ -113,7 +113,7 @@ pub struct Member {
 }
 
 /// A session as its commands see it; scripted in tests.
-pub trait Debug {
+pub trait DebugSession {
     /// The session's name.
     fn id(&self) -> SessionId;
 
@@ -121,7 +121,7 @@ pub trait Debug {
     fn tasks(&self) -> &IdSet;
 
     /// The master and the servers, parents before their children; empty where it is not known.
-    fn members(&self) -> &[Member] {
+    fn members(&self) -> &[SessionMember] {
         &[]
     }
 

@@ -112,8 +112,8 @@ impl SessionConfig {
 }
 
 impl SessionConfig {
-    /// How the servers are arranged: who calls has the master for its parent, as that is where there is a
-    /// desk.
+    /// How the servers are arranged: who calls has the master for its parent, as that is where they can
+    /// call.
     pub(crate) fn arranged(&self) -> Topology {
         match self.network.reverse {
             true => Topology::Flat,

@@ -10,10 +10,10 @@ use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchSpec, Launcher, Streams};
 
-use super::desk::Desk;
 use super::error::SessionError;
 use super::key::Offer;
 use super::master::{HandoverFile, Master};
+use super::reverse_listener::ReverseListener;
 use super::start::Starting;
 
 /// What a person has set for every member, wherever that is.
@@ -54,7 +54,7 @@ impl Starting<'_> {
             &self.address,
             self.config.network.shape,
             self.environment(),
-            self.desk.take(),
+            self.reverse_listener.take(),
         )?;
         let watched = self.driver.transport().watch(master.end_fd(), true, false);
         watched.map_err(|source| SessionError::Io {
@@ -110,10 +110,10 @@ impl Starting<'_> {
             if launcher.is_by_hand() {
                 return Err(SessionError::CannotReverse);
             }
-            let desk = Desk::open(&config.network, spans_hosts)?;
-            let places = desk.places.clone().into();
+            let reverse_listener = ReverseListener::open(&config.network, spans_hosts)?;
+            let places = reverse_listener.places.clone().into();
             spec.server_args.extend(["--call".into(), places]);
-            self.desk = Some(desk);
+            self.reverse_listener = Some(reverse_listener);
             return Ok(launcher.launch(&spec)?);
         }
         let mut say = |option: &str, value: String| {

@@ -1,14 +1,13 @@
 //! A session as a library, for every front-end: the launcher, the tree's root, and what they say.
 //!
 //! [`Session::start`] starts servers as a [`SessionConfig`] says and connects their tree. Commands go to sets of tasks through
-//! [`Debug`], and what comes back are [`SessionEvent`]s: answers merged by class, events, and the accounting of who has
+//! [`DebugSession`], and what comes back are [`SessionEvent`]s: answers merged by class, events, and the accounting of who has
 //! answered.
 //!
 //! Nothing here reads a person's line, shows anything, or writes to the terminal.
 
 pub mod api;
 mod config;
-mod desk;
 mod error;
 mod events;
 mod hearing;
@@ -17,12 +16,13 @@ mod launching;
 mod live;
 mod master;
 mod plan;
+mod reverse_listener;
 mod start;
 mod starter;
 mod sys;
 mod withdraw;
 
-pub use api::{Class, ClassAnswer, Debug, Member, SendOptions, SessionEvent};
+pub use api::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent, SessionMember};
 pub use config::{Network, SessionConfig, StartProgress};
 pub use error::SessionError;
 pub use key::KeyHandover;

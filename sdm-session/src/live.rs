@@ -19,7 +19,7 @@ use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchEvent};
 use tracing::Span;
 
-use super::api::{Debug, Member, SendOptions, SessionEvent};
+use super::api::{DebugSession, SendOptions, SessionEvent, SessionMember};
 use super::events;
 use super::start::end_launch;
 
@@ -54,7 +54,7 @@ pub struct Session {
     master: Option<Child>,
     id: SessionId,
     tasks: IdSet,
-    members: Vec<Member>,
+    members: Vec<SessionMember>,
     /// Those of them whose server is gone.
     lost: IdSet,
     /// What the log says of this session stands in it.
@@ -75,7 +75,7 @@ impl Session {
         launch: Launch,
         master: Option<Child>,
         id: SessionId,
-        members: Vec<Member>,
+        members: Vec<SessionMember>,
     ) -> Self {
         let tasks = IdSet::union_all(members.iter().map(|member| &member.tasks));
         let span = tracing::info_span!(parent: None, "session", %id);
@@ -125,7 +125,7 @@ impl Session {
         self.pass_late = to;
     }
 
-    /// Wakes [`Debug::next_event`] from any thread.
+    /// Wakes [`DebugSession::next_event`] from any thread.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.driver.waker()
@@ -378,7 +378,7 @@ fn log_delivery(delivery: &Delivery) {
     }
 }
 
-impl Debug for Session {
+impl DebugSession for Session {
     fn id(&self) -> SessionId {
         self.id
     }
@@ -387,7 +387,7 @@ impl Debug for Session {
         &self.tasks
     }
 
-    fn members(&self) -> &[Member] {
+    fn members(&self) -> &[SessionMember] {
         &self.members
     }
 

@@ -12,8 +12,8 @@ use sdm_core::secure::SessionKey;
 use sdm_core::transport::{ConnectionString, Shape};
 use sdm_system::files;
 
-use super::desk::Desk;
 use super::error::SessionError;
+use super::reverse_listener::ReverseListener;
 use super::withdraw;
 
 /// The master of a session on its way: ends it if the start fails.
@@ -30,13 +30,13 @@ impl Master {
         front_end: &ConnectionString,
         shape: Option<Shape>,
         environment: Vec<(OsString, OsString)>,
-        desk: Option<Desk>,
+        reverse_listener: Option<ReverseListener>,
     ) -> Result<Self, SessionError> {
         let mut command = Command::new(program);
-        let stdin = match desk {
-            Some(desk) => {
+        let stdin = match reverse_listener {
+            Some(reverse_listener) => {
                 command.arg("--desk");
-                OwnedFd::from(desk.socket).into()
+                OwnedFd::from(reverse_listener.socket).into()
             }
             None => Stdio::null(),
         };

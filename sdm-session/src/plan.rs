@@ -97,7 +97,7 @@ impl Starting<'_> {
 }
 
 /// The members of a plan, which is a tree in preorder, with their parents.
-pub(super) fn members(plan: &Slice) -> Vec<api::Member> {
+pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
     let mut members = Vec::new();
     // The entries whose subtrees are open, each with where its own ends.
     let mut open: Vec<(usize, usize)> = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn members(plan: &Slice) -> Vec<api::Member> {
         while open.last().is_some_and(|(_, end)| *end <= index) {
             open.pop();
         }
-        members.push(api::Member {
+        members.push(api::SessionMember {
             server: (entry.server != ServerId::MASTER).then_some(entry.server.0),
             host: entry.host.clone(),
             addresses: entry.addresses.clone(),

@@ -25,12 +25,12 @@ use sdm_launch::{Launch, LaunchEvent, Streams};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};
-use super::desk::Desk;
 use super::error::SessionError;
 use super::key::Offer;
 use super::live::Session;
 use super::master::{HandoverFile, Master};
 use super::plan::{check_widest, members};
+use super::reverse_listener::ReverseListener;
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
@@ -46,12 +46,12 @@ pub(super) struct Starting<'a> {
     /// Servers that ended before they had announced themselves.
     pub(super) ended: IdSet,
     pub(super) tasks: IdSet,
-    members: Vec<api::Member>,
+    members: Vec<api::SessionMember>,
     pub(super) ready: IdSet,
     /// Somebody else starts the members, and nobody passes on what they announce.
     pub(super) by_hand: bool,
     /// Where servers call, until there is a master.
-    pub(super) desk: Option<Desk>,
+    pub(super) reverse_listener: Option<ReverseListener>,
     /// Where servers fetch the key, until all have come.
     pub(super) offer: Option<Offer>,
     /// What was told last of how far the start is.
@@ -184,7 +184,7 @@ impl<'a> Starting<'a> {
             ended: IdSet::new(),
             tasks,
             ready,
-            desk: None,
+            reverse_listener: None,
             offer: None,
             far: ("launched", 0),
         })

@@ -1,7 +1,7 @@
 //! gdb's command language over sets of tasks.
 //!
 //! [`commands::parse`] makes a [`commands::Line`] of a line of text: to which tasks, and what. A [`Shell`] carries lines out
-//! over a session ([`sdm_session::Debug`]) and says what comes of them to a [`sdm_view::View`]. [`Control`]s bring it lines and
+//! over a session ([`sdm_session::DebugSession`]) and says what comes of them to a [`sdm_view::View`]. [`Control`]s bring it lines and
 //! signals.
 //!
 //! There is no terminal here, no prompt and no argument of a command line: a front-end brings the lines, and the view that

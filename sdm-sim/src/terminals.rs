@@ -1,4 +1,4 @@
-//! Terminals that come and go in front of the session: the real [`Lending`] of a keeper, simulated
+//! Terminals that come and go in front of the session: the real [`TerminalLease`] of a keeper, simulated
 //! terminals, and the law across them.
 //!
 //! All that the root tells is printed, a line each. A terminal shows it and says so, late; it leaves,
@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sdm_keep::{Frame, Heard, Lending, TerminalId};
+use sdm_keep::{Frame, Heard, TerminalId, TerminalLease};
 
 use crate::ledger::{Checked, violated};
 use crate::log::Log;
@@ -60,7 +60,7 @@ pub(crate) struct Terminals {
     now: u64,
     queue: BTreeMap<(u64, u64), Act>,
     sequence: u64,
-    lending: Lending,
+    lease: TerminalLease,
     terminals: BTreeMap<TerminalId, Terminal>,
     /// All that was printed.
     printed: Vec<u8>,
@@ -89,7 +89,7 @@ impl Terminals {
             now: 0,
             queue: BTreeMap::new(),
             sequence: 0,
-            lending: Lending::new(ring),
+            lease: TerminalLease::new(ring),
             terminals: BTreeMap::new(),
             printed: Vec::new(),
             owes_newline: false,
@@ -124,7 +124,7 @@ impl Terminals {
         let after = if self.owes_newline { "" } else { "\n" };
         let text = format!("{before}{line}{after}");
         self.printed.extend_from_slice(text.as_bytes());
-        self.lending.print(text.as_bytes());
+        self.lease.print(text.as_bytes());
         self.pump();
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Terminals {
         if !self.has_faults {
             return;
         }
-        let current = self.lending.current();
+        let current = self.lease.current();
         match (self.rng.below(8), current) {
             (0..3, Some(id)) => self.type_key(id),
             (3, Some(id)) => {
@@ -190,7 +190,7 @@ impl Terminals {
             }
             (6, Some(_)) => {
                 log.note(self.now, format_args!("the terminal is told to leave"));
-                self.lending.let_go();
+                self.lease.let_go();
                 self.see_off();
             }
             _ => self.open(log),
@@ -200,7 +200,7 @@ impl Terminals {
     }
 
     fn open(&mut self, log: &mut Log) {
-        let id = self.lending.open();
+        let id = self.lease.open();
         log.note(self.now, format_args!("terminal {id} comes"));
         let slow_us = self.rng.skewed(1, SECOND / 4);
         let terminal = Terminal {
@@ -213,7 +213,7 @@ impl Terminals {
 
     /// Whoever was let go has so long to leave.
     fn see_off(&mut self) {
-        let leaving: Vec<TerminalId> = self.lending.leaving().collect();
+        let leaving: Vec<TerminalId> = self.lease.leaving().collect();
         for id in leaving {
             if let Some(terminal) = self.terminals.get_mut(&id)
                 && !std::mem::replace(&mut terminal.is_seen_off, true)
@@ -268,7 +268,7 @@ impl Terminals {
         let mut sent = Vec::new();
         for (id, terminal) in &mut self.terminals {
             while !terminal.has_left && terminal.to_it.len() < UNREAD_MAX {
-                let Some(frame) = self.lending.poll_frame(*id) else {
+                let Some(frame) = self.lease.poll_frame(*id) else {
                     break;
                 };
                 terminal.to_it.push_back(frame);
@@ -343,14 +343,14 @@ impl Terminals {
             return Ok(());
         };
         let Some(frame) = frame else {
-            self.lending.closed(id);
+            self.lease.closed(id);
             self.terminals.remove(&id);
             return Ok(());
         };
         if let Frame::Shown(at) = frame {
             self.shown = self.shown.max(at);
         }
-        match self.lending.receive(id, frame) {
+        match self.lease.receive(id, frame) {
             Ok(Some(Heard::Typed(key))) => {
                 let key = key.try_into().map_or(0, u64::from_le_bytes);
                 if key <= self.got {
@@ -369,7 +369,7 @@ impl Terminals {
     fn cut_off(&mut self, id: TerminalId, log: &mut Log) {
         if self.terminals.remove(&id).is_some() {
             log.note(self.now, format_args!("terminal {id} is cut off"));
-            self.lending.closed(id);
+            self.lease.closed(id);
         }
     }
 }

@@ -9,7 +9,7 @@ use sdm_core::message::{EndPolicy, Health};
 use sdm_debug::command::StartSpec;
 use sdm_debug::{BackendSettings, Command, Event};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::{Debug, SendOptions, Session, SessionConfig, SessionError, SessionEvent};
+use sdm_session::{DebugSession, SendOptions, Session, SessionConfig, SessionError, SessionEvent};
 
 use crate::ledger::Ledger;
 use crate::{binaries, processes};

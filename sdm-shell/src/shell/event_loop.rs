@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use super::model::{Effect, Model};
 use super::{SessionHandle, Shell, held_back, program_input, report};
-use sdm_session::Debug;
+use sdm_session::DebugSession;
 
-impl<D: Debug + 'static> Shell<D> {
+impl<D: DebugSession + 'static> Shell<D> {
     /// Carries out a command to its end.
     pub(super) fn block_on<T>(&mut self, command: impl Future<Output = T>) -> T {
         let mut command = pin!(command);

@@ -23,7 +23,7 @@ use super::model::{Break, Model, Over};
 use super::report::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
-use sdm_session::{Debug, Member, SendOptions};
+use sdm_session::{DebugSession, SendOptions, SessionMember};
 use sdm_view::item::{Happening, Item, Problem, View};
 
 /// A session as the commands of the shell see it; cheap to clone.
@@ -32,7 +32,7 @@ pub(crate) struct SessionHandle(Rc<Shared>);
 
 /// What all commands of one session share.
 pub(super) struct Shared {
-    pub(super) session: Rc<RefCell<dyn Debug>>,
+    pub(super) session: Rc<RefCell<dyn DebugSession>>,
     model: RefCell<Model>,
     pub(super) view: RefCell<Box<dyn View>>,
     pub(super) machine: RefCell<Box<dyn LocalMachine>>,
@@ -52,7 +52,7 @@ pub(super) struct Shared {
 impl SessionHandle {
     /// A handle of a session of which nothing has been heard yet.
     pub(super) fn new(
-        session: Rc<RefCell<dyn Debug>>,
+        session: Rc<RefCell<dyn DebugSession>>,
         application: Application,
         model: Model,
         now: Instant,
@@ -137,7 +137,7 @@ impl SessionHandle {
     }
 
     /// The master and the servers, parents before their children; empty where it is not known.
-    pub(super) fn members(&self) -> Vec<Member> {
+    pub(super) fn members(&self) -> Vec<SessionMember> {
         self.0.session.borrow().members().to_vec()
     }
 

@@ -1,6 +1,6 @@
 //! The command language of the prompt: gdb's words over sets of tasks.
 //!
-//! A [`Shell`] carries out one command at a time over a [`Debug`], waits for what it must wait
+//! A [`Shell`] carries out one command at a time over a [`DebugSession`], waits for what it must wait
 //! for, and says what comes of it to a [`View`]. It starts no thread, has no terminal and no files,
 //! and looks at no clock but the one it is given: what it needs done it has done by its
 //! [`Application`]; lines and signals reach it as [`Control`]s.
@@ -62,7 +62,7 @@ use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_idset::IdSet;
 
 use crate::ReportFiles;
-use sdm_session::Debug;
+use sdm_session::DebugSession;
 use sdm_view::render::Names;
 use sdm_view::report::{Fact, Report};
 
@@ -154,7 +154,7 @@ pub enum Verdict {
     GivenUp,
 }
 
-impl<D: Debug + 'static> Shell<D> {
+impl<D: DebugSession + 'static> Shell<D> {
     /// A shell over a session, in an application.
     pub fn new(session: D, mut application: Application, options: Options) -> Self {
         let (_, none) = std::sync::mpsc::channel();
@@ -162,7 +162,7 @@ impl<D: Debug + 'static> Shell<D> {
         let now = (application.clock)();
         let model = Model::new(now, session.tasks().clone(), options);
         let session = Rc::new(RefCell::new(session));
-        let shared: Rc<RefCell<dyn Debug>> = session.clone();
+        let shared: Rc<RefCell<dyn DebugSession>> = session.clone();
         Self {
             session,
             handle: SessionHandle::new(shared, application, model, now),

@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 
 use super::{SessionHandle, Verdict, sets};
 use crate::commands::Topic;
-use sdm_session::Member;
+use sdm_session::SessionMember;
 use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
 
 /// `info nodes|tree|links|sets`.
@@ -27,7 +27,7 @@ pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict
     Verdict::Done
 }
 
-fn nodes(session: &SessionHandle, members: &[Member]) -> Vec<NodeRow> {
+fn nodes(session: &SessionHandle, members: &[SessionMember]) -> Vec<NodeRow> {
     let mut hosts: BTreeMap<&str, (u64, IdSet)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.server.is_some()) {
         let (servers, tasks) = hosts.entry(&member.host).or_default();
@@ -47,7 +47,7 @@ fn nodes(session: &SessionHandle, members: &[Member]) -> Vec<NodeRow> {
     rows
 }
 
-fn links(session: &SessionHandle, members: &[Member]) -> Vec<LinkRow> {
+fn links(session: &SessionHandle, members: &[SessionMember]) -> Vec<LinkRow> {
     let reaches = reaches(members);
     let (lost, silent) =
         session.read(|model| (model.tasks.lost().clone(), model.tasks.silent().clone()));
@@ -72,7 +72,7 @@ fn links(session: &SessionHandle, members: &[Member]) -> Vec<LinkRow> {
     rows
 }
 
-fn tree(members: &[Member]) -> Vec<TreeRow> {
+fn tree(members: &[SessionMember]) -> Vec<TreeRow> {
     let mut depths: Vec<u32> = Vec::with_capacity(members.len());
     let mut children = vec![0; members.len()];
     for member in members {
@@ -94,7 +94,7 @@ fn tree(members: &[Member]) -> Vec<TreeRow> {
 }
 
 /// The tasks of each member and of all below it.
-fn reaches(members: &[Member]) -> Vec<IdSet> {
+fn reaches(members: &[SessionMember]) -> Vec<IdSet> {
     let mut reaches: Vec<_> = members.iter().map(|member| member.tasks.clone()).collect();
     // Parents come before their children.
     for (index, member) in members.iter().enumerate().rev() {

@@ -14,7 +14,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_hosts::HostShare;
 use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::{Debug, SessionConfig};
+use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sdm_debug::BackendSettings;
 use sdm_debug::command::AttachSpec;
 use sdm_launch::{Control, Held, Hold, LaunchSpec, Launcher, Part};
-use sdm_session::{Debug, SessionConfig};
+use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::Shell;
 
 use super::attach::{Attachment, look_up};
@@ -153,7 +153,7 @@ fn adopt<O: Opener>(
 
 impl Waiting {
     /// Attaches to all of them, and has their starter go on; false where that failed.
-    pub(super) fn attach<D: Debug + 'static>(self, shell: &mut Shell<D>) -> bool {
+    pub(super) fn attach<D: DebugSession + 'static>(self, shell: &mut Shell<D>) -> bool {
         shell.begin_input();
         let attached = shell.attach_held(self.spec, self.partial);
         if let Err(error) = self.hold.release() {

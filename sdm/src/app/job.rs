@@ -11,7 +11,7 @@ use std::time::Duration;
 use sdm_debug::EndPolicy;
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
-use sdm_session::{Debug, SessionConfig};
+use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::ReportFiles;
 use sdm_shell::commands::{self, UserCommand};
 use sdm_shell::{Batch, Control, Ending, LineSource, Options, Restart, Script, ScriptLine, Shell};
@@ -137,7 +137,10 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
 }
 
 /// What `sdm` reads is for the programs, unless there are lines that send them something.
-fn pass_input<D: Debug + 'static>(shell: &mut Shell<D>, lines: &Lines) -> Result<(), Refused> {
+fn pass_input<D: DebugSession + 'static>(
+    shell: &mut Shell<D>,
+    lines: &Lines,
+) -> Result<(), Refused> {
     if lines.script.iter().flatten().any(sends) {
         return Ok(());
     }
@@ -176,7 +179,7 @@ pub(super) struct Lines {
 }
 
 /// The commands first; where they are done, the program to its end.
-fn carry_out_batch<D: Debug + 'static>(
+fn carry_out_batch<D: DebugSession + 'static>(
     shell: &mut Shell<D>,
     lines: Lines,
     batch: &Batch,
@@ -191,7 +194,7 @@ fn carry_out_batch<D: Debug + 'static>(
     shell.run_batch(batch)
 }
 
-pub(super) fn carry_out<D: Debug + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
+pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
     if let Some(script) = lines.script {
         let mut source = Script::new(script, lines.controls.clone());
         let ending = shell.run_lines(&mut source);

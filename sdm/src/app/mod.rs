@@ -5,7 +5,6 @@ mod control;
 mod core;
 mod diagnose;
 mod emulate;
-mod itself;
 mod job;
 mod keep;
 mod live;
@@ -16,6 +15,7 @@ mod report;
 mod roundtrips;
 mod run;
 mod screen;
+mod self_description;
 mod signals;
 mod stacks;
 mod stdin;
@@ -32,7 +32,7 @@ use crate::cli::{self, Verb};
 use crate::sink::{self, Records, Sink, complain};
 pub use live::Live;
 use screen::{StatusLine, Stdout};
-use sdm_session::{Debug, SessionConfig, StartProgress};
+use sdm_session::{DebugSession, SessionConfig, StartProgress};
 use sdm_view::item::{Item, Problem, View};
 use sdm_view::json::JsonView;
 use sdm_view::render::{Names, TextView};
@@ -67,7 +67,7 @@ impl CurrentWake {
 /// Opens sessions and closes them.
 pub trait Opener: Clone + 'static {
     /// A session.
-    type Session: Debug + 'static;
+    type Session: DebugSession + 'static;
 
     /// Opens one. It stays on the calling thread.
     ///
@@ -111,7 +111,7 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
 fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let verb = args.get(1).and_then(|word| word.to_str());
-    let definition = match itself::definition(verb) {
+    let definition = match self_description::definition(verb) {
         Ok(definition) => definition,
         Err(error) => {
             complain(format_args!("sdm: {error}"));
@@ -122,7 +122,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Ok(parsed) => parsed,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
-            itself::explain(error);
+            self_description::explain(error);
             return code;
         }
     };
@@ -136,9 +136,9 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
-        Verb::Settings(args) => itself::settings(args.verb.as_deref()),
-        Verb::Completions(args) => itself::completions(args.shell),
-        Verb::Man(args) => itself::man(&args.directory),
+        Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
+        Verb::Completions(args) => self_description::completions(args.shell),
+        Verb::Man(args) => self_description::man(&args.directory),
         Verb::Sessions => keep::sessions(),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sdm_debug::command::StartSpec;
 use sdm_debug::reply::Value;
 use sdm_debug::{Command, EndPolicy, Reply, wire};
-use sdm_session::{ClassAnswer, Debug, SendOptions, SessionConfig, SessionEvent};
+use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionConfig, SessionEvent};
 use sdm_view::render::set_text;
 
 use super::Opener;
@@ -112,7 +112,7 @@ pub(super) fn measure<O: Opener>(
     Ok(figures.to_string())
 }
 
-fn rounds_of<D: Debug>(
+fn rounds_of<D: DebugSession>(
     session: &mut D,
     probe: &Probe,
     rounds: u32,
@@ -132,7 +132,7 @@ fn rounds_of<D: Debug>(
 }
 
 /// Sends a command to all and waits until all have answered as they should.
-fn ask<D: Debug>(
+fn ask<D: DebugSession>(
     session: &mut D,
     command: &Command,
     is_right: impl Fn(&Reply) -> bool,

@@ -9,7 +9,7 @@ use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::rules::{self, RULE_STACK_TREE, StackTree};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
-use sdm_session::{ClassAnswer, Debug, SendOptions, SessionEvent};
+use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionEvent};
 use sdm_tests::run::{BOUND, Run, fake};
 
 /// What the frame, the answer's header and its set may take beside the payload, in bytes.

@@ -7,7 +7,7 @@ use sdm_core::limits::{BULK_WINDOW_BYTES, LINK_BULK_BYTES_MAX};
 use sdm_debug::event::Stream;
 use sdm_debug::{Command, Event};
 use sdm_idset::TaskId;
-use sdm_session::{Debug, SendOptions, SessionEvent};
+use sdm_session::{DebugSession, SendOptions, SessionEvent};
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone, fake};
 

@@ -12,7 +12,7 @@ use sdm_core::link::{Link, LinkConfig, LinkEvent};
 use sdm_core::message::Health;
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_idset::IdSet;
-use sdm_session::Debug;
+use sdm_session::DebugSession;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone, evaluate};

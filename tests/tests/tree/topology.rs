@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sdm_core::topology::Topology;
-use sdm_session::Debug;
+use sdm_session::DebugSession;
 use sdm_tests::run::{Run, evaluate, fake};
 
 const SERVERS: u32 = 21;

@@ -7,7 +7,9 @@ use sdm_core::CommandId;
 use sdm_core::message::EndPolicy;
 use sdm_debug::{BackendSettings, Command, Reply};
 use sdm_idset::IdSet;
-use sdm_session::{Class, ClassAnswer, Debug, SendOptions, Session, SessionConfig, SessionEvent};
+use sdm_session::{
+    Class, ClassAnswer, DebugSession, SendOptions, Session, SessionConfig, SessionEvent,
+};
 use sdm_tests::{binaries, leftovers};
 
 /// Longer than anything here takes: only a hang reaches it.

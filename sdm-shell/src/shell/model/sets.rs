@@ -11,7 +11,7 @@ use super::Model;
 use super::job::program_called;
 use super::tasks::TaskTable;
 use crate::commands::{self, CommandError, Scope, SetExpr, SetName};
-use sdm_session::Member;
+use sdm_session::SessionMember;
 use sdm_view::item::Happening;
 
 /// The sets of a session.
@@ -62,7 +62,7 @@ impl Model {
         set: &SetExpr,
         all: &IdSet,
         conditions: &[(String, IdSet)],
-        members: &[Member],
+        members: &[SessionMember],
     ) -> Result<IdSet, CommandError> {
         let scope = Now {
             tasks: all,
@@ -83,7 +83,7 @@ struct Now<'a> {
     focus: &'a IdSet,
     table: &'a TaskTable,
     sets: &'a Sets,
-    members: &'a [Member],
+    members: &'a [SessionMember],
     conditions: &'a [(String, IdSet)],
     programs: &'a [(IdSet, StartSpec)],
 }

@@ -17,7 +17,7 @@ use sdm_idset::IdSet;
 use crate::{
     Application, Control, Ending, LocalMachine, LocalProcess, Options, Script, ScriptLine, Shell,
 };
-use sdm_session::{Class, ClassAnswer, Debug, SendOptions, SessionEvent};
+use sdm_session::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent};
 use sdm_view::render::{Names, Recorder, TextView};
 
 /// What comes of a command: after how long, and what.
@@ -40,7 +40,7 @@ pub(in crate::shell) struct Fake {
     pub(in crate::shell) sent: Rc<RefCell<Vec<String>>>,
 }
 
-impl Debug for Fake {
+impl DebugSession for Fake {
     fn id(&self) -> SessionId {
         SessionId([7; 8])
     }

@@ -18,7 +18,7 @@ const LAG_BYTES_MAX: u64 = 256 << 10;
 pub type TerminalId = u64;
 
 /// The state of a keeper, driven by whoever does its I/O.
-pub struct Lending {
+pub struct TerminalLease {
     ring: Ring,
     /// Those whose connection is open; at most one of them has the program.
     terminals: BTreeMap<TerminalId, Terminal>,
@@ -43,7 +43,7 @@ enum Stage {
     Told,
 }
 
-impl Lending {
+impl TerminalLease {
     /// Nobody is there; up to `ring_bytes` of output wait for a terminal.
     #[must_use]
     pub fn new(ring_bytes: usize) -> Self {
@@ -194,7 +194,7 @@ impl Lending {
     }
 }
 
-/// What a terminal said that is not for the lending itself.
+/// What a terminal said that is not for the lease itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {
     /// Typed, for the program.
@@ -222,61 +222,61 @@ mod tests {
 
     #[test]
     fn the_next_one_begins_where_the_last_one_left_off() {
-        let mut lending = Lending::new(100);
-        lending.print(b"one\n");
-        let first = lending.open();
-        assert_eq!(lending.poll_frame(first), begin(0, 0));
-        assert_eq!(lending.poll_frame(first), output("one\n"));
-        assert_eq!(lending.poll_frame(first), None);
-        let second = lending.open();
-        assert_eq!(lending.poll_frame(first), Some(Frame::LetGo(true)));
-        assert!(lending.is_done(first) && !lending.is_done(second));
+        let mut lease = TerminalLease::new(100);
+        lease.print(b"one\n");
+        let first = lease.open();
+        assert_eq!(lease.poll_frame(first), begin(0, 0));
+        assert_eq!(lease.poll_frame(first), output("one\n"));
+        assert_eq!(lease.poll_frame(first), None);
+        let second = lease.open();
+        assert_eq!(lease.poll_frame(first), Some(Frame::LetGo(true)));
+        assert!(lease.is_done(first) && !lease.is_done(second));
         // What the first one has shown is not known before its connection is closed.
-        assert_eq!(lending.poll_frame(second), None);
-        assert_eq!(lending.receive(first, Frame::Shown(4)), Ok(None));
-        lending.closed(first);
-        assert_eq!(lending.poll_frame(second), begin(0, 4));
-        assert_eq!(lending.receive(first, Frame::Shown(0)), Ok(None));
-        lending.print(b"two\n");
-        assert_eq!(lending.poll_frame(second), output("two\n"));
+        assert_eq!(lease.poll_frame(second), None);
+        assert_eq!(lease.receive(first, Frame::Shown(4)), Ok(None));
+        lease.closed(first);
+        assert_eq!(lease.poll_frame(second), begin(0, 4));
+        assert_eq!(lease.receive(first, Frame::Shown(0)), Ok(None));
+        lease.print(b"two\n");
+        assert_eq!(lease.poll_frame(second), output("two\n"));
     }
 
     #[test]
     fn only_who_has_the_program_types() {
-        let mut lending = Lending::new(100);
-        let first = lending.open();
+        let mut lease = TerminalLease::new(100);
+        let first = lease.open();
         let typed = |text: &str| Frame::Input(text.into());
-        let heard = lending.receive(first, typed("a"));
+        let heard = lease.receive(first, typed("a"));
         assert_eq!(heard, Ok(Some(Heard::Typed(b"a".to_vec()))));
-        assert_eq!(lending.receive(first, Frame::Detach), Ok(None));
-        assert_eq!(lending.receive(first, typed("b")), Ok(None));
-        assert_eq!(lending.current(), None);
-        assert_eq!(lending.poll_frame(first), Some(Frame::LetGo(false)));
-        let second = lending.open();
-        assert_eq!(lending.receive(second, Frame::Exited(0)), Err(Unexpected));
+        assert_eq!(lease.receive(first, Frame::Detach), Ok(None));
+        assert_eq!(lease.receive(first, typed("b")), Ok(None));
+        assert_eq!(lease.current(), None);
+        assert_eq!(lease.poll_frame(first), Some(Frame::LetGo(false)));
+        let second = lease.open();
+        assert_eq!(lease.receive(second, Frame::Exited(0)), Err(Unexpected));
     }
 
     #[test]
     fn the_end_is_told_after_all_output() {
-        let mut lending = Lending::new(100);
-        lending.print(b"bye\n");
-        lending.exit(3);
-        let only = lending.open();
-        assert_eq!(lending.poll_frame(only), begin(0, 0));
-        assert_eq!(lending.poll_frame(only), output("bye\n"));
-        assert_eq!(lending.poll_frame(only), Some(Frame::Exited(3)));
-        assert!(lending.is_done(only) && !lending.is_over());
-        lending.closed(only);
-        assert!(lending.is_over());
+        let mut lease = TerminalLease::new(100);
+        lease.print(b"bye\n");
+        lease.exit(3);
+        let only = lease.open();
+        assert_eq!(lease.poll_frame(only), begin(0, 0));
+        assert_eq!(lease.poll_frame(only), output("bye\n"));
+        assert_eq!(lease.poll_frame(only), Some(Frame::Exited(3)));
+        assert!(lease.is_done(only) && !lease.is_over());
+        lease.closed(only);
+        assert!(lease.is_over());
     }
 
     #[test]
     fn drops_are_told_also_to_one_that_lags() {
-        let mut lending = Lending::new(4);
-        let only = lending.open();
-        assert_eq!(lending.poll_frame(only), begin(0, 0));
-        lending.print(b"123456");
-        assert_eq!(lending.poll_frame(only), begin(2, 2));
-        assert_eq!(lending.poll_frame(only), output("3456"));
+        let mut lease = TerminalLease::new(4);
+        let only = lease.open();
+        assert_eq!(lease.poll_frame(only), begin(0, 0));
+        lease.print(b"123456");
+        assert_eq!(lease.poll_frame(only), begin(2, 2));
+        assert_eq!(lease.poll_frame(only), output("3456"));
     }
 }

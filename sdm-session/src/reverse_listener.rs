@@ -9,13 +9,13 @@ use super::config::Network;
 use super::error::SessionError;
 
 /// The socket, and where it is.
-pub(super) struct Desk {
+pub(super) struct ReverseListener {
     pub(super) socket: TcpListener,
     /// For the servers: addresses with commas between.
     pub(super) places: String,
 }
 
-impl Desk {
+impl ReverseListener {
     /// Listens where others can call, or at the loopback where all servers are on this host.
     pub(super) fn open(network: &Network, for_others: bool) -> Result<Self, SessionError> {
         let addresses = match for_others {

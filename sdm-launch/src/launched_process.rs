@@ -80,7 +80,7 @@ impl Started {
 }
 
 /// One process that was started.
-pub(crate) struct Member {
+pub(crate) struct LaunchedProcess {
     /// What it is.
     pub(crate) what: Started,
     /// Keeps its standard input open.
@@ -89,7 +89,7 @@ pub(crate) struct Member {
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
-    /// Readable at the end; none before [`Member::watch_end`] and once the end was seen.
+    /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
     /// Its stdout and stderr; none where it shares them with others.
@@ -116,7 +116,7 @@ impl LastWords {
     }
 }
 
-impl Member {
+impl LaunchedProcess {
     /// Starts `command` in a session of its own; it writes to pipes of its own
     /// where there are none to share.
     pub(crate) fn spawn(
@@ -161,7 +161,7 @@ impl Member {
         })
     }
 
-    /// Has the end told by a descriptor. Not part of [`Member::spawn`]: each process started gets a
+    /// Has the end told by a descriptor. Not part of [`LaunchedProcess::spawn`]: each process started gets a
     /// copy of all descriptors for a moment, which takes long where there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
         let end = sdm_system::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
