@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use sdm_core::aggregate::{Merge, Rules};
-use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::{EndPolicy, Lane, PlanEntry, Slice, Status, SyncPolicy};
@@ -25,7 +25,7 @@ const WAIT: Duration = Duration::from_secs(120);
 
 /// Master and servers as threads, the front-end in the calling thread.
 pub struct Threads {
-    driver: Driver<TcpTransport>,
+    driver: MemberDriver<TcpTransport>,
     members: Vec<JoinHandle<std::io::Result<Calls>>>,
     all: IdSet,
 }
@@ -59,7 +59,10 @@ impl Threads {
                 addresses: vec![address.to_string()],
             });
             let node = Node::new(server, rules, Instant::now() + WAIT);
-            drivers.push(Driver::new(Member::new(node, Arc::clone(&link)), transport));
+            drivers.push(MemberDriver::new(
+                Member::new(node, Arc::clone(&link)),
+                transport,
+            ));
         }
         let mut transport = TcpTransport::new()?;
         let front_end = transport.listen(&"tcp://127.0.0.1:0".parse()?, 1)?;
@@ -70,7 +73,7 @@ impl Threads {
             .collect();
         let root = Member::new(Node::root(Instant::now(), rules), link);
         let mut threads = Self {
-            driver: Driver::new(root, transport),
+            driver: MemberDriver::new(root, transport),
             members,
             all: IdSet::all_below(servers),
         };
@@ -153,7 +156,7 @@ impl Threads {
 }
 
 /// The life of one member.
-fn serve(mut driver: Driver<TcpTransport>) -> std::io::Result<Calls> {
+fn serve(mut driver: MemberDriver<TcpTransport>) -> std::io::Result<Calls> {
     while let Some(event) = driver.next(None)? {
         match event {
             DriverEvent::Output(Output::Execute { id, tasks, payload }) => {

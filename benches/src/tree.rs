@@ -240,7 +240,7 @@ impl Tree {
     /// The command is longer than any may be.
     pub fn wire_bytes(&self, echo: &Echo) -> Result<(usize, usize)> {
         let payload = wire::encode(&echo.command).into();
-        let command = message::Command {
+        let command = message::CommandMessage {
             id: CommandId(1000),
             attempt: Attempt(0),
             destination: self.all.clone(),

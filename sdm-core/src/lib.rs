@@ -3,7 +3,7 @@
 //!
 //! A [`member::Member`] is one process of it: a [`node::Node`] (who is asked, what is counted, how
 //! it merges) with its [`link::Link`]s (frames, encryption, credit). Both do no I/O by themselves;
-//! a [`driver::Driver`] runs one over a [`transport::Transport`]. What the payloads mean, and how
+//! a [`driver::MemberDriver`] runs one over a [`transport::Transport`]. What the payloads mean, and how
 //! answers merge beyond equality ([`Merge`]), is the protocol's matter. `docs/api.md` maps the
 //! operations of the requirements to the items here.
 //!
@@ -20,7 +20,7 @@
 //!
 //! use bytes::Bytes;
 //! use sdm_core::aggregate::{Merge, Rules};
-//! use sdm_core::driver::{Driver, DriverEvent};
+//! use sdm_core::driver::{MemberDriver, DriverEvent};
 //! use sdm_core::link::LinkConfig;
 //! use sdm_core::member::{Member, Output};
 //! use sdm_core::message::{EndPolicy, Lane, PlanEntry, Slice, Status, SyncPolicy};
@@ -36,7 +36,7 @@
 //! let rules: Rules = |_number, _params| None::<Box<dyn Merge>>;
 //!
 //! // A server, or the master, which has no tasks and is asked nothing.
-//! fn serve(mut driver: Driver<MemTransport>, temperature: &'static str) -> std::io::Result<()> {
+//! fn serve(mut driver: MemberDriver<MemTransport>, temperature: &'static str) -> std::io::Result<()> {
 //!     while let Some(event) = driver.next(None)? {
 //!         match event {
 //!             DriverEvent::Output(Output::Execute { id, tasks, payload }) => {
@@ -76,7 +76,7 @@
 //!         addresses: vec![address.to_string()],
 //!     });
 //!     let node = Node::new(server, rules, patience);
-//!     let driver = Driver::new(Member::new(node, Arc::clone(&config)), transport);
+//!     let driver = MemberDriver::new(Member::new(node, Arc::clone(&config)), transport);
 //!     threads.push((driver, temperature));
 //! }
 //!
@@ -89,7 +89,7 @@
 //!     .map(|(driver, temperature)| thread::spawn(move || serve(driver, temperature)))
 //!     .collect();
 //! let root = Node::root(Instant::now(), rules);
-//! let mut driver = Driver::new(Member::new(root, config), transport);
+//! let mut driver = MemberDriver::new(Member::new(root, config), transport);
 //! let plan = Topology::Binomial.plan(entries.remove(0), entries);
 //! driver.with_member(|m, now| m.start(now, Config::default(), Slice::new(plan)))?;
 //!

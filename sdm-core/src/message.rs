@@ -23,7 +23,7 @@ pub enum Message {
     /// Down: who you are, who is below you, how the session works.
     Init(Box<Init>),
     /// Down: something to do, for a set of tasks.
-    Command(Command),
+    Command(CommandMessage),
     /// Down: give up a command.
     Cancel(CommandId),
     /// Down: the session is over; nothing may be left.
@@ -31,7 +31,7 @@ pub enum Message {
     /// Up: answers to one command, merged.
     Answer(Answer),
     /// Up: things that nobody asked for, merged.
-    Event(Event),
+    Event(EventMessage),
     /// Up: tasks that came into reach, or fell out of it.
     Reach(ReachChange),
     /// Up: a parent of a higher epoch has taken me over; do not come after me.
@@ -137,7 +137,7 @@ pub struct PlanEntry {
 
 /// Something for a set of tasks to do.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Command {
+pub struct CommandMessage {
     /// Its name.
     pub id: CommandId,
     /// The number of the question; one asked again over the same link has a higher one.
@@ -216,7 +216,7 @@ pub struct Answer {
 
 /// Merged events.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Event {
+pub struct EventMessage {
     /// Output takes the bulk lane, everything else control.
     pub lane: Lane,
     /// How long the oldest of them has been under way, in microseconds: the merging window is a

@@ -15,7 +15,7 @@ use nix::sys::signalfd::SignalFd;
 use sdm_bootstrap::log::LogWriter;
 use sdm_bootstrap::starter::Starter;
 use sdm_bootstrap::{Complaints, escape_panics};
-use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
 use sdm_core::node::Node;
@@ -102,7 +102,7 @@ fn serve() -> Result<()> {
         listening.context("sdm-master: listen at standard input")?;
         transport.open_desk(config.clone());
     }
-    let mut driver = Driver::new(Member::new(node, Arc::new(config)), transport);
+    let mut driver = MemberDriver::new(Member::new(node, Arc::new(config)), transport);
     let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
     let reached = driver.reach_front_end(&places);
     let reached = reached.context("sdm-master: wait for events")?;
@@ -130,7 +130,11 @@ fn allow_many_children() {
     }
 }
 
-fn run(driver: &mut Driver<Reversed<Shaped>>, starter: Starter, told: &SignalFd) -> Result<()> {
+fn run(
+    driver: &mut MemberDriver<Reversed<Shaped>>,
+    starter: Starter,
+    told: &SignalFd,
+) -> Result<()> {
     loop {
         let event = driver.next(None).context("sdm-master: wait for events")?;
         match event {

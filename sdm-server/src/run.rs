@@ -18,7 +18,7 @@ use sdm_bootstrap::handover::{
 };
 use sdm_bootstrap::starter::Starter;
 use sdm_core::CommandId;
-use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -212,7 +212,7 @@ fn come_up(
         .watch(signals.as_raw_fd(), true, false)
         .with_context(|| format!("{me}: watch signals"))?;
     Ok(Server {
-        driver: Driver::new(Member::new(node, Arc::new(config)), transport),
+        driver: MemberDriver::new(Member::new(node, Arc::new(config)), transport),
         backend: None,
         signals,
         inherited,
@@ -254,7 +254,7 @@ pub(crate) fn say(line: &str) -> Result<()> {
 
 /// A server at work.
 struct Server {
-    driver: Driver<Reversed<Shaped>>,
+    driver: MemberDriver<Reversed<Shaped>>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
     /// What the launcher left to the programs.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_bootstrap::log::LogWriter;
-use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::{CommandId, SessionId};
 use sdm_core::member::Output;
 use sdm_core::message::{EndPolicy, Health, Lane, SyncPolicy};
@@ -42,7 +42,7 @@ const RULES_MAX: usize = 256;
 
 /// A session: the launcher, the master, and the root of the tree.
 pub struct Session {
-    pub(super) driver: Driver<TcpTransport>,
+    pub(super) driver: MemberDriver<TcpTransport>,
     launch: Launch,
     /// What started the tasks, where it was started here and the tasks are attached to.
     pub(super) starter: Option<Launch>,
@@ -71,7 +71,7 @@ pub struct Session {
 
 impl Session {
     pub(super) fn new(
-        driver: Driver<TcpTransport>,
+        driver: MemberDriver<TcpTransport>,
         launch: Launch,
         master: Option<Child>,
         id: SessionId,

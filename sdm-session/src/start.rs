@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sdm_bootstrap::announce::Announcement;
 use sdm_bootstrap::log::LogWriter;
 use sdm_core::config::Config;
-use sdm_core::driver::{Driver, DriverEvent};
+use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::{CommandId, SessionId};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
@@ -36,7 +36,7 @@ use super::reverse_listener::ReverseListener;
 pub(super) struct Starting<'a> {
     pub(super) config: &'a SessionConfig,
     pub(super) tell: &'a mut dyn FnMut(StartProgress),
-    pub(super) driver: Driver<TcpTransport>,
+    pub(super) driver: MemberDriver<TcpTransport>,
     pub(super) id: SessionId,
     pub(super) key: SessionKey,
     pub(super) address: ConnectionString,
@@ -111,7 +111,11 @@ impl Session {
 pub(super) const END_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends everything that was launched, and waits until it has ended; what has not `asked` later is killed.
-pub(super) fn end_launch(driver: &mut Driver<TcpTransport>, launch: &mut Launch, asked: Duration) {
+pub(super) fn end_launch(
+    driver: &mut MemberDriver<TcpTransport>,
+    launch: &mut Launch,
+    asked: Duration,
+) {
     for (end, wait) in [
         (Launch::terminate as fn(&mut Launch), asked),
         (Launch::kill, END_WAIT),
@@ -167,7 +171,7 @@ impl<'a> Starting<'a> {
             .map_err(io("listen for the master"))?;
         let node = Node::root(Instant::now(), sdm_debug::rules::rule);
         let link = LinkConfig::new(key.clone(), id);
-        let driver = Driver::new(Member::new(node, Arc::new(link)), transport);
+        let driver = MemberDriver::new(Member::new(node, Arc::new(link)), transport);
         let (heard, tasks, ready) = (BTreeMap::new(), IdSet::new(), IdSet::new());
         let members = Vec::new();
         Ok(Self {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sdm_core::aggregate::Merge;
 use sdm_core::ids::{Attempt, Epoch};
 use sdm_core::message::{
-    Answer, Block, Command, Init, Lane, Message, PlanEntry, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, Init, Lane, Message, PlanEntry, Slice, Status, SyncPolicy,
 };
 use sdm_core::node::{Action, LinkId, Node};
 use sdm_core::topology::Topology;
@@ -49,7 +49,7 @@ pub(super) fn init(children: u32) -> Message {
 
 /// A command to a member with so many children and to them.
 pub(super) fn command(id: u32, children: u32) -> Message {
-    Message::Command(Command {
+    Message::Command(CommandMessage {
         id: CommandId(id.into()),
         attempt: Attempt(id),
         destination: IdSet::all_below(children + 1),

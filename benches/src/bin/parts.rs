@@ -12,7 +12,7 @@ use sdm_core::aggregate::Aggregate;
 use sdm_core::frame::{self, Deframer};
 use sdm_core::ids::{Attempt, CommandId, Epoch, ServerId};
 use sdm_core::link::{Link, LinkConfig};
-use sdm_core::message::{Answer, Block, Command, Lane, Message, Status, SyncPolicy};
+use sdm_core::message::{Answer, Block, CommandMessage, Lane, Message, Status, SyncPolicy};
 use sdm_core::secure::{Hello, Role, SessionKey, draw_session_id};
 use sdm_idset::{IdSet, TaskId};
 
@@ -114,7 +114,7 @@ fn operations(
 }
 
 fn command(destination: IdSet, payload: &Bytes) -> Message {
-    Message::Command(Command {
+    Message::Command(CommandMessage {
         id: CommandId(1000),
         attempt: Attempt(0),
         destination,

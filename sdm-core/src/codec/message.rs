@@ -15,8 +15,8 @@ use crate::limits::{
     PAYLOAD_BYTES_MAX, RULE_PARAMS_BYTES_MAX, TEXT_BYTES_MAX,
 };
 use crate::message::{
-    Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, ReachChange,
-    Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
+    Message, ReachChange, Slice, Status, SyncPolicy,
 };
 
 const INIT: u8 = 1;
@@ -151,7 +151,7 @@ fn read_duration(r: &mut Reader<'_>) -> Result<Duration, DecodeError> {
     Ok(Duration::from_millis(r.u32("duration")?.into()))
 }
 
-fn write_command(w: &mut Writer<'_>, command: &Command) {
+fn write_command(w: &mut Writer<'_>, command: &CommandMessage) {
     w.u64(command.id.0);
     w.u32(command.attempt.0);
     w.set(&command.destination);
@@ -178,8 +178,8 @@ fn write_command(w: &mut Writer<'_>, command: &Command) {
     w.bytes("payload", &command.payload, PAYLOAD_BYTES_MAX);
 }
 
-fn read_command(r: &mut Reader<'_>) -> Result<Command, DecodeError> {
-    Ok(Command {
+fn read_command(r: &mut Reader<'_>) -> Result<CommandMessage, DecodeError> {
+    Ok(CommandMessage {
         id: CommandId(r.u64("command id")?),
         attempt: Attempt(r.u32("attempt")?),
         destination: r.set("destination")?,
@@ -253,7 +253,7 @@ fn read_missing(r: &mut Reader<'_>) -> Result<(IdSet, String), DecodeError> {
     Ok((tasks, r.text("reason", TEXT_BYTES_MAX)?.to_owned()))
 }
 
-fn write_event(w: &mut Writer<'_>, event: &Event) {
+fn write_event(w: &mut Writer<'_>, event: &EventMessage) {
     write_lane(w, event.lane);
     w.u32(event.age_us);
     w.count("blocks", event.blocks.len(), BLOCKS_MAX);
@@ -263,8 +263,8 @@ fn write_event(w: &mut Writer<'_>, event: &Event) {
     }
 }
 
-fn read_event(r: &mut Reader<'_>) -> Result<Event, DecodeError> {
-    Ok(Event {
+fn read_event(r: &mut Reader<'_>) -> Result<EventMessage, DecodeError> {
+    Ok(EventMessage {
         lane: read_lane(r)?,
         age_us: r.u32("age")?,
         blocks: read_list(r, "blocks", BLOCKS_MAX, |r| {

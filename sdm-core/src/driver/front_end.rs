@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{Driver, DriverEvent};
+use super::{DriverEvent, MemberDriver};
 use crate::dialer::{ATTEMPT_WAIT, UNANSWERED};
 use crate::limits::FRONT_END_TRIES;
 use crate::member::Output;
@@ -13,7 +13,7 @@ use crate::transport::{ConnId, ConnectionString, Transport};
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 
-impl<T: Transport> Driver<T> {
+impl<T: Transport> MemberDriver<T> {
     /// Connects to the front-end and waits until the link is up. It may be at any of these places: all are tried, up to
     /// [`FRONT_END_TRIES`] times.
     ///

@@ -11,13 +11,13 @@ use crate::member::{Member, Output};
 use crate::node::LinkId;
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 
-/// What the owner of a [`Driver`] is told.
+/// What the owner of a [`MemberDriver`] is told.
 #[derive(Debug)]
 pub enum DriverEvent {
     /// Something for the owner from the member: never [`Output::Dial`], [`Output::Write`] or
     /// [`Output::Close`].
     Output(Output),
-    /// A descriptor watched through [`Driver::transport`] is ready.
+    /// A descriptor watched through [`MemberDriver::transport`] is ready.
     Ready(RawFd),
     /// Another thread woke the loop.
     Woken,
@@ -41,7 +41,7 @@ struct Connection {
 }
 
 /// A member with its connections.
-pub struct Driver<T: Transport> {
+pub struct MemberDriver<T: Transport> {
     member: Member,
     transport: T,
     connections: BTreeMap<ConnId, Connection>,
@@ -53,7 +53,7 @@ pub struct Driver<T: Transport> {
     buffer: Vec<u8>,
 }
 
-impl<T: Transport> Driver<T> {
+impl<T: Transport> MemberDriver<T> {
     /// Joins the two.
     pub fn new(member: Member, transport: T) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl<T: Transport> Driver<T> {
         &mut self.transport
     }
 
-    /// A handle that wakes [`Driver::next`] from another thread.
+    /// A handle that wakes [`MemberDriver::next`] from another thread.
     pub fn waker(&self) -> Waker {
         self.transport.waker()
     }
@@ -92,7 +92,7 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Begins to connect to the front-end, once; that it is not there is told later, as an end. See
-    /// [`Driver::reach_front_end`].
+    /// [`MemberDriver::reach_front_end`].
     pub fn connect_front_end(&mut self, address: &ConnectionString) {
         self.begin_front_end(address);
     }

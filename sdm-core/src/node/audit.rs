@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use sdm_idset::IdSet;
 
-use super::{LinkId, Node, Open};
+use super::{LinkId, Node, OpenCommand};
 use crate::ids::{CommandId, ServerId};
 use crate::limits;
 
@@ -81,7 +81,7 @@ impl Node {
 }
 
 /// Every destination is in one part at most, and only those are waited for who can answer.
-fn audit_open(open: &Open, reach: &IdSet) -> Result<(), String> {
+fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), String> {
     let parts = [
         ("open", &open.open),
         ("missing", &open.missing),

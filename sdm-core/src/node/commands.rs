@@ -6,18 +6,18 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::missing::Missing;
-use super::open::Open;
+use super::open::OpenCommand;
 use super::{Action, Node, ProtocolError, reserve_first};
 use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId};
 use crate::limits;
-use crate::message::{Command, Lane, Message, SyncPolicy};
+use crate::message::{CommandMessage, Lane, Message, SyncPolicy};
 
 impl Node {
     pub(super) fn handle_command(
         &mut self,
         now: Instant,
-        command: Command,
+        command: CommandMessage,
     ) -> Result<(), ProtocolError> {
         if self.config.is_none() {
             return Err(ProtocolError(format!(
@@ -48,7 +48,7 @@ impl Node {
 
     /// Where a command stands among the open ones, or where it would.
     pub(super) fn open_position(&self, id: CommandId) -> Result<usize, usize> {
-        self.open.binary_search_by_key(&id, Open::id)
+        self.open.binary_search_by_key(&id, OpenCommand::id)
     }
 
     /// Takes up a command that is not open here.
@@ -56,7 +56,7 @@ impl Node {
         &mut self,
         now: Instant,
         at: usize,
-        command: Command,
+        command: CommandMessage,
     ) -> Result<(), ProtocolError> {
         if self.open.len() >= limits::OPEN_COMMANDS_MAX {
             let (me, max) = (self.me, limits::OPEN_COMMANDS_MAX);
@@ -74,7 +74,7 @@ impl Node {
         reserve_first(&mut self.open);
         self.open.insert(
             at,
-            Open {
+            OpenCommand {
                 rule: self.rule_of(&command),
                 asked_by: self.parent_link(),
                 open: destination.clone(),
@@ -117,7 +117,7 @@ impl Node {
         Ok(())
     }
 
-    fn rule_of(&self, command: &Command) -> Option<Box<dyn Merge>> {
+    fn rule_of(&self, command: &CommandMessage) -> Option<Box<dyn Merge>> {
         if command.rule == 0 {
             None
         } else {
@@ -137,7 +137,7 @@ impl Node {
 
     /// The parent asks (anew) for some destinations of a command that is open here: what was
     /// counted and went up has been lost on the way and is asked for again.
-    pub(super) fn ask_again(&mut self, now: Instant, at: usize, command: Command) {
+    pub(super) fn ask_again(&mut self, now: Instant, at: usize, command: CommandMessage) {
         let reach = self.reach();
         let parent = self.parent_link();
         let deadline = self.deadline_of(now, command.sync);
@@ -177,7 +177,7 @@ impl Node {
 
     /// Begins the initialisation, which every task answers as it gets ready.
     pub(super) fn ask_init(&mut self, now: Instant, all: &IdSet) {
-        let command = Command {
+        let command = CommandMessage {
             id: CommandId::INIT,
             attempt: Attempt(0),
             destination: all.clone(),
@@ -225,7 +225,7 @@ impl Node {
         if destination.is_empty() {
             return;
         }
-        let command = Command {
+        let command = CommandMessage {
             attempt,
             destination,
             ..open.command.clone()
@@ -283,7 +283,7 @@ impl Node {
     }
 
     /// Forgets what will not be repeated.
-    fn settle(&mut self, command: &Command) {
+    fn settle(&mut self, command: &CommandMessage) {
         if command.settled_below <= self.settled.below {
             return;
         }
@@ -296,7 +296,7 @@ impl Node {
 
     /// Tasks are gone: no command waits for them any more.
     pub(super) fn lose_in_commands(&mut self, now: Instant, gone: &IdSet) {
-        let ids: Vec<CommandId> = self.open.iter().map(Open::id).collect();
+        let ids: Vec<CommandId> = self.open.iter().map(OpenCommand::id).collect();
         for id in ids {
             let Ok(at) = self.open_position(id) else {
                 continue;
@@ -348,7 +348,7 @@ impl Node {
             .open
             .iter()
             .filter(|open| open.timeout().is_some_and(|at| at <= now))
-            .map(Open::id)
+            .map(OpenCommand::id)
             .collect();
         for id in due {
             let Ok(at) = self.open_position(id) else {

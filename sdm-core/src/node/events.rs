@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 
 use super::{Action, Delivery, Node, ProtocolError};
 use crate::limits;
-use crate::message::{Event, EventBlock, Lane, Message};
+use crate::message::{EventBlock, EventMessage, Lane, Message};
 
 /// Events of one lane that wait to go up.
 #[derive(Default)]
@@ -59,13 +59,13 @@ impl Window {
 
     /// Takes out all that waits, in messages that a link can carry: after a time without room it
     /// may be far more than one of them holds.
-    fn take(&mut self, lane: Lane, bytes_max: usize, now: Instant) -> Vec<Event> {
+    fn take(&mut self, lane: Lane, bytes_max: usize, now: Instant) -> Vec<EventMessage> {
         let gathered = std::mem::take(self);
         let age = gathered
             .oldest
             .map_or(Duration::ZERO, |o| now.saturating_duration_since(o));
         let age_us = u32::try_from(age.as_micros()).unwrap_or(u32::MAX);
-        let mut events: Vec<Event> = Vec::new();
+        let mut events: Vec<EventMessage> = Vec::new();
         let mut bytes = 0;
         for block in gathered.blocks {
             let own = block.payload.len() + BLOCK_BYTES;
@@ -78,7 +78,7 @@ impl Window {
                 }
                 _ => {
                     bytes = own;
-                    events.push(Event {
+                    events.push(EventMessage {
                         lane,
                         age_us,
                         blocks: vec![block],
@@ -103,7 +103,7 @@ impl Node {
         &mut self,
         now: Instant,
         child: usize,
-        event: Event,
+        event: EventMessage,
     ) -> Result<(), ProtocolError> {
         let born = now
             .checked_sub(Duration::from_micros(event.age_us.into()))
@@ -159,7 +159,7 @@ impl Node {
     }
 
     fn flush_answers_of(&mut self, now: Instant, tasks: &IdSet) {
-        let holds = |open: &super::Open| !open.gathered.sources().is_disjoint(tasks);
+        let holds = |open: &super::OpenCommand| !open.gathered.sources().is_disjoint(tasks);
         if self.open.iter().any(holds) {
             self.flush_for(now, tasks);
         }

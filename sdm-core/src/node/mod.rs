@@ -37,7 +37,7 @@ use events::Window;
 use family::{Child, Parent};
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use local::Executed;
-use open::{Open, Settled};
+use open::{OpenCommand, Settled};
 use root::Root;
 pub use root::Submission;
 
@@ -155,7 +155,7 @@ pub struct Node {
     /// Children whose link came up before the plan did (at the root).
     early: Vec<(ServerId, LinkId)>,
     /// Open commands, by id.
-    open: Vec<Open>,
+    open: Vec<OpenCommand>,
     /// The number of the last question to children.
     attempt: Attempt,
     settled: Settled,
@@ -248,7 +248,7 @@ impl Node {
     /// When [`Node::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let commands = self.open.iter().filter_map(Open::timeout);
+        let commands = self.open.iter().filter_map(OpenCommand::timeout);
         let events = [
             self.control.deadline(),
             self.bulk_deadline(),

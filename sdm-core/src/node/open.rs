@@ -11,12 +11,12 @@ use super::LinkId;
 use super::missing::Missing;
 use crate::aggregate::{Aggregate, Merge};
 use crate::ids::{Attempt, CommandId, ServerId};
-use crate::message::Command;
+use crate::message::CommandMessage;
 
 /// A command that is not over, or whose late answers are still welcome.
-pub(super) struct Open {
+pub(super) struct OpenCommand {
     /// As it came, for sending it on; the destination is what was asked of this member.
-    pub(super) command: Command,
+    pub(super) command: CommandMessage,
     /// The parent's link that asked; absent at the root.
     pub(super) asked_by: Option<LinkId>,
     pub(super) rule: Option<Box<dyn Merge>>,
@@ -46,7 +46,7 @@ pub(super) struct Open {
     pub(super) completed: bool,
 }
 
-impl Open {
+impl OpenCommand {
     pub(super) fn id(&self) -> CommandId {
         self.command.id
     }

@@ -11,7 +11,7 @@ use crate::aggregate::Rules;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::limits;
-use crate::message::{Command, EndPolicy, Health, Lane, ReachChange, Slice, SyncPolicy};
+use crate::message::{CommandMessage, EndPolicy, Health, Lane, ReachChange, Slice, SyncPolicy};
 
 /// What only the root keeps.
 pub(super) struct Root {
@@ -88,7 +88,7 @@ impl Node {
         let id = root.next_id;
         root.next_id.0 += 1;
         self.forget_lingering();
-        let command = Command {
+        let command = CommandMessage {
             id,
             attempt: Attempt(0),
             destination: submission.destination,
@@ -97,7 +97,7 @@ impl Node {
             rule: submission.rule,
             rule_params: submission.rule_params,
             settled_below: id,
-            open: self.open.iter().map(super::Open::id).collect(),
+            open: self.open.iter().map(super::OpenCommand::id).collect(),
             payload: submission.payload,
         };
         let at = self.open_position(id).expect_err("ids are never reused");

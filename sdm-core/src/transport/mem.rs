@@ -18,11 +18,11 @@ const PORT_FREE_MIN: u16 = 40_000;
 /// A network; clones are the same one.
 #[derive(Clone, Default)]
 pub struct MemNetwork {
-    shared: Arc<Shared>,
+    shared: Arc<SharedNetwork>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedNetwork {
     state: Mutex<State>,
     changed: Condvar,
 }

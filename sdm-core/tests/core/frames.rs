@@ -170,7 +170,7 @@ fn what_is_above_a_bound_is_not_sent() {
         payload: vec![0; PAYLOAD_BYTES_MAX].into(),
     };
     let event = |count| {
-        Message::Event(Event {
+        Message::Event(EventMessage {
             lane: Lane::Control,
             age_us: 0,
             blocks: vec![block.clone(); count],
@@ -181,7 +181,7 @@ fn what_is_above_a_bound_is_not_sent() {
         sources: IdSet::new(),
         payload: Bytes::new(),
     };
-    let event = Event {
+    let event = EventMessage {
         lane: Lane::Control,
         age_us: 0,
         blocks: vec![empty; BLOCKS_MAX + 1],

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};
 use sdm_core::frame;
 use sdm_core::message::{
-    Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, PlanEntry,
-    ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
+    Message, PlanEntry, ReachChange, Slice, Status, SyncPolicy,
 };
 use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
@@ -70,7 +70,7 @@ pub(super) fn messages() -> Vec<Message> {
     };
     vec![
         init(),
-        Message::Command(Command {
+        Message::Command(CommandMessage {
             id: CommandId(7),
             attempt: Attempt(2),
             destination: sets[2].clone(),
@@ -97,7 +97,7 @@ pub(super) fn messages() -> Vec<Message> {
             missing: vec![(sets[1].clone(), "server 3 (host n1): no answer".to_owned())],
             lost: sets[0].clone(),
         }),
-        Message::Event(Event {
+        Message::Event(EventMessage {
             lane: Lane::Bulk,
             age_us: 3,
             blocks: vec![EventBlock {
@@ -273,7 +273,7 @@ pub(super) fn lives() -> Vec<Vec<u8>> {
         })
     };
     let command = |id: u64| {
-        Message::Command(Command {
+        Message::Command(CommandMessage {
             id: CommandId(id),
             attempt: Attempt(1),
             destination: (0..12).map(TaskId).collect(),

@@ -1,6 +1,5 @@
 //! Whole sessions with real gdbs on this machine, as a person or a script has them.
 
-mod again;
 mod around;
 mod attach;
 mod batch;
@@ -29,6 +28,7 @@ mod programs;
 mod prompt;
 mod registers;
 mod report;
+mod rerun;
 mod screens;
 mod stdin;
 mod steering;

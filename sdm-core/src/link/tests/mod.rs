@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::*;
 use crate::frame::WIRE_VERSION;
 use crate::ids::{CommandId, Epoch, ServerId};
-use crate::message::{Event, EventBlock};
+use crate::message::{EventBlock, EventMessage};
 use crate::secure::Role;
 
 fn config() -> LinkConfig {
@@ -32,7 +32,7 @@ fn control(id: u64) -> Message {
 }
 
 fn output(bytes: usize) -> Message {
-    Message::Event(Event {
+    Message::Event(EventMessage {
         lane: Lane::Bulk,
         age_us: 0,
         blocks: vec![EventBlock {
@@ -136,7 +136,7 @@ fn small_traffic_is_one_record_a_flush() {
 #[test]
 fn a_large_message_takes_as_few_records_as_may_be() {
     let mut pair = Pair::up();
-    let mut large = Event {
+    let mut large = EventMessage {
         lane: Lane::Control,
         age_us: 0,
         blocks: Vec::new(),
@@ -275,7 +275,7 @@ fn queues_have_their_bounds() {
     let error = pair.parent.send(&output(BULK_FRAME_BYTES_MAX)).unwrap_err();
     assert_eq!(error.to_string(), "bulk frame is larger than 1048576");
     assert!(pair.parent.is_up(), "what cannot be sent breaks nothing");
-    let large = Event {
+    let large = EventMessage {
         lane: Lane::Control,
         age_us: 0,
         blocks: vec![EventBlock {

@@ -80,7 +80,7 @@ fn entry() -> impl Strategy<Value = PlanEntry> {
         )
 }
 
-fn command() -> impl Strategy<Value = Command> {
+fn command() -> impl Strategy<Value = CommandMessage> {
     let sync = prop_oneof![
         Just(SyncPolicy::WaitForAll),
         any::<u32>().prop_map(|ms| SyncPolicy::TimeOut { ms }),
@@ -89,7 +89,7 @@ fn command() -> impl Strategy<Value = Command> {
     let names = (id(), any::<u32>(), id(), vec(id(), 0..5));
     let rule = (any::<u16>(), payload());
     (names, set(), lane(), sync, rule, payload()).prop_map(
-        |(names, destination, lane, sync, rule, payload)| Command {
+        |(names, destination, lane, sync, rule, payload)| CommandMessage {
             id: names.0,
             attempt: Attempt(names.1),
             destination,
@@ -128,9 +128,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = EventMessage> {
     let block = (set(), payload()).prop_map(|(sources, payload)| EventBlock { sources, payload });
-    (lane(), any::<u32>(), vec(block, 0..5)).prop_map(|(lane, age_us, blocks)| Event {
+    (lane(), any::<u32>(), vec(block, 0..5)).prop_map(|(lane, age_us, blocks)| EventMessage {
         lane,
         age_us,
         blocks,
@@ -163,7 +163,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
 
 /// A command as a front-end sends most of them.
 pub(crate) fn plain_command(id: u64, destination: IdSet, payload: impl Into<Bytes>) -> Message {
-    Message::Command(Command {
+    Message::Command(CommandMessage {
         id: CommandId(id),
         attempt: Attempt(0),
         destination,
@@ -179,7 +179,7 @@ pub(crate) fn plain_command(id: u64, destination: IdSet, payload: impl Into<Byte
 
 /// Output of one task.
 pub(crate) fn output(task: u32, payload: impl Into<Bytes>) -> Message {
-    Message::Event(Event {
+    Message::Event(EventMessage {
         lane: Lane::Bulk,
         age_us: 0,
         blocks: vec![EventBlock {

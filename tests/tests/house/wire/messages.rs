@@ -6,8 +6,8 @@ use bytes::Bytes;
 use sdm_core::frame::{self, Frame, HEADER_BYTES};
 use sdm_core::link::{Link, LinkConfig};
 use sdm_core::message::{
-    Answer, Block, Command, EndPolicy, Event, EventBlock, Health, Init, Lane, Message, PlanEntry,
-    ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
+    Message, PlanEntry, ReachChange, Slice, Status, SyncPolicy,
 };
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_core::{Attempt, CommandId, Config, Epoch, ServerId, SessionId};
@@ -98,7 +98,7 @@ fn syncs() -> Vec<(String, Frame)> {
         SyncPolicy::DontWait => SyncPolicy::DontWait,
     );
     messages(every, |sync| {
-        Message::Command(Command { sync, ..command() })
+        Message::Command(CommandMessage { sync, ..command() })
     })
 }
 
@@ -189,8 +189,8 @@ fn init() -> Message {
     Message::Init(Box::new(Init { config, slice }))
 }
 
-fn command() -> Command {
-    Command {
+fn command() -> CommandMessage {
+    CommandMessage {
         id: CommandId(300),
         attempt: Attempt(2),
         destination: set("0-62,64-999"),
@@ -219,8 +219,8 @@ fn answer() -> Answer {
     }
 }
 
-fn event(lane: Lane) -> Event {
-    Event {
+fn event(lane: Lane) -> EventMessage {
+    EventMessage {
         lane,
         age_us: 3,
         blocks: vec![EventBlock {
