@@ -1,5 +1,6 @@
 //! What the commands of the front-end need of a session, apart from how it is carried out.
 
+use std::io;
 use std::time::Duration;
 
 use sdm_core::message::Health;
@@ -129,7 +130,7 @@ pub trait DebugSession {
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
 
     /// Feeds what the launcher reads, or ends it; none where the programs are fed by commands.
-    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
         let _ = (bytes, eof);
         None
     }

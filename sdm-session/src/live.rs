@@ -423,11 +423,10 @@ impl DebugSession for Session {
         id
     }
 
-    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+    fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<std::io::Result<()>> {
         self.passing?;
         let fed = self.starter.as_mut().unwrap_or(&mut self.launch);
-        let fed = fed.feed(bytes, eof);
-        Some(fed.map_err(|error| format!("the launcher: {error}")))
+        Some(fed.feed(bytes, eof))
     }
 
     fn cancel(&mut self, id: CommandId) {

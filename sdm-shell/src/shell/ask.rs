@@ -1,18 +1,17 @@
 //! Asking tasks a question: it is sent, its answers are waited for, and they are shown.
-
 use std::time::Duration;
 
 use sdm_core::CommandId;
 use sdm_debug::rules::{RULE_HASH, rule_of};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
 
 use super::model::Model;
 use super::model::goal::{Goal, Waited};
 use super::model::notices::Patience;
 use super::model::open::Open;
 use super::{SessionHandle, Verdict};
-use sdm_view::item::Item;
 
 impl SessionHandle {
     /// Asks a question, waits for the answers and shows them; gives the tasks that answered.

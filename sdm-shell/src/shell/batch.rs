@@ -1,11 +1,12 @@
 //! `--batch`: the program runs to its end without a person, and what goes wrong is looked at.
-
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, EndPolicy, TaskState};
 use sdm_idset::IdSet;
+use sdm_view::item::Happening;
+use sdm_view::render::{Names, set_text};
 
 use super::controls::ScriptLine;
 use super::flow::Ending;
@@ -13,8 +14,6 @@ use super::model::goal::Goal;
 use super::model::open::RunEnd;
 use super::model::{Break, Over};
 use super::{SessionHandle, ask, flow, held_back, report};
-use sdm_view::item::Happening;
-use sdm_view::render::{Names, set_text};
 
 /// The exit code of a time-out or a hang.
 const TIMED_OUT: u8 = 120;

@@ -1,9 +1,9 @@
 //! `break`, `watch`, `catch`, and what changes them: a breakpoint has one number in the whole session, and the set of
 //! tasks that have it.
-
 use sdm_debug::command::BreakSpec;
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Item};
 
 use super::define;
 use super::line::Said;
@@ -11,7 +11,6 @@ use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
 use super::rerun::is_yes;
 use super::{SessionHandle, Verdict};
 use crate::commands::Point;
-use sdm_view::item::{Gathered, Item};
 
 /// The most lines that are done at one breakpoint.
 const COMMANDS_MAX: usize = 100;

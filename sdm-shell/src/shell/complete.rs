@@ -1,5 +1,4 @@
 //! Completing a line that is being typed.
-
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 

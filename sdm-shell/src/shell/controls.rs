@@ -1,5 +1,4 @@
 //! What reaches a shell from outside its session: lines, signals, input for the programs.
-
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 

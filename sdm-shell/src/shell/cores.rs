@@ -1,13 +1,12 @@
 //! Core files: how programs ended, and where they were at their end.
-
 use sdm_debug::Command;
 use sdm_debug::command::CoreSpec;
 use sdm_idset::{IdSet, TaskId};
+use sdm_view::item::{Gathered, Happening, Item};
 
 use super::flow::StacksCode;
 use super::model::gather::Merged;
 use super::{SessionHandle, Verdict, held_back};
-use sdm_view::item::{Gathered, Happening, Item};
 
 /// Opens core files, all at once, and shows where they are; false where none could be opened.
 pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool {

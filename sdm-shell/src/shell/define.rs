@@ -1,10 +1,10 @@
 //! `define` and `commands`: lines that are gathered up to `end`, and commands of the user's own that are made of them.
+use sdm_view::item::Item;
 
 use super::flow::SOURCE_DEPTH_MAX;
 use super::model::dialogue::{Collected, Collecting, DEFINED_MAX, LINES_MAX, Purpose};
 use super::{SessionHandle, Verdict, breakpoints, line};
 use crate::commands;
-use sdm_view::item::Item;
 
 /// `define NAME`: the lines that follow, up to `end`.
 pub(super) fn define(session: &SessionHandle, name: &str) -> Verdict {

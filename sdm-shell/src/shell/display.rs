@@ -1,15 +1,14 @@
 //! `display`: values that are shown after each stop; `list`: lines of source, with the tasks that stand at each.
-
 use sdm_debug::reply::SourceText;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
+use sdm_view::item::{Happening, Item, Listing};
 
 use super::line::Said;
 use super::model::dialogue::ListFrom;
 use super::model::displays::{DISPLAYS_MAX, question, words};
 use super::{SessionHandle, Verdict};
 use crate::commands::Displayed;
-use sdm_view::item::{Happening, Item, Listing};
 
 /// `display[/FORMAT] [EXPR]`.
 pub(super) async fn display(

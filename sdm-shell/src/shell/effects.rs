@@ -2,7 +2,6 @@
 //!
 //! What is shown goes to a [`View`], lines come from a [`super::LineSource`], the programs' input
 //! from a [`super::InputSource`]. The rest is a [`LocalMachine`] and two ways to open another session.
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -10,9 +9,9 @@ use std::time::Instant;
 
 use sdm_debug::command::AttachSpec;
 use sdm_idset::IdSet;
+use sdm_view::item::View;
 
 use super::Control;
-use sdm_view::item::View;
 
 /// What a shell is given by the application that it runs in.
 pub struct Application {

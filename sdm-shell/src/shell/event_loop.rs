@@ -2,14 +2,14 @@
 //!
 //! Nothing else takes an event from the session, and no command can enter the loop: a command has
 //! a [`SessionHandle`](super::SessionHandle) only, and waits by awaiting.
-
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use sdm_session::DebugSession;
+
 use super::model::{Effect, Model};
 use super::{SessionHandle, Shell, held_back, program_input, report};
-use sdm_session::DebugSession;
 
 impl<D: DebugSession + 'static> Shell<D> {
     /// Carries out a command to its end.

@@ -4,7 +4,6 @@
 //! shows. It waits by [`SessionHandle::turn`] only: there is one future, one event loop that polls
 //! it, and no waker behind it. The model is reached in closures, so no borrow of it can live across
 //! an `await`.
-
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -15,6 +14,8 @@ use sdm_core::CommandId;
 use sdm_debug::Command;
 use sdm_debug::rules::rule_of;
 use sdm_idset::IdSet;
+use sdm_session::{DebugSession, SendOptions, SessionMember};
+use sdm_view::item::{Happening, Item, Problem, View};
 
 use super::controls::InputSource;
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
@@ -23,8 +24,6 @@ use super::model::{Break, Model, Over};
 use super::report::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
-use sdm_session::{DebugSession, SendOptions, SessionMember};
-use sdm_view::item::{Happening, Item, Problem, View};
 
 /// A session as the commands of the shell see it; cheap to clone.
 #[derive(Clone)]

@@ -1,5 +1,4 @@
 //! Showing what has come and was held back, so that equal things are shown once.
-
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, Item};
 

@@ -1,5 +1,4 @@
 //! One line: whom it goes to, which command it is, and the file that carries that command out.
-
 use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_view::item::Item;

@@ -1,5 +1,4 @@
 //! Whether hosts have the memory for the gdbs that a start would give them.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::command::{Arrangement, AttachSpec, StartSpec};

@@ -1,14 +1,15 @@
 //! The standard input of the programs: a numbered stream of bytes for each task. A person feeds it by `send`; where
 //! there is no prompt, what `sdm` itself reads goes in, no faster than the programs read it.
+use std::io;
 
 use sdm_debug::Command;
+use sdm_session::SendOptions;
 
 use super::line::Said;
 use super::model::input::{INPUT, Piece};
 use super::model::open::Open;
 use super::{SessionHandle, Verdict, event_loop};
 use crate::commands::SetExpr;
-use sdm_session::SendOptions;
 
 /// The programs are on their way, and read from the beginning of what `sdm` reads from now on.
 pub(super) fn begin_input(session: &SessionHandle) {
@@ -34,7 +35,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
         Some(Ok(())) => Piece::Asked,
         // The launcher has ended, or does not read.
         Some(Err(why)) => {
-            tracing::warn!("{INPUT}: {why}");
+            tracing::warn!("{INPUT}: the launcher: {why}");
             Piece::Unasked
         }
         None => {
@@ -67,7 +68,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
 }
 
 /// Feeds what the launcher reads, or ends it; absent where the programs are fed by commands.
-fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<Result<(), String>> {
+fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
     session.shared().session.borrow_mut().feed(bytes, eof)
 }
 
@@ -93,7 +94,7 @@ pub(super) async fn send_input(
     if let Some(fed) = feed(session, &bytes, eof) {
         return match fed {
             Ok(()) => Verdict::Done,
-            Err(why) => session.complain(format!("send: {why}"), ""),
+            Err(why) => session.complain(format!("send: the launcher: {why}"), ""),
         };
     }
     let to = match session.resolve(set).await {

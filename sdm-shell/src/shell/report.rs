@@ -1,18 +1,17 @@
 //! The report of a session: what tasks are asked for it, and when its files are written.
-
 use std::time::{Duration, Instant};
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
+use sdm_view::item::Item;
+use sdm_view::render::{Names, frame_text, value_text};
+use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
 
 use super::model::Over;
 use super::{Ended, SessionHandle, Verdict, batch, held_back};
 use crate::{NotWritten, ReportFiles};
-use sdm_view::item::Item;
-use sdm_view::render::{Names, frame_text, value_text};
-use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
 
 /// How often the files are written while it goes on.
 const PERIOD: Duration = Duration::from_secs(2);

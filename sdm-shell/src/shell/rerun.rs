@@ -1,9 +1,9 @@
 //! `run` and `start`: the whole job is started anew. What belongs to the person stays (breakpoints, focus,
 //! sets, displays, settings, arguments); what belongs to the job goes with it.
-
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
 
 use super::line::Said;
 use super::model::Over;
@@ -13,7 +13,6 @@ use super::model::job::Stage;
 use super::run;
 use super::{SessionHandle, Verdict, flow, held_back, memory_estimate};
 use crate::commands::{JobCommand, UserCommand as C};
-use sdm_view::item::Item;
 
 /// What is about the job as a whole.
 pub(super) async fn about_the_job(

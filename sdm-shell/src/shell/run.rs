@@ -1,10 +1,10 @@
 //! Letting tasks run, stopping them, waiting for them, ending them; and what is shown of them without a question.
-
 use std::time::Duration;
 
 use sdm_core::CommandId;
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Happening, Item};
 
 use super::line::Said;
 use super::model::Over;
@@ -13,7 +13,6 @@ use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
 use super::{SessionHandle, Verdict, ask, display, held_back, sets};
 use crate::commands::SetExpr;
-use sdm_view::item::{Gathered, Happening, Item};
 
 /// How long interrupted tasks are given to say where they stopped.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(10);

@@ -1,12 +1,11 @@
 //! `save` writes breakpoints and sets as commands that make them again; `gcore` has tasks write core files.
-
 use sdm_debug::Command;
 use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Item};
 
 use super::line::Said;
 use super::model::goal::Goal;
 use super::{SessionHandle, Verdict};
-use sdm_view::item::{Gathered, Item};
 
 /// The most core files that one command writes.
 const CORES_MAX: u64 = 256;

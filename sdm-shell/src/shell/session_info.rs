@@ -1,13 +1,12 @@
 //! `info nodes|tree|links`: the hosts and servers of the session, and the links between them.
-
 use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
+use sdm_session::SessionMember;
+use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
 
 use super::{SessionHandle, Verdict, sets};
 use crate::commands::Topic;
-use sdm_session::SessionMember;
-use sdm_view::item::{Item, LinkRow, NodeRow, TreeRow};
 
 /// `info nodes|tree|links|sets`.
 pub(super) async fn show_topic(session: &SessionHandle, topic: Topic) -> Verdict {

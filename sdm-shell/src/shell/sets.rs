@@ -1,13 +1,12 @@
 //! The focus and the sets that have a name: which tasks a set means now, and which tasks are held.
-
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
+use sdm_view::item::{Item, SetRow};
+use sdm_view::render::set_text;
 
 use super::line::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
-use sdm_view::item::{Item, SetRow};
-use sdm_view::render::set_text;
 
 /// The most sets that have a name.
 const NAMED_MAX: usize = 1024;

@@ -1,5 +1,4 @@
 //! `shell COMMAND`, `make`: commands for this machine. They have the terminal, and the session goes on behind them.
-
 use std::time::Duration;
 
 use super::{SessionHandle, Verdict, held_back};

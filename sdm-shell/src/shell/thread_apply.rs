@@ -1,15 +1,14 @@
 //! Commands for threads one by one: `thread apply`, and `[3.t2]` in front of a command.
-
 use sdm_debug::command::FrameSelect;
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
 
 use super::line;
 use super::line::Said;
 use super::model::gather::join;
 use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
-use sdm_view::item::Item;
 
 /// The most threads that one `thread apply all` goes to.
 const THREADS_MAX: usize = 64;

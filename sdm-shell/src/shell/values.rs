@@ -1,13 +1,12 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
-
 use sdm_debug::rules::{Bins, Extreme, RULE_STATS, Stats, rule};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Item};
 
 use super::line::Said;
 use super::model::open::Open;
 use super::{SessionHandle, Verdict};
-use sdm_view::item::{Gathered, Item};
 
 /// Who has which value.
 type Values = Vec<(IdSet, String)>;

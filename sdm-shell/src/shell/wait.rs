@@ -1,5 +1,4 @@
 //! Waiting: for answers, runs and ends of tasks, and what Ctrl-C and Ctrl-Z mean meanwhile.
-
 use std::time::{Duration, Instant};
 
 use sdm_debug::Command;

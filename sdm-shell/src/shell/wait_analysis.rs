@@ -1,15 +1,14 @@
 //! What tasks wait for, as `diagnose` finds it: messages, locks, files. It is read from the line of source
 //! where they wait and from the values there, in one task of each group.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
+use sdm_view::diagnose::{Message, Observed, Wait, WaitKind, call_arguments, is_lock};
 
 use super::SessionHandle;
-use sdm_view::diagnose::{Message, Observed, Wait, WaitKind, call_arguments, is_lock};
 
 /// The most groups that are looked at closer.
 const GROUPS_MAX: usize = 8;

@@ -1,15 +1,14 @@
 //! The directory where `sdm` itself runs: `pwd`, `cd`.
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use sdm_debug::command::StartSpec;
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
 
 use super::{SessionHandle, Verdict};
 use crate::commands::Outside;
-use sdm_view::item::Item;
 
 /// `pwd`, `cd`.
 pub(super) fn outside(session: &SessionHandle, command: &Outside) -> Verdict {

@@ -99,8 +99,30 @@ pub trait Scope {
     /// The tasks that a name means.
     ///
     /// # Errors
-    /// A name that means nothing, for a person.
-    fn named(&self, name: &SetName) -> Result<IdSet, String>;
+    /// A [`NameError`] where the name means nothing now.
+    fn named(&self, name: &SetName) -> Result<IdSet, NameError>;
+}
+
+/// Why a name of a set means nothing now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// No set has this name.
+    #[error("no set is called `@{0}`; `info sets` shows all")]
+    Unknown(String),
+    /// The last answer has fewer classes, or there was no answer: how many it has.
+    #[error("{}", classes(*.0))]
+    NoClass(usize),
+    /// No task is on a host of this kind.
+    #[error("no task is on such a host; `info nodes` shows all")]
+    NoHost,
+}
+
+fn classes(count: usize) -> String {
+    match count {
+        0 => "there is no answer with classes yet".to_owned(),
+        1 => "the last answer has one class only: @1".to_owned(),
+        count => format!("the last answer has the classes @1 to @{count}"),
+    }
 }
 
 /// How far a set goes in its line.
@@ -205,7 +227,7 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<IdSet, CommandError> {
         Node::Ids { ids, at } => within(ids, scope.tasks(), *at),
         Node::Named { name, at } => {
             let found = scope.named(name);
-            found.map_err(|message| CommandError::at(*at, message))
+            found.map_err(|error| CommandError::at(*at, error.to_string()))
         }
         Node::Chain(first, rest) => {
             let mut so_far = eval(first, scope)?;
@@ -243,22 +265,31 @@ fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> 
     ))
 }
 
+/// Why `defset` may not give a word to a set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SetNameError {
+    /// It is not made as names are.
+    #[error("`{0}` is no name: a letter, then letters, digits, `_` and `-`")]
+    Malformed(String),
+    /// It is a name that SDM gives a meaning to.
+    #[error("`@{0}` has a meaning of its own")]
+    Taken(String),
+}
+
 /// True for a word that `defset` may give to a set.
 ///
 /// # Errors
-/// Why not, for a person.
-pub(super) fn check_name(word: &str) -> Result<(), String> {
+/// A [`SetNameError`] that says why not.
+pub(super) fn check_name(word: &str) -> Result<(), SetNameError> {
     let letters = word
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !letters || !begins {
-        return Err(format!(
-            "`{word}` is no name: a letter, then letters, digits, `_` and `-`"
-        ));
+        return Err(SetNameError::Malformed(word.to_owned()));
     }
     if word == "all" || PREDEFINED.iter().any(|(known, _)| *known == word) {
-        return Err(format!("`@{word}` has a meaning of its own"));
+        return Err(SetNameError::Taken(word.to_owned()));
     }
     Ok(())
 }

@@ -11,12 +11,12 @@ impl Scope for Session {
         &self.tasks
     }
 
-    fn named(&self, name: &SetName) -> Result<IdSet, String> {
+    fn named(&self, name: &SetName) -> Result<IdSet, NameError> {
         Ok(match name {
             SetName::Word(word) if word == "stopped" => "0-5".parse().unwrap(),
-            SetName::Word(word) => return Err(format!("no set is called `@{word}`")),
+            SetName::Word(word) => return Err(NameError::Unknown(word.clone())),
             SetName::Class(1) => "0-2".parse().unwrap(),
-            SetName::Class(_) => return Err("the last answer has no such class".to_owned()),
+            SetName::Class(_) => return Err(NameError::NoClass(1)),
             SetName::Host(pattern) if pattern.matches("n01") => "0-3".parse().unwrap(),
             SetName::Host(_) => IdSet::new(),
             SetName::At(function) if function == "ns::f" => "6".parse().unwrap(),
@@ -134,8 +134,12 @@ fn errors_point_at_the_character() {
 fn names_that_mean_nothing_are_pointed_at() {
     for (text, at, message) in [
         ("0-3,7-9", 4, "no such ranks: 8-9 (this session has 0-7)"),
-        ("0,@workers", 2, "no set is called `@workers`"),
-        ("@1&@9", 3, "the last answer has no such class"),
+        (
+            "0,@workers",
+            2,
+            "no set is called `@workers`; `info sets` shows all",
+        ),
+        ("@1&@9", 3, "the last answer has one class only: @1"),
     ] {
         let set = SetExpr::parse(text, 5).unwrap();
         let error = resolve(&set, &session()).unwrap_err();

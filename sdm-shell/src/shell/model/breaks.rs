@@ -1,13 +1,12 @@
 //! The breakpoints of a session: numbers belong to the front-end.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::command::StartPoint;
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::IdSet;
+use sdm_view::item::BreakRow;
 
 use crate::commands::Point;
-use sdm_view::item::BreakRow;
 
 /// All breakpoints, by number.
 #[derive(Debug, Default)]

@@ -1,11 +1,9 @@
 //! What a person or a script has said and what it refers to: open questions, lines that are being
 //! gathered, commands of the user's own.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::command::BreakSpec;
 use sdm_idset::IdSet;
-
 use sdm_view::item::Item;
 
 /// The most commands of the user's own.

@@ -1,5 +1,4 @@
 //! The expressions of `display`, which are shown after each stop.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::Command;

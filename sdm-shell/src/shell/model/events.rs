@@ -1,5 +1,4 @@
 //! What the session says, taken into the model.
-
 use std::time::Instant;
 
 use sdm_core::CommandId;
@@ -7,6 +6,8 @@ use sdm_core::message::Health;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer, SessionEvent};
+use sdm_view::item::{Happening, Item};
 
 use super::gather::join;
 use super::input::{INPUT, Piece};
@@ -15,8 +16,6 @@ use super::open::{Open, RunEnd};
 use super::tasks::Row;
 use super::{Break, Effect, Model, Over};
 use crate::Control;
-use sdm_session::{Class, ClassAnswer, SessionEvent};
-use sdm_view::item::{Happening, Item};
 
 impl Model {
     /// Takes in what the session says at this time.

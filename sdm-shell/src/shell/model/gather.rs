@@ -1,5 +1,4 @@
 //! Merging what happens to many tasks, so that equal things are said once.
-
 use std::collections::VecDeque;
 
 use sdm_idset::IdSet;

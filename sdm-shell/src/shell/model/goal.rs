@@ -1,16 +1,15 @@
 //! What a command waits for, when it has come, and what is said of it meanwhile.
-
 use std::time::Duration;
 
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
 use sdm_idset::IdSet;
+use sdm_view::render::set_text;
 
 use super::Model;
 use super::job::Launcher;
 use super::notices::Patience;
 use super::open::RunEnd;
-use sdm_view::render::set_text;
 
 /// Who is slowest is named after this long.
 const SLOWEST_AFTER: Duration = Duration::from_secs(10);

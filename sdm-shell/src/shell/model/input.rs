@@ -1,6 +1,5 @@
 //! What the programs read: where each task's stream of input stands, and the next piece of what
 //! `sdm` itself reads for them.
-
 use sdm_core::CommandId;
 use sdm_idset::IdSet;
 

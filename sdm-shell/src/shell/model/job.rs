@@ -1,17 +1,16 @@
 //! The job of a session: what was started and how, how far the start has come, and whether the
 //! job is over.
-
 use std::path::Path;
 
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::event::Phase;
 use sdm_debug::{Command, FailureCode};
 use sdm_idset::IdSet;
+use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
 use super::gather::join;
 use super::open::Open;
 use super::{Model, Over};
-use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
 /// The most settings of gdb's that are remembered.
 const SETTINGS_MAX: usize = 256;

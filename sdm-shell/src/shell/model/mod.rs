@@ -19,14 +19,9 @@ pub(crate) mod sets;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
-
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use sdm_debug::EndPolicy;
-use sdm_idset::IdSet;
-
-use super::{Control, Options};
 use breaks::Breaks;
 use dialogue::Dialogue;
 use displays::Displays;
@@ -35,9 +30,13 @@ use job::Job;
 use notices::Notices;
 use open::OpenCommands;
 use output::Output;
+use sdm_debug::EndPolicy;
+use sdm_idset::IdSet;
 use sdm_view::item::Item;
 use sets::Sets;
 use tasks::TaskTable;
+
+use super::{Control, Options};
 
 /// Everything that is known of a session at the shell.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! What happens to tasks, held back for a moment so that equal things are said once.
-
 use std::time::{Duration, Instant};
 
 use sdm_idset::IdSet;
+use sdm_view::item::{Gathered, Happening, Item};
 
 use super::gather::{Merged, join};
-use sdm_view::item::{Gathered, Happening, Item};
 
 /// How long what happened is held back.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,14 @@
 //! The commands that were sent and are not over, and what has come of them.
-
 use std::collections::{BTreeMap, VecDeque};
 
 use sdm_core::CommandId;
 use sdm_debug::{FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer};
+use sdm_view::item::Gathered;
 
 use super::gather::join;
 use super::tasks::Row;
-use sdm_session::{Class, ClassAnswer};
-use sdm_view::item::Gathered;
 
 /// How many commands that are over are remembered for late answers.
 const RECENT_MAX: usize = 256;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
 
 use super::gather::Merged;
-use sdm_view::item::Item;
 
 /// How long lines are gathered, so that equal ones of many tasks are one.
 const LINES_WINDOW: Duration = Duration::from_millis(100);

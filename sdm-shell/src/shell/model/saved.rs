@@ -1,5 +1,4 @@
 //! What outlives a job, as commands that make it again.
-
 use std::fmt::Write;
 
 use super::Model;

@@ -1,18 +1,17 @@
 //! Sets of tasks at the prompt: the focus, the sets that have a name, and what a name of a set means now.
-
 use std::collections::BTreeMap;
 
 use sdm_debug::TaskState;
 use sdm_debug::command::StartSpec;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_idset::IdSet;
+use sdm_session::SessionMember;
+use sdm_view::item::Happening;
 
 use super::Model;
 use super::job::program_called;
 use super::tasks::TaskTable;
-use crate::commands::{self, CommandError, Scope, SetExpr, SetName};
-use sdm_session::SessionMember;
-use sdm_view::item::Happening;
+use crate::commands::{self, CommandError, NameError, Scope, SetExpr, SetName};
 
 /// The sets of a session.
 #[derive(Debug, Default)]
@@ -93,23 +92,20 @@ impl Scope for Now<'_> {
         self.tasks
     }
 
-    fn named(&self, name: &SetName) -> Result<IdSet, String> {
+    fn named(&self, name: &SetName) -> Result<IdSet, NameError> {
         Ok(match name {
             SetName::Word(word) => return self.word(word),
             SetName::Class(number) => {
                 let index = *number as usize - 1;
                 let found = self.sets.classes.get(index);
-                return found.cloned().ok_or_else(|| match self.sets.classes.len() {
-                    0 => "there is no answer with classes yet".to_owned(),
-                    1 => "the last answer has one class only: @1".to_owned(),
-                    count => format!("the last answer has the classes @1 to @{count}"),
-                });
+                let none = NameError::NoClass(self.sets.classes.len());
+                return found.cloned().ok_or(none);
             }
             SetName::Host(pattern) => {
                 let matching = self.members.iter().filter(|m| pattern.matches(&m.host));
                 let found = IdSet::union_all(matching.map(|member| &member.tasks));
                 if found.is_empty() {
-                    return Err("no task is on such a host; `info nodes` shows all".to_owned());
+                    return Err(NameError::NoHost);
                 }
                 found
             }
@@ -128,7 +124,7 @@ impl Scope for Now<'_> {
 }
 
 impl Now<'_> {
-    fn word(&self, word: &str) -> Result<IdSet, String> {
+    fn word(&self, word: &str) -> Result<IdSet, NameError> {
         Ok(match word {
             "stopped" => self.table.in_state(|state| *state == TaskState::Stopped),
             "running" => self.table.running(),
@@ -143,8 +139,7 @@ impl Now<'_> {
             word => {
                 let found = self.sets.named.get(word).cloned();
                 let found = found.or_else(|| program_called(self.programs, word));
-                return found
-                    .ok_or_else(|| format!("no set is called `@{word}`; `info sets` shows all"));
+                return found.ok_or_else(|| NameError::Unknown(word.to_owned()));
             }
         })
     }

@@ -1,8 +1,6 @@
 //! The state of every task, as far as it has been heard.
-
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;
-
 use sdm_view::item::{Happening, RankRow};
 
 /// The most distinct places kept apart; the rest is known by state only.

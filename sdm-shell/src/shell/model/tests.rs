@@ -1,5 +1,4 @@
 //! The model alone: events in, states and effects out.
-
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;

@@ -1,5 +1,4 @@
 //! A session that follows a script, and a clock that only it moves.
-
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -13,12 +12,12 @@ use sdm_core::ids::SessionId;
 use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
 use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent};
+use sdm_view::render::{Names, Recorder, TextView};
 
 use crate::{
     Application, Control, Ending, LocalMachine, LocalProcess, Options, Script, ScriptLine, Shell,
 };
-use sdm_session::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent};
-use sdm_view::render::{Names, Recorder, TextView};
 
 /// What comes of a command: after how long, and what.
 pub(in crate::shell) type Responder =

@@ -1,5 +1,4 @@
 //! Whole sessions as they look at two widths. `UPDATE_GOLDEN=1` rewrites the screens.
-
 use std::path::PathBuf;
 
 use sdm_core::CommandId;

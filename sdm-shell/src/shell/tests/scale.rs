@@ -1,5 +1,4 @@
 //! Ten thousand ranks in few and in many places: no command answers with more than a screen.
-
 use sdm_debug::reply::{Backtrace, FrameView, StackFrame, StopReason, TaskStacks, ThreadView};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::{IdSet, TaskId};

@@ -1,5 +1,4 @@
 //! When the shell waits, for whom, and what Ctrl-C and Ctrl-Z do meanwhile.
-
 use sdm_core::message::Health;
 use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
