@@ -74,7 +74,9 @@ pub(super) async fn diagnose_target(
     if !session.interrupted_since(since) {
         found = diagnosis(session, &said, samples, observed).await;
     }
-    let stuck = found.as_ref().map(|found| found.stuck);
+    let seen = |found: &Diagnosis| found.samples >= 2 || samples < 2;
+    let stuck = found.as_ref().filter(|found| seen(found));
+    let stuck = stuck.map(|found| found.stuck);
     if let Some(found) = found.filter(|_| !session.is_over()) {
         session.show(&Item::Diagnosis(found));
     }
@@ -120,7 +122,10 @@ pub(super) async fn diagnosis(
         }
         let last = number + 1 == samples;
         let sample = sample(session, said.line, &looked, last).await;
-        observed.samples.push(sample);
+        // Where nobody could be asked nothing was seen.
+        if !sample.stacks.is_empty() {
+            observed.samples.push(sample);
+        }
     }
     observed.span = session.now() - began;
     if !session.interrupted_since(since) {

@@ -189,6 +189,7 @@ impl Looked<'_> {
 /// What was given up says so, and nothing else of those whom it has not seen.
 fn check_words(blow: Blow, done: &Done, moment: Moment) {
     let said = format!("{}{}", done.out, done.err);
+    assert!(!said.contains("Not stuck: nobody"), "{moment:?}: {done}");
     match done.code {
         Some(130) if blow == Blow::Interrupt => {
             assert!(

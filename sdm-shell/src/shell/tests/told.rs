@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sdm_debug::command::AttachSpec;
 use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
-use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_session::Class;
 
@@ -137,4 +137,23 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
         run.screen
     );
     assert_eq!(run.sent.last().map(String::as_str), Some("0-1 detach"));
+}
+
+#[test]
+fn who_has_seen_nobody_says_nothing_of_progress() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Attach(_) => all(id, stopped(to, StopReason::Attached)),
+        _ => {
+            let killed = failed(&to.to_string(), FailureCode::GdbDead, "gdb was killed");
+            all(id, vec![killed])
+        }
+    });
+    let run = act((2, 80), Options::default(), respond, |shell, _| {
+        let spec = AttachSpec::default();
+        let diagnosed = shell.diagnose_target(spec, 3, Vec::new());
+        assert_eq!(diagnosed, Diagnosed::Unseen);
+        ended(2)
+    });
+    let said = "Unknown: nobody could be sampled twice";
+    assert!(run.screen.contains(said), "{}", run.screen);
 }
