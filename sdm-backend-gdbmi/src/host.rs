@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sdm_system::files;
 
 use crate::child::{is_loaded, signals_of};
+use crate::kernel;
 
 /// Looks at processes and files of this host. Nothing here changes anything.
 pub(crate) trait Host {
@@ -27,6 +28,10 @@ pub(crate) trait Host {
     fn entry_address(&self, pid: i32) -> Option<u64>;
     /// True where gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
     fn completes_writes(&self) -> bool;
+    /// The time that the process has spent on a processor, in milliseconds.
+    fn cpu_ms(&self, pid: i32) -> Option<u64>;
+    /// The number of the system call that a thread is in, where that may be known.
+    fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
 }
@@ -123,6 +128,14 @@ impl Host for LocalHost {
             .find(|pair| word(&pair[..size]) == Some(AT_ENTRY))
             .and_then(|pair| word(&pair[size..]))
             .map(|address| address as u64)
+    }
+
+    fn cpu_ms(&self, pid: i32) -> Option<u64> {
+        kernel::cpu_ms(pid)
+    }
+
+    fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {
+        kernel::system_call(pid, thread)
     }
 
     fn source_line(&self, path: &str, line: u32) -> Option<String> {

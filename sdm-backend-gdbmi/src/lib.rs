@@ -23,6 +23,7 @@ mod child;
 mod driver;
 mod held;
 mod host;
+mod kernel;
 mod leash;
 mod liveness;
 mod memory_estimate;

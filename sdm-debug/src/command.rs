@@ -4,6 +4,7 @@ mod specs;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::probe::ProbeSpec;
 pub use specs::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
     FrameSelect, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat, WatchKind,
@@ -305,6 +306,9 @@ pub enum Command {
         /// The expression, in the program's language; gdb's options of `print` may stand before it.
         expression: String,
     },
+    /// What a task is doing, all of it at once: [`crate::Reply::Probe`], merged by
+    /// [`crate::rules::RULE_PROBE`]. Nothing that is selected changes. Fails: `not_running`.
+    Probe(ProbeSpec),
 }
 
 impl Command {
@@ -394,6 +398,7 @@ impl Command {
             Self::LoadCore(_) => "load_core",
             Self::Room(_) => "room",
             Self::Print { .. } => "print",
+            Self::Probe(_) => "probe",
         }
     }
 }

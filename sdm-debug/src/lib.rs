@@ -4,11 +4,14 @@
 //! Everything here is data and pure functions: no process, no socket, no clock.
 
 pub mod backend;
+pub mod calls;
 pub mod command;
 pub mod event;
 pub mod fold;
 mod fold_rules;
 pub mod outcome;
+pub mod probe;
+pub mod quoted;
 pub mod reply;
 pub mod rules;
 pub mod settings;

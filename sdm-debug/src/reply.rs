@@ -7,6 +7,7 @@ mod stop;
 use serde::{Deserialize, Serialize};
 
 use crate::TaskState;
+use crate::probe::TaskProbe;
 
 pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
@@ -87,6 +88,8 @@ pub enum Reply {
     VarChanges(Vec<VarChange>),
     /// What a gdb needs of memory, and what there is.
     Room(Room),
+    /// What the task is doing.
+    Probe(Box<TaskProbe>),
 }
 
 /// One frame.
@@ -173,7 +176,7 @@ pub struct BreakpointPlace {
 }
 
 /// The folded stacks of one task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStacks {
     /// The main thread first, then every thread with a user frame.
     pub threads: Vec<ThreadStack>,
@@ -199,7 +202,7 @@ impl TaskStacks {
 }
 
 /// One folded stack, shared by threads that are in the same place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadStack {
     /// How many threads of the task stand there, from 1.
     pub count: u32,

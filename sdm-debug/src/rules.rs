@@ -6,6 +6,7 @@
 //! | [`RULE_STACK_TREE`] | distinct stacks | [`crate::Reply::Stacks`] | [`StackTree`] |
 //! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`] | [`Stats`] |
 //! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
+//! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
 //!
 //! Every rule is associative and commutative, caps included (the floating-point moments of
 //! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
@@ -15,6 +16,7 @@ mod capped;
 mod coding;
 mod lines;
 mod number;
+mod probe;
 mod stacks;
 mod stats;
 #[cfg(test)]
@@ -24,6 +26,7 @@ use sdm_core::Merge;
 
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::Number;
+pub use probe::Probes;
 pub use stacks::{StackNode, StackTree};
 pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
 
@@ -35,6 +38,8 @@ pub const RULE_STACK_TREE: u16 = 1;
 pub const RULE_STATS: u16 = 2;
 /// Distinct lines with who said them; no parameters.
 pub const RULE_LINES: u16 = 3;
+/// The parts of probes, each with who has it; no parameters.
+pub const RULE_PROBE: u16 = 4;
 
 /// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for
 /// parameters that the rule does not have. To be given to the tree as [`sdm_core::aggregate::Rules`].
@@ -47,6 +52,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
             bins: Some(Bins::decode(params)?),
         })),
         (RULE_LINES, []) => Some(Box::new(lines::Rule)),
+        (RULE_PROBE, []) => Some(Box::new(probe::Rule)),
         _ => None,
     }
 }
@@ -57,6 +63,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
 pub fn rule_of(command: &crate::Command) -> u16 {
     match command {
         crate::Command::Stacks { .. } => RULE_STACK_TREE,
+        crate::Command::Probe(_) => RULE_PROBE,
         _ => RULE_HASH,
     }
 }
@@ -75,6 +82,7 @@ pub fn fuzz_rules(payload: &[u8]) {
         (RULE_STATS, vec![]),
         (RULE_STATS, bins.encode()),
         (RULE_LINES, vec![]),
+        (RULE_PROBE, vec![]),
     ] {
         let rule = rule(number, &params).expect("one of the list");
         let mut acc = rule.start();

@@ -9,6 +9,7 @@
 mod data;
 mod eval;
 mod parse;
+mod probe;
 mod run;
 mod scenario;
 mod task;

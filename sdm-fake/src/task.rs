@@ -56,6 +56,8 @@ pub(super) struct Task {
     pub(super) quiet: Vec<Quiet>,
     /// Variable objects: what they stand for, and what was seen last.
     pub(super) objects: BTreeMap<String, (String, String)>,
+    /// The variables at the last probe.
+    pub(super) probed: Option<Vec<Variable>>,
     /// The line behind those that were listed last; 0 where none were.
     pub(super) listed: u32,
 }
@@ -86,6 +88,7 @@ impl Task {
         (self.printed, self.stdin_taken) = (0, 0);
         self.values.clear();
         self.objects.clear();
+        self.probed = None;
         self.listed = 0;
     }
 
@@ -261,6 +264,7 @@ impl Task {
                 self.state.need_live()?;
                 return self.insert_quiet(command);
             }
+            Command::Probe(spec) => return self.probe(scenario, id, *spec),
             Command::Breakpoints => {
                 self.state.need_live()?;
                 return Ok(Reply::Breakpoints(self.breakpoint_views()));
@@ -312,7 +316,7 @@ impl Task {
         })
     }
 
-    fn stacks(&self, scenario: &Scenario, id: TaskId, full: bool) -> TaskStacks {
+    pub(super) fn stacks(&self, scenario: &Scenario, id: TaskId, full: bool) -> TaskStacks {
         let count = self.thread_count(scenario, id);
         let shown = match full {
             true => count,
@@ -390,7 +394,7 @@ impl Task {
         (1..=self.thread_count(scenario, id)).map(view).collect()
     }
 
-    fn locals(&self, scenario: &Scenario, id: TaskId) -> Vec<Variable> {
+    pub(super) fn locals(&self, scenario: &Scenario, id: TaskId) -> Vec<Variable> {
         let mut locals = scenario.named(id, |s| &s.locals);
         for (name, text) in &mut locals {
             if let Some((_, set)) = self.values.iter().find(|(set, _)| set == name) {

@@ -39,6 +39,12 @@ impl Host for FakeHost {
     fn completes_writes(&self) -> bool {
         true
     }
+    fn cpu_ms(&self, _: i32) -> Option<u64> {
+        None
+    }
+    fn system_call(&self, _: i32, _: i32) -> Option<i64> {
+        None
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }

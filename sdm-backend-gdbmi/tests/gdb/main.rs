@@ -11,6 +11,7 @@ mod harness;
 mod interrupt;
 mod odd;
 mod points;
+mod probe;
 mod raw;
 mod registers;
 mod run;

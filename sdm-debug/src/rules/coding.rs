@@ -115,11 +115,16 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Rejected> {
+    /// Bytes with their length.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Rejected> {
         let len = self.count()?;
-        let (text, rest) = self.rest.split_at(len);
+        let (bytes, rest) = self.rest.split_at(len);
         self.rest = rest;
-        std::str::from_utf8(text).map_err(|_| Rejected("a text that is no text"))
+        Ok(bytes)
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'a str, Rejected> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Rejected("a text that is no text"))
     }
 
     pub(super) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Rejected> {

@@ -1,8 +1,11 @@
 //! Every question has an answer, alike on tasks that are alike.
 
-use sdm_debug::command::{CatchEvent, CatchSpec, ValueFormat, WatchKind, WatchSpec};
+use sdm_debug::command::{CatchEvent, CatchSpec, ProbeSpec, ValueFormat, WatchKind, WatchSpec};
+
+use sdm_debug::probe::ArgumentRole;
 
 use super::*;
+use crate::task::value;
 
 const SCENARIO: &str = "\
 [all]
@@ -208,6 +211,43 @@ fn moves() -> Vec<(Command, &'static str)> {
             "Stopped",
         ),
     ]
+}
+
+#[test]
+fn probes_tell_what_has_changed_since_the_one_before() {
+    let scenario = "stack = main m.c:9 > halo h.c:60 > MPI_Recv h.c:60\nlocal i = 3\nvalue source = {rank}\n\
+                    continue = never\n";
+    let mut bench = Bench::started(scenario, "0-1");
+    let probe = |bench: &mut Bench, compare, waits| {
+        let id = bench.ask("1", Command::Probe(ProbeSpec { compare, waits }));
+        let Ok(Reply::Probe(probe)) = bench.answers[&(id, 1)].clone() else {
+            panic!("{:?}", bench.answers[&(id, 1)]);
+        };
+        *probe
+    };
+    let first = probe(&mut bench, false, true);
+    assert_eq!((first.inner_changed, first.outer_changed), (None, None));
+    let call = first.waits.unwrap().call.unwrap();
+    assert_eq!(
+        (&*call.function, &*call.place.function),
+        ("MPI_Recv", "halo")
+    );
+    let [source] = &call.arguments[..] else {
+        panic!("{call:?}");
+    };
+    assert_eq!(
+        (source.role, source.value.clone()),
+        (ArgumentRole::Source, Some(value("1")))
+    );
+    assert_eq!(probe(&mut bench, true, false).inner_changed, Some(false));
+    let expression = text("i = 4");
+    bench.ask("1", Command::SetVariable { expression });
+    let changed = probe(&mut bench, true, false);
+    assert_eq!((changed.inner_changed, changed.waits), (Some(true), None));
+    bench.ask("1", Command::Continue);
+    let running = probe(&mut bench, true, true);
+    assert_eq!((running.stacks, running.inner_changed), (None, None));
+    assert_eq!(running.process.unwrap().letter, 'S');
 }
 
 #[test]

@@ -73,6 +73,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
                 MemoryLimit::Group => "group",
             },
         }),
+        Reply::Probe(probe) => json!({ "type": "probe", "probe": probe }),
         _ => unreachable!("the other answers are written by `super::reply`"),
     }
 }

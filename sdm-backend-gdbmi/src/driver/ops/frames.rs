@@ -134,6 +134,17 @@ impl GdbFrame {
         gdb.host().source_line(&self.path, self.line)
     }
 
+    /// So many lines of source from there on, as far as the file is known and has them.
+    pub(super) fn source_lines(&self, gdb: &Gdb, count: u32) -> Vec<String> {
+        if self.path.is_empty() || self.line == 0 {
+            return Vec::new();
+        }
+        let numbers = self.line..self.line.saturating_add(count);
+        numbers
+            .map_while(|line| gdb.host().source_line(&self.path, line))
+            .collect()
+    }
+
     /// Takes over the arguments that another answer of gdb's holds.
     pub(in crate::driver) fn set_arguments(&mut self, results: &Results) {
         self.arguments = results.clone();

@@ -12,6 +12,7 @@ pub(super) mod interrupt;
 mod lines;
 mod memory;
 mod objects;
+pub(super) mod probe;
 pub(super) mod query;
 pub(super) mod records;
 pub(super) mod refused;

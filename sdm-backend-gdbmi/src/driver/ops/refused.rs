@@ -42,7 +42,8 @@ fn in_state(state: &State, command: &Command) -> Option<Failure> {
         | Command::Breakpoints
         | Command::CatchInsert(_)
         | Command::Console { .. }
-        | Command::Mi { .. } => state.why_not_live(),
+        | Command::Mi { .. }
+        | Command::Probe(_) => state.why_not_live(),
         _ => state.why_not_stopped(),
     }
 }

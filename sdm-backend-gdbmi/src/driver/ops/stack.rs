@@ -89,31 +89,65 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
 }
 
 pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
-    let info = gdb.mi("-thread-info").await?;
-    let mut ids: Vec<(u32, String)> = info
-        .tuples("threads")
-        .filter_map(|thread| {
-            let name = thread.text("name").unwrap_or_default();
-            Some((thread.number("id")?, name.to_owned()))
-        })
-        .collect();
-    ids.sort_unstable();
-    let beyond = ids.len().saturating_sub(THREADS_MAX);
-    ids.truncate(THREADS_MAX);
-    let mut threads = Vec::new();
-    for (id, name) in ids {
-        let frames = list_frames(gdb, Some(id)).await?;
-        threads.push(RawThread {
-            // gdb numbers threads as they come; the first one runs `main`.
-            main: number_of(gdb, id) == 1,
-            name,
-            frames: frames.iter().map(GdbFrame::raw).collect(),
-        });
-    }
+    let (threads, beyond) = read_threads(gdb).await?;
+    let threads: Vec<RawThread> = threads.into_iter().map(|thread| thread.raw).collect();
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
-    stacks.helpers += u32::try_from(beyond).unwrap_or(u32::MAX);
+    stacks.helpers += beyond;
     Ok(Reply::Stacks(stacks))
+}
+
+/// A thread with its frames.
+pub(in crate::driver) struct ReadThread {
+    /// gdb's number.
+    pub(in crate::driver) id: u32,
+    /// Its number in the task, from 1.
+    pub(in crate::driver) number: u32,
+    /// The kernel's number, where gdb says it.
+    pub(in crate::driver) kernel_id: Option<i32>,
+    /// For the fold rules.
+    pub(in crate::driver) raw: RawThread,
+    /// The same frames, as gdb gives them.
+    pub(in crate::driver) frames: Vec<GdbFrame>,
+}
+
+/// The threads of the task, and how many there are beyond those that are read.
+pub(in crate::driver) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut found: Vec<(u32, &Results)> = info
+        .tuples("threads")
+        .filter_map(|thread| Some((thread.number("id")?, thread)))
+        .collect();
+    found.sort_unstable_by_key(|(id, _)| *id);
+    let beyond = found.len().saturating_sub(THREADS_MAX);
+    found.truncate(THREADS_MAX);
+    let mut threads = Vec::new();
+    for (id, thread) in found {
+        let frames = list_frames(gdb, Some(id)).await?;
+        let number = number_of(gdb, id);
+        threads.push(ReadThread {
+            id,
+            number,
+            kernel_id: thread.text("target-id").and_then(kernel_id),
+            raw: RawThread {
+                // gdb numbers threads as they come; the first one runs `main`.
+                main: number == 1,
+                name: thread.text("name").unwrap_or_default().to_owned(),
+                frames: frames.iter().map(GdbFrame::raw).collect(),
+            },
+            frames,
+        });
+    }
+    Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))
+}
+
+/// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
+/// (LWP 4711)`, `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
+fn kernel_id(target_id: &str) -> Option<i32> {
+    let (_, number) = target_id
+        .rsplit_once("LWP ")
+        .or_else(|| target_id.rsplit_once("process "))?;
+    number.trim_end_matches(')').parse().ok()
 }
 
 pub(in crate::driver) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
@@ -246,4 +280,19 @@ async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
     let source = frame.source(gdb);
     let frame: Frame = frame.frame(gdb, true);
     Ok(Reply::Frame(FrameView { frame, source }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_number_of_a_thread() {
+        let check = |text, expect| assert_eq!(kernel_id(text), expect, "{text}");
+        check("Thread 0x7ffff7dd1740 (LWP 4711)", Some(4711));
+        check("LWP 4711", Some(4711));
+        check("process 4711", Some(4711));
+        check("Thread 1.1", None);
+        check("", None);
+    }
 }

@@ -6,6 +6,7 @@ pub(super) mod internal;
 pub(super) mod origin;
 pub(super) mod points;
 pub(super) mod printed;
+pub(super) mod probed;
 pub(super) mod processes;
 pub(super) mod scope;
 pub(super) mod signals;
@@ -24,6 +25,7 @@ use activity::Activity;
 use commands::{Commands, GdbLife};
 use origin::Origin;
 use points::{Breakpoints, Owner};
+use probed::Probed;
 use processes::Processes;
 use signals::{Handling, Interrupts, Sigcont};
 
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) objects: BTreeSet<String>,
     /// The program's file name without directories, for frames without a name.
     pub(super) program_name: String,
+    /// What the last probe has seen.
+    pub(super) probed: Option<Probed>,
     /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
     pub(super) shown_level: u32,
     pub(super) breakpoints: Breakpoints,
@@ -92,6 +96,7 @@ impl State {
             interrupts: Interrupts::default(),
             objects: BTreeSet::new(),
             program_name: String::new(),
+            probed: None,
             shown_level: 0,
             breakpoints: Breakpoints::default(),
             stops: VecDeque::new(),

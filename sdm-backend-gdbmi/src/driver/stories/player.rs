@@ -68,6 +68,12 @@ impl Host for BlindHost {
     fn completes_writes(&self) -> bool {
         true
     }
+    fn cpu_ms(&self, _: i32) -> Option<u64> {
+        None
+    }
+    fn system_call(&self, _: i32, _: i32) -> Option<i64> {
+        None
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }

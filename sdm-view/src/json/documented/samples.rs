@@ -166,7 +166,8 @@ fn is_answer(reply: &Reply) -> bool {
         | Reply::VarObject(_)
         | Reply::VarChildren { .. }
         | Reply::VarChanges(_)
-        | Reply::Room(_) => false,
+        | Reply::Room(_)
+        | Reply::Probe(_) => false,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use sdm_debug::command::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat, WatchKind,
-    WatchSpec,
+    FrameSelect, PointSpec, ProbeSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat,
+    WatchKind, WatchSpec,
 };
 use sdm_debug::{BackendSettings, Command, GdbOptions};
 
@@ -127,6 +127,7 @@ fn commands() -> Vec<(String, Command)> {
         }),
         Command::Room(_) => Command::Room(StartSpec::default()),
         Command::Print { .. } => Command::Print { format: text("x"), expression: expression.clone() },
+        Command::Probe(_) => Command::Probe(ProbeSpec { compare: true, waits: true }),
     )
 }
 

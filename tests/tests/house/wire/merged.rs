@@ -1,11 +1,11 @@
 //! What the merge rules make of answers, and the parameters that a command gives them.
 
 use sdm_debug::reply::{StackFrame, TaskStacks, Value};
-use sdm_debug::rules::{Bins, RULE_LINES, RULE_STACK_TREE, RULE_STATS, rule};
+use sdm_debug::rules::{Bins, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, rule};
 use sdm_debug::{Reply, wire};
 
 use super::kept::Entry;
-use super::replies::stack_frame;
+use super::replies::{probe, stack_frame};
 use super::set;
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -29,6 +29,11 @@ pub(super) fn entries() -> Vec<Entry> {
     ];
     let stacks = stacks.map(|frames| Reply::Stacks(TaskStacks::of_main(frames, 2)));
     let lines = ["one\ntwo\n", "two\n", "three\n"].map(|text| Reply::Text(text.to_owned()));
+    let runs = Reply::Probe(Box::new(sdm_debug::probe::TaskProbe {
+        process: probe().process,
+        ..Default::default()
+    }));
+    let probes = [Reply::Probe(Box::new(probe())), runs];
     vec![
         entry("rule 1: stacks", &merged(RULE_STACK_TREE, &[], &stacks)),
         entry("rule 2: numbers", &merged(RULE_STATS, &[], &numbers)),
@@ -38,6 +43,7 @@ pub(super) fn entries() -> Vec<Entry> {
         ),
         entry("rule 2: the bins of a command", &bins),
         entry("rule 3: lines", &merged(RULE_LINES, &[], &lines)),
+        entry("rule 4: probes", &merged(RULE_PROBE, &[], &probes)),
     ]
 }
 

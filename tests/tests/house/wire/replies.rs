@@ -1,6 +1,10 @@
 //! Answers and events with all that they carry.
 
 use sdm_debug::event::{Phase, Stream};
+use sdm_debug::probe::{
+    ArgumentRole, Call, CallArgument, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait,
+    WaitFor,
+};
 use sdm_debug::reply::{
     Backtrace, BreakpointPlace, BreakpointView, CatchHit, Frame, FrameView, Instruction, Library,
     MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop, StopReason,
@@ -22,6 +26,8 @@ pub(super) fn entries() -> Vec<Entry> {
             MemoryLimit::Group => MemoryLimit::Group,
         )),
         payloads(events()),
+        payloads(roles()),
+        payloads(waits()),
         payloads(every!(Stream:
             Stream::Stdout => Stream::Stdout,
             Stream::Stderr => Stream::Stderr,
@@ -116,6 +122,66 @@ fn replies() -> Vec<(String, Reply)> {
             free_bytes: 1 << 30,
             limit: MemoryLimit::Group,
         }),
+        Reply::Probe(_) => Reply::Probe(Box::new(probe())),
+    )
+}
+
+pub(super) fn probe() -> TaskProbe {
+    TaskProbe {
+        stacks: Some(TaskStacks::of_main(vec![stack_frame()], 3)),
+        inner_changed: Some(true),
+        outer_changed: Some(false),
+        waits: Some(TaskWaits {
+            call: Some(Call {
+                function: text("MPI_Recv"),
+                place: stack_frame(),
+                source: text("MPI_Recv(x, 1, MPI_INT, left, 0, comm, 0);"),
+                arguments: roles()
+                    .into_iter()
+                    .map(|(_, role)| argument(role))
+                    .collect(),
+            }),
+            threads: vec![ThreadWait {
+                thread: 2,
+                what: WaitFor::SystemCall(text("futex")),
+            }],
+        }),
+        cpu_ms: Some(470),
+        process: Some(ProcessState {
+            letter: 'D',
+            wait_channel: text("nfs_wait"),
+        }),
+    }
+}
+
+fn argument(role: ArgumentRole) -> CallArgument {
+    CallArgument {
+        role,
+        expression: text("left"),
+        value: Some(value()),
+    }
+}
+
+fn roles() -> Vec<(String, ArgumentRole)> {
+    every!(ArgumentRole:
+        ArgumentRole::Count => ArgumentRole::Count,
+        ArgumentRole::Destination => ArgumentRole::Destination,
+        ArgumentRole::Tag => ArgumentRole::Tag,
+        ArgumentRole::Source => ArgumentRole::Source,
+        ArgumentRole::ReceiveTag => ArgumentRole::ReceiveTag,
+        ArgumentRole::Communicator => ArgumentRole::Communicator,
+        ArgumentRole::File => ArgumentRole::File,
+    )
+}
+
+fn waits() -> Vec<(String, WaitFor)> {
+    every!(WaitFor:
+        WaitFor::Lock(_) => WaitFor::Lock(LockWait {
+            mutex: text("&first"),
+            place: stack_frame(),
+            holder: Some(2),
+        }),
+        WaitFor::SystemCall(_) => WaitFor::SystemCall(text("futex")),
     )
 }
 

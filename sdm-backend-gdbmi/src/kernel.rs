@@ -1,0 +1,108 @@
+//! What `/proc` says of a process and its threads that gdb does not.
+
+use std::fs;
+
+use nix::libc;
+use nix::unistd::{SysconfVar, sysconf};
+use sdm_system::files;
+
+/// The time that all threads of a process have spent on a processor, in milliseconds.
+pub(crate) fn cpu_ms(pid: i32) -> Option<u64> {
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    let per_second = u64::try_from(per_second).ok().filter(|ticks| *ticks > 0)?;
+    Some(ticks_in(&stat)?.saturating_mul(1000) / per_second)
+}
+
+/// `utime` and `stime` of a `stat` of `/proc`, together, in clock ticks.
+fn ticks_in(stat: &str) -> Option<u64> {
+    // The name in parentheses may hold anything; the state follows it.
+    let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace().skip(11);
+    let mut field = || fields.next()?.parse::<u64>().ok();
+    field()?.checked_add(field()?)
+}
+
+/// The number of the system call that a thread is in; `None` where it is in none, or may not be looked at.
+pub(crate) fn system_call(pid: i32, thread: i32) -> Option<i64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
+    let number: i64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    (number >= 0).then_some(number)
+}
+
+/// The name of a system call in which a thread can wait; `number N` for another one, and `None` for the one
+/// by which the kernel goes on with a call that was interrupted, which does not say what that was.
+pub(crate) fn name_of(number: i64) -> Option<String> {
+    if number == libc::SYS_restart_syscall {
+        return None;
+    }
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    Some(known.map_or_else(
+        || format!("number {number}"),
+        |(_, name)| (*name).to_owned(),
+    ))
+}
+
+const NAMES: &[(i64, &str)] = &[
+    (libc::SYS_accept, "accept"),
+    (libc::SYS_accept4, "accept4"),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+    (libc::SYS_connect, "connect"),
+    (libc::SYS_epoll_pwait, "epoll_pwait"),
+    (libc::SYS_fcntl, "fcntl"),
+    (libc::SYS_fdatasync, "fdatasync"),
+    (libc::SYS_flock, "flock"),
+    (libc::SYS_fsync, "fsync"),
+    (libc::SYS_futex, "futex"),
+    (libc::SYS_nanosleep, "nanosleep"),
+    (libc::SYS_openat, "openat"),
+    (libc::SYS_ppoll, "ppoll"),
+    (libc::SYS_pread64, "pread64"),
+    (libc::SYS_pselect6, "pselect6"),
+    (libc::SYS_pwrite64, "pwrite64"),
+    (libc::SYS_read, "read"),
+    (libc::SYS_readv, "readv"),
+    (libc::SYS_recvfrom, "recvfrom"),
+    (libc::SYS_recvmsg, "recvmsg"),
+    (libc::SYS_rt_sigsuspend, "rt_sigsuspend"),
+    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
+    (libc::SYS_sched_yield, "sched_yield"),
+    (libc::SYS_sendmsg, "sendmsg"),
+    (libc::SYS_sendto, "sendto"),
+    (libc::SYS_wait4, "wait4"),
+    (libc::SYS_waitid, "waitid"),
+    (libc::SYS_write, "write"),
+    (libc::SYS_writev, "writev"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_epoll_wait, "epoll_wait"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_pause, "pause"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_poll, "poll"),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_select, "select"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a b) c) t 1 7 7 0 -1 64 1 0 0 0 12 3 9 9 20 0 2 0 354214";
+        assert_eq!(ticks_in(stat), Some(15));
+        assert_eq!(ticks_in("7 (a) t 1"), None);
+        assert!(cpu_ms(std::process::id().cast_signed()).is_some());
+        assert_eq!(cpu_ms(-1), None);
+    }
+
+    #[test]
+    fn a_thread_that_reads_is_in_that_system_call() {
+        // The kernel is asked by this thread, which reads its answer.
+        let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
+        let number = system_call(pid.as_raw(), thread.as_raw());
+        assert_eq!(number.and_then(name_of).as_deref(), Some("read"));
+        assert_eq!(system_call(pid.as_raw(), -1), None);
+        assert_eq!(name_of(9999).as_deref(), Some("number 9999"));
+        assert_eq!(name_of(libc::SYS_restart_syscall), None);
+    }
+}

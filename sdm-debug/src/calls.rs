@@ -1,0 +1,358 @@
+//! Calls of a runtime in the source: which functions wait for locks, which arguments say whom a call waits
+//! for, and where these stand in a line of source.
+
+use crate::probe::ArgumentRole;
+use crate::quoted::outside_quotes;
+
+/// Functions that wait for a lock or for another thread.
+const LOCKS: &[&str] = &[
+    "pthread_mutex_lock",
+    "pthread_mutex_timedlock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_barrier_wait",
+    "pthread_join",
+    "pthread_spin_lock",
+    "sem_wait",
+    "sem_timedwait",
+    "mtx_lock",
+    "cnd_wait",
+    "thrd_join",
+    "std::mutex::lock",
+    "std::thread::join",
+    "std::condition_variable::wait",
+    "omp_set_lock",
+    "omp_set_nest_lock",
+    "GOMP_critical_start",
+    "GOMP_barrier",
+    "futex",
+];
+
+/// Functions that can wait for a file.
+const FILES: &[&str] = &[
+    "close",
+    "creat",
+    "creat64",
+    "fclose",
+    "fcntl",
+    "fcntl64",
+    "fdatasync",
+    "fflush",
+    "fgetc",
+    "fgets",
+    "flock",
+    "fopen",
+    "fopen64",
+    "fread",
+    "fscanf",
+    "fsync",
+    "fwrite",
+    "getc",
+    "getline",
+    "lockf",
+    "lockf64",
+    "open",
+    "open64",
+    "openat",
+    "pread",
+    "pread64",
+    "pwrite",
+    "pwrite64",
+    "read",
+    "readv",
+    "rename",
+    "write",
+    "writev",
+];
+
+/// True for a function that waits for a lock or for another thread, under any name of the C library's.
+#[must_use]
+pub fn is_lock(function: &str) -> bool {
+    LOCKS.contains(&plain(function))
+}
+
+/// True for a function that can wait for a file, under any name of the C library's.
+#[must_use]
+pub fn is_file(function: &str) -> bool {
+    FILES.contains(&plain(function))
+}
+
+/// The name without what the C library puts in front of its own names and behind versioned ones.
+#[must_use]
+pub fn plain(function: &str) -> &str {
+    let function = function.split('@').next().unwrap_or(function);
+    let inner = ["__GI___libc_", "__GI___", "__GI_", "__libc_", "___", "__"];
+    let stripped = inner
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix));
+    stripped
+        .filter(|name| LOCKS.contains(name) || FILES.contains(name))
+        .unwrap_or(function)
+}
+
+/// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
+/// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; `None` for what is no MPI function.
+#[must_use]
+pub fn mpi_name(function: &str) -> Option<String> {
+    let lower = function.to_ascii_lowercase();
+    let prefixes = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
+    let name = prefixes.iter().find_map(|p| lower.strip_prefix(p))?;
+    let name = name
+        .trim_end_matches('_')
+        .trim_end_matches("_f08")
+        .trim_end_matches("_c");
+    Some(name.to_owned())
+}
+
+/// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that
+/// is not known here. C, Fortran and `mpi_f08` have them in the same places.
+#[must_use]
+pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
+    use ArgumentRole as R;
+    let Some(name) = mpi_name(function) else {
+        return if is_file(function) {
+            &[(0, R::File)]
+        } else {
+            &[]
+        };
+    };
+    match name.as_str() {
+        "recv" => &[
+            (1, R::Count),
+            (3, R::Source),
+            (4, R::Tag),
+            (5, R::Communicator),
+        ],
+        "send" | "ssend" | "bsend" | "rsend" => &[
+            (1, R::Count),
+            (3, R::Destination),
+            (4, R::Tag),
+            (5, R::Communicator),
+        ],
+        "probe" | "mprobe" | "iprobe" => &[(0, R::Source), (1, R::Tag), (2, R::Communicator)],
+        "sendrecv" => &[
+            (1, R::Count),
+            (3, R::Destination),
+            (4, R::Tag),
+            (8, R::Source),
+            (9, R::ReceiveTag),
+            (10, R::Communicator),
+        ],
+        "sendrecv_replace" => &[
+            (1, R::Count),
+            (3, R::Destination),
+            (4, R::Tag),
+            (5, R::Source),
+            (6, R::ReceiveTag),
+            (7, R::Communicator),
+        ],
+        _ => &[],
+    }
+}
+
+/// The longest expression that is evaluated, in bytes.
+const EXPRESSION_BYTES_MAX: usize = 512;
+/// The longest text that is read, in bytes.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// The arguments of the first call of `function` in some lines of source; absent where there is
+/// no whole call. Fortran's names are found in any case.
+#[must_use]
+pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = without_comments(&text[..end]);
+    let lower = text.to_ascii_lowercase();
+    let name = function.to_ascii_lowercase();
+    let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
+    let name = name.trim_end_matches("_f08");
+    let mut from = 0;
+    while let Some(found) = lower[from..].find(name) {
+        let start = from + found;
+        let after = start + name.len();
+        let rest = text[after..].trim_start();
+        let whole_word = !text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            || lower[..start].ends_with("pmpi_");
+        if whole_word && rest.starts_with('(') {
+            return arguments(&rest[1..]);
+        }
+        from = after;
+    }
+    None
+}
+
+/// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no
+/// assignment, no `++` or `--`. What looks like a call is taken for one, an element of a Fortran array too.
+#[must_use]
+pub fn is_harmless(expression: &str) -> bool {
+    let plain: String = outside_quotes(expression).map(|(_, c)| c).collect();
+    let mut before = ' ';
+    for (at, c) in plain.char_indices() {
+        let next = plain[at + c.len_utf8()..].chars().next();
+        let harmful = match c {
+            '(' => before.is_alphanumeric() || matches!(before, '_' | ')' | ']' | '$' | '>'),
+            '+' | '-' => next == Some(c),
+            '=' => next != Some('=') && !matches!(before, '=' | '!' | '<' | '>'),
+            _ => false,
+        };
+        // `<<=` and `>>=` assign; `<=` and `>=` compare.
+        let shifts = c == '=' && (plain[..at].ends_with("<<") || plain[..at].ends_with(">>"));
+        if harmful || shifts || plain.len() > EXPRESSION_BYTES_MAX {
+            return false;
+        }
+        if !c.is_whitespace() {
+            before = c;
+        }
+    }
+    true
+}
+
+fn arguments(text: &str) -> Option<Vec<String>> {
+    let (mut depth, mut from) = (0_i32, 0);
+    let mut found = Vec::new();
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => {
+                found.push(tidy(&text[from..at]));
+                return Some(found);
+            }
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(tidy(&text[from..at]));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// One line, without continuation marks.
+fn tidy(text: &str) -> String {
+    let lines = text.lines();
+    let lines = lines.map(|line| line.trim().trim_end_matches(['&', '\\']));
+    let words = lines.flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn without_comments(text: &str) -> String {
+    let mut plain = text.to_owned();
+    while let Some(start) = plain.find("/*") {
+        let end = plain[start..].find("*/");
+        let end = end.map_or(plain.len(), |at| start + at + 2);
+        plain.replace_range(start..end, " ");
+    }
+    let lines = plain.lines();
+    let lines = lines.map(|line| line.split("//").next().unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_over_lines_and_comments() {
+        let text = "    rc = MPI_Recv(&cells[f(1, 2)], 1, MPI_DOUBLE, left, /* not, this */\n\
+                    \t\ttag + 1, // nor, this\n\t\tcomm, &status);\n";
+        let expect = [
+            "&cells[f(1, 2)]",
+            "1",
+            "MPI_DOUBLE",
+            "left",
+            "tag + 1",
+            "comm",
+            "&status",
+        ];
+        assert_eq!(call_arguments(text, "MPI_Recv").unwrap(), expect);
+        let text = "      call mpi_recv(buf, n, MPI_REAL, src, &\n     tag, comm, st, ierr)";
+        assert_eq!(
+            call_arguments(text, "mpi_recv_").unwrap()[3..5],
+            ["src", "tag"]
+        );
+        assert_eq!(
+            call_arguments("flock(fd, LOCK_EX)", "flock").unwrap()[0],
+            "fd"
+        );
+    }
+
+    #[test]
+    fn roles_are_those_of_the_function_in_any_binding() {
+        use ArgumentRole as R;
+        let places = |function| {
+            let roles = roles(function).iter();
+            roles
+                .map(|(place, role)| (*role, *place))
+                .collect::<Vec<_>>()
+        };
+        for function in [
+            "MPI_Recv",
+            "PMPI_Recv",
+            "mpi_recv_",
+            "MPI_Recv_c",
+            "mpi_recv_f08_",
+        ] {
+            let expect = [
+                (R::Count, 1),
+                (R::Source, 3),
+                (R::Tag, 4),
+                (R::Communicator, 5),
+            ];
+            assert_eq!(places(function), expect, "{function}");
+        }
+        assert_eq!(places("MPI_Mprobe")[0], (R::Source, 0));
+        assert_eq!(places("__GI___libc_read"), [(R::File, 0)]);
+        // It has a message instead of a source and a tag.
+        assert_eq!(places("MPI_Mrecv"), []);
+        assert_eq!(places("usleep"), []);
+    }
+
+    #[test]
+    fn what_could_change_the_program_is_not_evaluated() {
+        for harmless in [
+            "left",
+            "(rank + 1) % size",
+            "&cells[3 * (row + 1)]",
+            "a == b",
+            "a <= b",
+            "-1",
+            "p->tag",
+            "*(int *) p",
+            "\"f(x)\"",
+        ] {
+            assert!(is_harmless(harmless), "{harmless}");
+        }
+        for harmful in [
+            "next()",
+            "f (x)",
+            "tag++",
+            "--n",
+            "n = 3",
+            "n += 1",
+            "n <<= 1",
+            "ops[i](x)",
+            "(*f)(x)",
+        ] {
+            assert!(!is_harmless(harmful), "{harmful}");
+        }
+        assert!(!is_harmless(&"a+".repeat(EXPRESSION_BYTES_MAX)));
+    }
+
+    #[test]
+    fn what_is_no_whole_call_is_none() {
+        for text in [
+            "",
+            "MPI_Recv",
+            "MPI_Recv(a, b",
+            "xMPI_Recv(a)",
+            "MPI_Recvx(a)",
+        ] {
+            assert_eq!(call_arguments(text, "MPI_Recv"), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a task of a script answers to a probe.
+
+use sdm_debug::calls::{is_lock, roles};
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::probe::{
+    Call, CallArgument, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor,
+};
+use sdm_debug::reply::StackFrame;
+use sdm_debug::{Failure, Reply, TaskState};
+use sdm_idset::TaskId;
+
+use super::scenario::Scenario;
+use super::task::{Task, value};
+
+impl Task {
+    /// The answer to a probe: of a task that runs what the kernel would say of it, and no more.
+    pub(super) fn probe(
+        &mut self,
+        scenario: &Scenario,
+        id: TaskId,
+        spec: ProbeSpec,
+    ) -> Result<Reply, Failure> {
+        self.state.need_live()?;
+        let stopped = self.state == TaskState::Stopped;
+        let process = ProcessState {
+            letter: if stopped { 't' } else { 'S' },
+            wait_channel: String::new(),
+        };
+        let mut probe = TaskProbe {
+            process: Some(process),
+            ..TaskProbe::default()
+        };
+        if stopped {
+            let mut seen = self.locals(scenario, id);
+            seen.extend(self.frames(scenario, id).remove(0).args);
+            let before = self.probed.replace(seen.clone());
+            let before = before.filter(|_| spec.compare);
+            probe.inner_changed = before.as_ref().map(|before| *before != seen);
+            probe.outer_changed = before.map(|_| false);
+            probe.stacks = Some(self.stacks(scenario, id, false));
+            probe.waits = spec.waits.then(|| self.waits(scenario, id));
+        }
+        Ok(Reply::Probe(Box::new(probe)))
+    }
+
+    /// What the last function of a stack waits in. The arguments of a call are the script's values
+    /// `count`, `source`, `destination`, `tag`, `communicator`, as far as it has them.
+    fn waits(&self, scenario: &Scenario, id: TaskId) -> TaskWaits {
+        let stacks = self.stacks(scenario, id, false).threads;
+        let locks = stacks.iter().zip(1..).filter_map(|(stack, thread)| {
+            let last = stack.frames.last()?;
+            is_lock(&last.function).then(|| ThreadWait {
+                thread,
+                what: WaitFor::SystemCall("futex".to_owned()),
+            })
+        });
+        TaskWaits {
+            call: stacks
+                .first()
+                .and_then(|stack| self.call(scenario, id, &stack.frames)),
+            threads: locks.collect(),
+        }
+    }
+
+    fn call(&self, scenario: &Scenario, id: TaskId, frames: &[StackFrame]) -> Option<Call> {
+        let [.., caller, last] = frames else {
+            return None;
+        };
+        let roles = roles(&last.function);
+        let argument = |(_, role): &(usize, _)| {
+            let name = format!("{role:?}").to_lowercase();
+            let text = self.evaluate(scenario, id, &name).ok()?;
+            Some(CallArgument {
+                role: *role,
+                expression: name,
+                value: Some(value(&text)),
+            })
+        };
+        (!roles.is_empty()).then(|| Call {
+            function: last.function.clone(),
+            place: caller.clone(),
+            source: String::new(),
+            arguments: roles.iter().filter_map(argument).collect(),
+        })
+    }
+}
