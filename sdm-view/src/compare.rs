@@ -2,7 +2,7 @@
 
 use sdm_idset::IdSet;
 
-use crate::quoted::split_at_commas;
+use sdm_debug::quoted::split_at_commas;
 
 /// The most elements of one value that are looked at.
 const ELEMENTS_MAX: usize = 1 << 16;

@@ -14,7 +14,6 @@ pub mod diagnose;
 pub mod escape;
 pub mod item;
 pub mod json;
-pub mod quoted;
 pub mod render;
 pub mod report;
 

@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use sdm_debug::command::{AttachSpec, FrameSelect};
+use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
+use sdm_debug::rules::Probes;
 use sdm_debug::{Command, Reply, TaskState};
-use sdm_idset::{IdSet, TaskId};
+use sdm_idset::IdSet;
 
 use super::line::Said;
 use super::model::gather::join;
 use super::model::goal::{Goal, Waited};
 use super::model::open::RunEnd;
-use super::{SessionHandle, Verdict, flow, wait_analysis};
-use sdm_view::diagnose::{Diagnosis, Observed, Sample, judge};
+use super::{SessionHandle, Verdict, flow};
+use sdm_view::diagnose::{Diagnosis, Observed, judge};
 use sdm_view::item::{Happening, Item};
 
 /// How long tasks run between two samples.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// How long interrupted tasks are given to stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// The most tasks whose processor time is asked for, each by itself.
-const TICKS_MAX: u64 = 256;
 
 /// What `sdm diagnose` came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,17 +119,18 @@ pub(super) async fn diagnosis(
         if session.is_over() || session.interrupted_since(since) {
             break;
         }
-        let last = number + 1 == samples;
-        let sample = sample(session, said.line, &looked, last).await;
+        let unseen = IdSet::union_all(observed.unseen.iter().map(|(tasks, _)| tasks));
+        let spec = ProbeSpec {
+            compare: number > 0,
+            waits: number + 1 == samples,
+        };
+        let probes = probe(session, said.line, &looked.union(&unseen), spec).await;
         // Where nobody could be asked nothing was seen.
-        if !sample.stacks.is_empty() {
-            observed.samples.push(sample);
+        if probes != Probes::default() {
+            observed.samples.push(probes);
         }
     }
     observed.span = session.now() - began;
-    if !session.interrupted_since(since) {
-        wait_analysis::look_closer(session, said.line, &looked, &mut observed).await;
-    }
     session.edit(|model| model.open.set_run_end(RunEnd::Shown));
     let going_on = ran.intersection(&session.standing());
     if !going_on.is_empty() && !session.is_over() {
@@ -249,133 +249,25 @@ pub(super) async fn stop_quietly(
     verdict != Verdict::GivenUp && waited != Waited::GivenUp
 }
 
-async fn sample(session: &SessionHandle, line: &str, tasks: &IdSet, last: bool) -> Sample {
-    let mut sample = Sample::default();
-    let tasks = tasks.intersection(&session.standing());
+/// Asks all of the tasks one question, however many they are.
+async fn probe(session: &SessionHandle, line: &str, tasks: &IdSet, spec: ProbeSpec) -> Probes {
+    let mut probes = Probes::default();
     if tasks.is_empty() {
-        return sample;
+        return probes;
     }
-    for (tasks, reply) in session
-        .answers(line, &tasks, &Command::Stacks { full: false })
-        .await
-    {
-        if let Reply::Stacks(stacks) = reply {
-            sample.stacks.push((tasks, stacks));
+    let command = Command::Probe(spec);
+    let (_, open) = session.ask_quietly(line, tasks, &command).await;
+    let Some(open) = open else { return probes };
+    for (tasks, reply) in open.gathered.ok {
+        if let Reply::Probe(probe) = reply {
+            probes.absorb(Probes::of(&tasks, *probe));
         }
     }
-    sample.inner = variables(session, line, &tasks).await;
-    let moved = move_frame(session, line, &tasks, 1).await;
-    let mut outer = variables(session, line, &moved).await;
-    let again = move_frame(session, line, &moved, 1).await;
-    for (tasks, text) in variables(session, line, &again).await {
-        // What differs in either frame differs.
-        outer = split(outer, &tasks, &text);
-    }
-    sample.outer = outer;
-    if last {
-        move_frame(session, line, &again, -1).await;
-        move_frame(session, line, &moved, -1).await;
-    }
-    sample.ticks = ticks(session, line, &tasks).await;
-    sample
-}
-
-async fn move_frame(session: &SessionHandle, line: &str, tasks: &IdSet, by: i32) -> IdSet {
-    if tasks.is_empty() {
-        return IdSet::new();
-    }
-    let command = Command::SelectFrame(FrameSelect::Move(by));
-    let answers = session.answers(line, tasks, &command).await;
-    IdSet::union_all(answers.iter().map(|(tasks, _)| tasks))
-}
-
-async fn variables(session: &SessionHandle, line: &str, tasks: &IdSet) -> Vec<(IdSet, String)> {
-    let mut found = Vec::new();
-    if tasks.is_empty() {
-        return found;
-    }
-    for command in [Command::Locals, Command::Arguments] {
-        let mut texts = Vec::new();
-        for (tasks, reply) in session.answers(line, tasks, &command).await {
-            if let Reply::Variables(variables) = reply {
-                texts.push((tasks, format!("{variables:?}")));
-            }
-        }
-        if found.is_empty() {
-            found = texts;
-            continue;
-        }
-        for (tasks, text) in texts {
-            found = split(found, &tasks, &text);
+    for (tasks, bytes) in open.gathered.merged {
+        if let Ok(merged) = Probes::decode(&tasks, &bytes) {
+            probes.absorb(merged);
         }
     }
-    found
-}
-
-/// Time on a processor so far, of each task.
-async fn ticks(session: &SessionHandle, line: &str, tasks: &IdSet) -> Vec<(TaskId, u64)> {
-    if tasks.len() > TICKS_MAX {
-        return Vec::new();
-    }
-    let command = Command::Console {
-        line: "info proc stat".to_owned(),
-    };
-    let mut found = Vec::new();
-    for (tasks, reply) in session.answers(line, tasks, &command).await {
-        if let Reply::Text(text) = reply
-            && let Some(ticks) = ticks_in(&text)
-        {
-            found.extend(tasks.iter().map(|task| (task, ticks)));
-        }
-    }
-    found
-}
-
-/// Adds to the texts of some tasks; classes that it divides are divided.
-fn split(classes: Vec<(IdSet, String)>, tasks: &IdSet, text: &str) -> Vec<(IdSet, String)> {
-    let mut divided = Vec::new();
-    for (class, before) in classes {
-        let both = class.intersection(tasks);
-        let rest = class.difference(tasks);
-        if !rest.is_empty() {
-            divided.push((rest, before.clone()));
-        }
-        if !both.is_empty() {
-            divided.push((both, format!("{before};{text}")));
-        }
-    }
-    divided
-}
-
-/// `utime` and `stime` in what gdb's `info proc stat` says.
-fn ticks_in(text: &str) -> Option<u64> {
-    let value = |name: &str| {
-        let mut lines = text.lines();
-        let found = lines.find_map(|line| line.strip_prefix(name));
-        found.and_then(|value| value.trim().parse::<u64>().ok())
-    };
-    value("utime:")?.checked_add(value("stime:")?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processor_time_is_read() {
-        let text = "process 7\nState: t\nutime: 12\nstime: 3\nutime, children: 9\n";
-        assert_eq!(ticks_in(text), Some(15));
-        assert_eq!(ticks_in("process 7"), None);
-    }
-
-    #[test]
-    fn classes_are_divided_by_what_differs() {
-        let set = |text: &str| text.parse::<IdSet>().unwrap();
-        let classes = vec![(set("0-3"), "a".to_owned())];
-        let divided = split(classes, &set("1-2"), "b");
-        assert_eq!(
-            divided,
-            [(set("0,3"), "a".to_owned()), (set("1-2"), "a;b".to_owned())]
-        );
-    }
+    probes.cut.union_with(&open.gathered.others);
+    probes
 }

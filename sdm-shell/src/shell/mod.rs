@@ -39,7 +39,6 @@ mod tests;
 mod thread_apply;
 mod values;
 mod wait;
-mod wait_analysis;
 mod watch;
 mod widen;
 mod working_directory;

@@ -1,5 +1,6 @@
 //! A shell over a scripted session: what it sends, what it shows, when it waits.
 
+mod diagnose;
 pub(super) mod fake;
 mod golden;
 mod scale;

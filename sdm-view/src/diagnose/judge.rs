@@ -1,12 +1,12 @@
 //! From what was observed to what can be said.
 
-use std::collections::BTreeMap;
-
 use sdm_debug::reply::{StackFrame, TaskStacks};
+use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 
+use super::evidence::{Evidence, Message, in_kernel};
 use super::wait::{Wait, WaitKind, user_frame};
-use super::{Diagnosis, Finding, Kind, Message, Observed, Sample};
+use super::{Diagnosis, Finding, Kind, Observed};
 
 /// Tasks that stand in the same place.
 struct Group {
@@ -30,8 +30,10 @@ pub fn judge(observed: &Observed) -> Diagnosis {
     let motion = motion(&observed.samples);
     let still = groups(&observed.samples, &motion.still);
     let within = groups(&observed.samples, &motion.within);
-    let (conclusion, suspects, stuck) = conclude(observed, &motion, &still, &within);
-    let mut findings = findings(observed, &motion, (&still, &within), &suspects);
+    let evidence = observed.samples.last().map(Evidence::of);
+    let evidence = evidence.unwrap_or_default();
+    let (conclusion, suspects, stuck) = conclude(observed, &evidence, &motion, &still, &within);
+    let mut findings = findings(observed, &evidence, &motion, (&still, &within), &suspects);
     findings.sort_by(|a, b| {
         let size = b.tasks.len().cmp(&a.tasks.len());
         let by_kind = a.kind.cmp(&b.kind);
@@ -49,40 +51,25 @@ pub fn judge(observed: &Observed) -> Diagnosis {
     }
 }
 
-fn motion(samples: &[Sample]) -> Motion {
+fn motion(samples: &[Probes]) -> Motion {
     let seen = samples.iter().map(|sample| all_of(&sample.stacks));
     let looked = seen.reduce(|a, b| a.intersection(&b)).unwrap_or_default();
-    if samples.len() < 2 {
+    let Some((_, later)) = samples.split_first().filter(|(_, later)| !later.is_empty()) else {
         return Motion {
             still: IdSet::new(),
             within: IdSet::new(),
             moving: IdSet::new(),
         };
-    }
-    let keys = |key: fn(&TaskStacks) -> String| {
-        let of = |sample: &Sample| {
-            let classes = sample.stacks.iter();
-            classes
-                .map(|(tasks, stacks)| (tasks.clone(), key(stacks)))
-                .collect()
-        };
-        samples.iter().map(of).collect::<Vec<Vec<_>>>()
     };
-    let variables = |pick: fn(&Sample) -> &Vec<(IdSet, String)>| {
-        samples
-            .iter()
-            .map(|sample| pick(sample).clone())
-            .collect::<Vec<_>>()
-    };
-    let same_stack = steady(&keys(|stacks| format!("{stacks:?}")), &looked);
-    let same_function = steady(&keys(outer_key), &looked);
-    let same_inner = steady(&variables(|sample| &sample.inner), &looked);
-    let same_outer = steady(&variables(|sample| &sample.outer), &looked);
+    let same_stack = steady(samples, &looked, |stacks| stacks);
+    let same_function = steady(samples, &looked, outer_place);
+    let inner_changed = IdSet::union_all(later.iter().map(|sample| &sample.inner_changed));
+    let outer_changed = IdSet::union_all(later.iter().map(|sample| &sample.outer_changed));
     let still = same_stack
-        .intersection(&same_inner)
-        .intersection(&same_outer)
+        .difference(&inner_changed)
+        .difference(&outer_changed)
         .difference(&busy(samples));
-    let within = same_function.intersection(&same_outer).difference(&still);
+    let within = same_function.difference(&outer_changed).difference(&still);
     Motion {
         moving: looked.difference(&still).difference(&within),
         still,
@@ -92,50 +79,57 @@ fn motion(samples: &[Sample]) -> Motion {
 
 /// Those who are in code of their own and spent processor time between the samples: they go on, though
 /// the samples may find them at the same line. In MPI that would say nothing, because MPI spins.
-fn busy(samples: &[Sample]) -> IdSet {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return IdSet::new();
-    };
-    let before: BTreeMap<TaskId, u64> = first.ticks.iter().copied().collect();
-    let spent = last.ticks.iter().filter(|(task, ticks)| {
-        let before = before.get(task);
-        before.is_some_and(|before| ticks > before)
-    });
-    let spent: IdSet = spent.map(|(task, _)| *task).collect();
+fn busy(samples: &[Probes]) -> IdSet {
+    let times = samples.iter().flat_map(|sample| &sample.cpu_ms);
+    let spent = times.filter(|(_, ms)| *ms > 0).map(|(tasks, _)| tasks);
     let runs = |stacks| Wait::of(stacks).is_some_and(|wait| wait.kind == WaitKind::Running);
-    let running = last.stacks.iter().filter(|(_, stacks)| runs(stacks));
-    IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&spent)
+    let last = samples.last().map(|sample| &sample.stacks[..]);
+    let running = last
+        .unwrap_or_default()
+        .iter()
+        .filter(|(_, stacks)| runs(stacks));
+    IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
 }
 
-/// Everything of the main stack but where in its innermost user function a task stands.
-fn outer_key(stacks: &TaskStacks) -> String {
+/// Everything of the main stack but where in its innermost user function a task stands: the frames around
+/// that function, and its name.
+fn outer_place(stacks: &TaskStacks) -> (&[StackFrame], Option<&str>) {
     let main = stacks.threads.iter().find(|thread| thread.main);
     let Some(thread) = main.or_else(|| stacks.threads.first()) else {
-        return String::new();
+        return (&[], None);
     };
     let user = user_frame(&thread.frames);
-    let until = |frame: &&StackFrame| !user.is_some_and(|user| std::ptr::eq(*frame, user));
-    let outer: Vec<_> = thread.frames.iter().take_while(until).collect();
-    format!("{outer:?} {:?}", user.map(|user| &user.function))
+    let is_user = |frame: &StackFrame| user.is_some_and(|user| std::ptr::eq(frame, user));
+    let end = thread.frames.iter().position(is_user);
+    let outer = &thread.frames[..end.unwrap_or(thread.frames.len())];
+    (outer, user.map(|user| user.function.as_str()))
 }
 
-/// Those among `looked` whose key is the same in all samples; who has none has none in all.
-fn steady(samples: &[Vec<(IdSet, String)>], looked: &IdSet) -> IdSet {
+/// Those among `looked` whose stacks have the same key in all samples.
+fn steady<'a, K: PartialEq>(
+    samples: &'a [Probes],
+    looked: &IdSet,
+    key: impl Fn(&'a TaskStacks) -> K,
+) -> IdSet {
+    let keyed = |sample: &'a Probes| {
+        let classes = sample.stacks.iter();
+        let classes = classes.map(|(tasks, stacks)| (tasks, key(stacks)));
+        classes.collect::<Vec<(&IdSet, K)>>()
+    };
+    let samples: Vec<_> = samples.iter().map(keyed).collect();
     let Some((first, rest)) = samples.split_first() else {
         return IdSet::new();
     };
     let mut steady = IdSet::new();
     for (tasks, key) in first {
-        let mut same = tasks.clone();
+        let mut same = (*tasks).clone();
         for sample in rest {
             let equal = sample.iter().filter(|(_, other)| other == key);
-            same = same.intersection(&IdSet::union_all(equal.map(|(tasks, _)| tasks)));
+            same = same.intersection(&IdSet::union_all(equal.map(|(tasks, _)| *tasks)));
         }
         steady.union_with(&same);
     }
-    let with_key = samples.iter().flatten().map(|(tasks, _)| tasks);
-    let without = looked.difference(&IdSet::union_all(with_key));
-    steady.union(&without).intersection(looked)
+    steady.intersection(looked)
 }
 
 fn all_of(stacks: &[(IdSet, TaskStacks)]) -> IdSet {
@@ -143,7 +137,7 @@ fn all_of(stacks: &[(IdSet, TaskStacks)]) -> IdSet {
 }
 
 /// Where some tasks stood in the last sample, biggest group first.
-fn groups(samples: &[Sample], among: &IdSet) -> Vec<Group> {
+fn groups(samples: &[Probes], among: &IdSet) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (tasks, stacks) in samples.last().map(|s| &s.stacks[..]).unwrap_or_default() {
         let tasks = tasks.intersection(among);
@@ -165,6 +159,7 @@ fn groups(samples: &[Sample], among: &IdSet) -> Vec<Group> {
 /// The sentence, whom it points at, and whether something is stuck.
 fn conclude(
     observed: &Observed,
+    evidence: &Evidence,
     motion: &Motion,
     still: &[Group],
     within: &[Group],
@@ -176,8 +171,8 @@ fn conclude(
     let waiting: Vec<&Group> = still.iter().filter(|group| group.wait.is_mpi()).collect();
     let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
     let ill = IdSet::union_all(observed.states.iter().map(|(tasks, _)| tasks));
-    if !observed.circles.is_empty() {
-        let tasks = IdSet::union_all(observed.circles.iter().map(|(tasks, _)| tasks));
+    if !evidence.circles.is_empty() {
+        let tasks = IdSet::union_all(evidence.circles.iter().map(|(tasks, _)| tasks));
         let text = "threads wait for each other's locks in a circle";
         return (text.to_owned(), tasks, true);
     }
@@ -197,7 +192,7 @@ fn conclude(
         return nothing_stands(motion);
     }
     if !of_kind(still, WaitKind::Message).is_empty() {
-        return in_messages(observed, motion, still);
+        return in_messages(evidence, motion, still);
     }
     stands_elsewhere(motion, still)
 }
@@ -271,13 +266,13 @@ fn in_collectives(
 }
 
 /// All that stand wait for messages, or for those who do.
-fn in_messages(observed: &Observed, motion: &Motion, still: &[Group]) -> (String, IdSet, bool) {
+fn in_messages(evidence: &Evidence, motion: &Motion, still: &[Group]) -> (String, IdSet, bool) {
     if !motion.moving.is_empty() {
         let text = "some wait for messages while others make progress: nothing says that they are \
                     stuck";
         return (text.to_owned(), IdSet::new(), false);
     }
-    if let Some(circle) = circle(&observed.messages) {
+    if let Some(circle) = circle(&evidence.messages) {
         let text = format!(
             "they wait for each other's messages in a circle ({}): no single one is to blame",
             circle
@@ -340,6 +335,7 @@ fn circle(messages: &[Message]) -> Option<Vec<u32>> {
 
 fn findings(
     observed: &Observed,
+    evidence: &Evidence,
     motion: &Motion,
     (still, within): (&[Group], &[Group]),
     suspects: &IdSet,
@@ -362,6 +358,24 @@ fn findings(
             evidence: Vec::new(),
         }));
     }
+    if let Some(last) = observed.samples.last() {
+        let unseen = findings.iter_mut().filter(|finding| {
+            let is_its =
+                |(tasks, what): &(IdSet, String)| *tasks == finding.tasks && *what == finding.what;
+            observed.unseen.iter().any(is_its)
+        });
+        for finding in unseen {
+            finding.evidence = in_kernel(last, &finding.tasks);
+        }
+        if !last.cut.is_empty() {
+            findings.push(Finding {
+                tasks: last.cut.clone(),
+                kind: Kind::Unknown,
+                what: "not judged: there are too many different stacks".to_owned(),
+                evidence: Vec::new(),
+            });
+        }
+    }
     for group in still {
         let (verb, kind) = match group.wait.kind {
             WaitKind::Running => ("standing", Kind::Runs),
@@ -371,7 +385,7 @@ fn findings(
             tasks: group.tasks.clone(),
             kind: kind_of(&group.tasks, kind),
             what: format!("{verb} {}; nothing changed", group.wait.text()),
-            evidence: evidence(observed, &group.tasks),
+            evidence: lines_of(observed, evidence, &group.tasks),
         });
     }
     for group in within {
@@ -382,7 +396,7 @@ fn findings(
                 "running within one function, last seen {}",
                 group.wait.text()
             ),
-            evidence: evidence(observed, &group.tasks),
+            evidence: lines_of(observed, evidence, &group.tasks),
         });
     }
     if !motion.moving.is_empty() {
@@ -397,54 +411,47 @@ fn findings(
 }
 
 /// What else is known of some tasks.
-fn evidence(observed: &Observed, tasks: &IdSet) -> Vec<String> {
-    let mut lines = Vec::new();
-    for message in observed
-        .messages
-        .iter()
-        .filter(|m| !m.tasks.is_disjoint(tasks))
-    {
-        if !message.source.is_empty() && !lines.contains(&message.source) {
-            lines.push(message.source.clone());
-        }
-        if !message.facts.is_empty() {
-            lines.push(message.facts.join(", "));
-        }
-    }
-    let circles = observed
-        .circles
-        .iter()
-        .filter(|(who, _)| !who.is_disjoint(tasks));
-    lines.extend(circles.flat_map(|(_, words)| words.clone()));
-    let files = observed
-        .files
-        .iter()
-        .filter(|(who, _)| !who.is_disjoint(tasks));
-    lines.extend(files.map(|(_, words)| words.clone()));
+fn lines_of(observed: &Observed, evidence: &Evidence, tasks: &IdSet) -> Vec<String> {
+    let mut lines = evidence.lines(tasks);
     lines.extend(processor_time(observed, tasks));
     lines
 }
 
 /// How much of the time some tasks were on a processor; MPI spins, so that it is no progress.
 fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let first = observed.samples.first()?;
-    let last = observed.samples.last()?;
     let seconds = observed.ran.as_secs_f64();
-    let mut shares: Vec<f64> = Vec::new();
-    for (task, ticks) in last.ticks.iter().filter(|(task, _)| tasks.contains(*task)) {
-        let (_, before) = first.ticks.iter().find(|(known, _)| known == task)?;
-        let spent = u32::try_from(ticks.saturating_sub(*before)).ok()?;
-        shares.push(f64::from(spent) / TICKS_PER_SECOND / seconds);
+    let mut spent = vec![(tasks.clone(), 0)];
+    for sample in observed.samples.get(1..)? {
+        spent = summed(&spent, &sample.cpu_ms);
     }
-    if seconds < 0.2 || shares.is_empty() {
+    let known = IdSet::union_all(spent.iter().map(|(who, _)| who));
+    if seconds < 0.2 || observed.samples.len() < 2 || known != *tasks {
         return None;
     }
-    let low = shares.iter().copied().fold(f64::MAX, f64::min) * 100.0;
-    let high = shares.iter().copied().fold(0.0, f64::max) * 100.0;
+    let share = |ms: Option<u64>| {
+        let ms = u32::try_from(ms.unwrap_or_default()).unwrap_or(u32::MAX);
+        f64::from(ms) / 10.0 / seconds
+    };
+    let low = share(spent.iter().map(|(_, ms)| *ms).min());
+    let high = share(spent.iter().map(|(_, ms)| *ms).max());
     Some(match (low.round(), high.round()) {
         (_, 0.0) => "no processor time spent".to_owned(),
         (low, high) if high - low < 5.0 => format!("{high:.0} % of a processor"),
         (low, high) => format!("{low:.0} to {high:.0} % of a processor each"),
     })
+}
+
+/// The sums of what tasks have in both lists, equal ones together.
+fn summed(before: &[(IdSet, u64)], more: &[(IdSet, u64)]) -> Vec<(IdSet, u64)> {
+    let mut sums: std::collections::BTreeMap<u64, IdSet> = std::collections::BTreeMap::new();
+    for (tasks, ms) in before {
+        for (who, more) in more {
+            let both = tasks.intersection(who);
+            if !both.is_empty() {
+                let sum = ms.saturating_add(*more);
+                sums.entry(sum).or_default().union_with(&both);
+            }
+        }
+    }
+    sums.into_iter().map(|(ms, tasks)| (tasks, ms)).collect()
 }

@@ -4,52 +4,25 @@
 //! did not, who waits where, whose lock or message. It names the odd ones out first, and nobody
 //! where no single task is to blame.
 
+mod evidence;
 mod judge;
-mod source;
 #[cfg(test)]
 mod tests;
 mod wait;
 
 use std::time::Duration;
 
-use sdm_debug::reply::TaskStacks;
-use sdm_idset::{IdSet, TaskId};
+use sdm_debug::rules::Probes;
+use sdm_idset::IdSet;
 
 pub use judge::judge;
-pub use source::call_arguments;
-pub use wait::{Wait, WaitKind, is_lock};
-
-/// One look at all tasks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// The folded stacks.
-    pub stacks: Vec<(IdSet, TaskStacks)>,
-    /// The variables of the innermost user frame, as text to be compared.
-    pub inner: Vec<(IdSet, String)>,
-    /// Those of the frames around it.
-    pub outer: Vec<(IdSet, String)>,
-    /// Time on a processor so far, in clock ticks, where it is known.
-    pub ticks: Vec<(TaskId, u64)>,
-}
-
-/// A message that a task waits for or wants to send.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Message {
-    /// The tasks that wait for it.
-    pub tasks: IdSet,
-    /// The other side, where it is one rank.
-    pub peer: Option<u32>,
-    /// The line of source.
-    pub source: String,
-    /// What is known of it: `left_neighbour = 2`.
-    pub facts: Vec<String>,
-}
+pub use wait::{Wait, WaitKind};
 
 /// What a few samples have shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The samples, in order; the tasks ran in between.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<Probes>,
     /// From the first to the last.
     pub span: Duration,
     /// How long of that the tasks ran.
@@ -62,12 +35,6 @@ pub struct Observed {
     pub stood: Vec<(IdSet, String)>,
     /// Tasks that could not be looked at, and why.
     pub unseen: Vec<(IdSet, String)>,
-    /// What those wait for that are in a send or receive.
-    pub messages: Vec<Message>,
-    /// Circles of threads that hold each other's locks: of whom, and the circle in words.
-    pub circles: Vec<(IdSet, Vec<String>)>,
-    /// What is known of files that are waited for.
-    pub files: Vec<(IdSet, String)>,
 }
 
 /// What a finding is.

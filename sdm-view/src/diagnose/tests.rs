@@ -1,7 +1,11 @@
 use std::time::Duration;
 
-use sdm_debug::reply::{StackFrame, TaskStacks};
-use sdm_idset::{IdSet, TaskId};
+use sdm_debug::probe::{
+    ArgumentRole, Call, CallArgument, LockWait, ProcessState, TaskWaits, ThreadWait, WaitFor,
+};
+use sdm_debug::reply::{StackFrame, TaskStacks, Value};
+use sdm_debug::rules::Probes;
+use sdm_idset::IdSet;
 
 use super::*;
 
@@ -22,17 +26,59 @@ fn stacks(text: &str) -> TaskStacks {
 type Look<'a> = &'a [(&'a str, &'a str, &'a str, &'a str)];
 
 fn observed(looks: &[Look<'_>]) -> Observed {
-    let sample = |look: &Look<'_>| Sample {
-        stacks: look.iter().map(|l| (set(l.0), stacks(l.1))).collect(),
-        inner: look.iter().map(|l| (set(l.0), l.2.to_owned())).collect(),
-        outer: look.iter().map(|l| (set(l.0), l.3.to_owned())).collect(),
-        ticks: Vec::new(),
+    let sample = |(index, look): (usize, &Look<'_>)| {
+        let mut probes = Probes::default();
+        for (tasks, stack, inner, outer) in *look {
+            probes.stacks.push((set(tasks), stacks(stack)));
+            let before = index.checked_sub(1).map(|before| looks[before]);
+            let was = before.and_then(|look| look.iter().find(|was| was.0 == *tasks));
+            if was.is_some_and(|was| was.2 != *inner) {
+                probes.inner_changed.union_with(&set(tasks));
+            }
+            if was.is_some_and(|was| was.3 != *outer) {
+                probes.outer_changed.union_with(&set(tasks));
+            }
+        }
+        probes
     };
     Observed {
-        samples: looks.iter().map(sample).collect(),
+        samples: looks.iter().enumerate().map(sample).collect(),
         span: Duration::from_millis(900),
         ..Observed::default()
     }
+}
+
+/// Some tasks wait for a message from a rank.
+fn receive(seen: &mut Observed, tasks: &str, peer: &str) {
+    let value = |text: &str| {
+        Some(Value {
+            text: text.to_owned(),
+            cut: None,
+        })
+    };
+    let argument = |role, expression: &str, text| CallArgument {
+        role,
+        expression: expression.to_owned(),
+        value: value(text),
+    };
+    let call = Call {
+        function: "MPI_Recv".to_owned(),
+        place: StackFrame::own("exchange", "halo.c", 60),
+        source: "MPI_Recv(...)".to_owned(),
+        arguments: vec![
+            argument(ArgumentRole::Source, "left", peer),
+            argument(ArgumentRole::Tag, "99", "99"),
+        ],
+    };
+    let waits = TaskWaits {
+        call: Some(call),
+        threads: Vec::new(),
+    };
+    seen.samples
+        .last_mut()
+        .unwrap()
+        .waits
+        .push((set(tasks), waits));
 }
 
 fn check(observed: &Observed, stuck: bool, suspects: &str, part: &str) {
@@ -59,12 +105,7 @@ fn a_receive_that_nobody_serves_is_the_odd_one() {
         ),
     ];
     let mut seen = observed(&[look, look, look]);
-    seen.messages.push(Message {
-        tasks: set("3"),
-        peer: Some(2),
-        source: "60: MPI_Recv(...)".to_owned(),
-        facts: vec!["left = 2".to_owned(), "tag = 99".to_owned()],
-    });
+    receive(&mut seen, "3", "2");
     check(
         &seen,
         true,
@@ -74,7 +115,7 @@ fn a_receive_that_nobody_serves_is_the_odd_one() {
     let found = judge(&seen);
     assert_eq!(
         found.findings[0].evidence,
-        ["60: MPI_Recv(...)", "left = 2, tag = 99"]
+        ["60: MPI_Recv(...)", "from 2 (left), tag 99"]
     );
 }
 
@@ -163,12 +204,8 @@ fn a_circle_of_messages_has_no_culprit() {
     ];
     let mut seen = observed(&[look, look]);
     check(&seen, true, "", "do not show whose fault");
-    for rank in 0..3 {
-        seen.messages.push(Message {
-            tasks: set(&rank.to_string()),
-            peer: Some((rank + 1) % 3),
-            ..Message::default()
-        });
+    for rank in 0..3_u32 {
+        receive(&mut seen, &rank.to_string(), &((rank + 1) % 3).to_string());
     }
     check(
         &seen,
@@ -176,7 +213,7 @@ fn a_circle_of_messages_has_no_culprit() {
         "",
         "(0 -> 1 -> 2 -> 0): no single one is to blame",
     );
-    seen.messages[2].peer = None;
+    seen.samples.last_mut().unwrap().waits.pop();
     check(&seen, true, "", "do not show whose fault");
 }
 
@@ -201,8 +238,20 @@ fn locks_and_files() {
     let look: Look<'_> = &[("0-3", lock, "", "")];
     let mut seen = observed(&[look, look]);
     check(&seen, true, "", "nobody waits in MPI");
-    seen.circles
-        .push((set("0-3"), vec!["thread 1 waits for thread 2".to_owned()]));
+    let wait = |thread, holder| ThreadWait {
+        thread,
+        what: WaitFor::Lock(LockWait {
+            mutex: "&m".to_owned(),
+            place: StackFrame::own("f", "a.c", 1),
+            holder: Some(holder),
+        }),
+    };
+    let waits = TaskWaits {
+        call: None,
+        threads: vec![wait(1, 2), wait(2, 1)],
+    };
+    let last = seen.samples.last_mut().unwrap();
+    last.waits.push((set("0-3"), waits));
     check(&seen, true, "0-3", "each other's locks");
     let look: Look<'_> = &[("0-3", "main:9 flock:9", "", "")];
     check(
@@ -257,8 +306,7 @@ fn who_spends_processor_time_in_its_own_code_goes_on() {
             ("3", stack, "", ""),
         ];
         let mut seen = observed(&[first, second]);
-        seen.samples[0].ticks = vec![(TaskId(3), 100)];
-        seen.samples[1].ticks = vec![(TaskId(3), 120)];
+        seen.samples[1].cpu_ms = vec![(set("3"), 200)];
         seen
     };
     let own = seen("main:80 compute:44 MPI_Wtime:44");
@@ -266,4 +314,49 @@ fn who_spends_processor_time_in_its_own_code_goes_on() {
     // MPI spins: there it says nothing.
     let text = "nothing changed here, while others went on";
     check(&seen("main:80 work:31 usleep:31"), true, "3", text);
+}
+
+#[test]
+fn processor_time_is_summed_over_the_samples_and_told_of_a_group() {
+    let look: Look<'_> = &[("0-3", WAITING, "", "")];
+    let mut seen = observed(&[look, look, look]);
+    seen.ran = Duration::from_secs(1);
+    let share = |seen: &Observed| judge(seen).findings[0].evidence.join("; ");
+    assert_eq!(share(&seen), "");
+    seen.samples[1].cpu_ms = vec![(set("0-3"), 490)];
+    seen.samples[2].cpu_ms = vec![(set("0-2"), 500), (set("3"), 10)];
+    assert_eq!(share(&seen), "50 to 99 % of a processor each");
+    seen.samples[2].cpu_ms = vec![(set("0-3"), 500)];
+    assert_eq!(share(&seen), "99 % of a processor");
+    for sample in &mut seen.samples[1..] {
+        sample.cpu_ms = vec![(set("0-3"), 0)];
+    }
+    assert_eq!(share(&seen), "no processor time spent");
+}
+
+#[test]
+fn who_could_not_be_stopped_is_told_with_the_kernels_word() {
+    let look: Look<'_> = &[("0-2", WAITING, "", "")];
+    let mut seen = observed(&[look, look]);
+    seen.unseen
+        .push((set("3"), "could not be stopped".to_owned()));
+    let process = ProcessState {
+        letter: 'D',
+        wait_channel: "nfs_wait".to_owned(),
+    };
+    seen.samples[1].processes = vec![(set("3"), process)];
+    seen.samples[1].cut = set("9");
+    let found = judge(&seen);
+    let told = |tasks: &str| {
+        found
+            .findings
+            .iter()
+            .find(|f| f.tasks == set(tasks))
+            .unwrap()
+    };
+    assert_eq!(
+        told("3").evidence,
+        ["the kernel has it in state D, in nfs_wait"]
+    );
+    assert!(told("9").what.contains("too many different stacks"));
 }

@@ -1,5 +1,6 @@
 //! What a stack waits in, told by the name of the runtime's function that its user called.
 
+use sdm_debug::calls::{is_file, is_lock, mpi_name, plain};
 use sdm_debug::reply::{StackFrame, TaskStacks};
 
 /// What is waited for.
@@ -107,67 +108,6 @@ const LOCAL: &[&str] = &[
     "wtime",
 ];
 
-const LOCKS: &[&str] = &[
-    "pthread_mutex_lock",
-    "pthread_mutex_timedlock",
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_cond_wait",
-    "pthread_cond_timedwait",
-    "pthread_barrier_wait",
-    "pthread_join",
-    "pthread_spin_lock",
-    "sem_wait",
-    "sem_timedwait",
-    "mtx_lock",
-    "cnd_wait",
-    "thrd_join",
-    "std::mutex::lock",
-    "std::thread::join",
-    "std::condition_variable::wait",
-    "omp_set_lock",
-    "omp_set_nest_lock",
-    "GOMP_critical_start",
-    "GOMP_barrier",
-    "futex",
-];
-
-const FILES: &[&str] = &[
-    "close",
-    "creat",
-    "creat64",
-    "fclose",
-    "fcntl",
-    "fcntl64",
-    "fdatasync",
-    "fflush",
-    "fgetc",
-    "fgets",
-    "flock",
-    "fopen",
-    "fopen64",
-    "fread",
-    "fscanf",
-    "fsync",
-    "fwrite",
-    "getc",
-    "getline",
-    "lockf",
-    "lockf64",
-    "open",
-    "open64",
-    "openat",
-    "pread",
-    "pread64",
-    "pwrite",
-    "pwrite64",
-    "read",
-    "readv",
-    "rename",
-    "write",
-    "writev",
-];
-
 impl Wait {
     /// Where the main thread waits; the first thread where there is no main one.
     #[must_use]
@@ -238,20 +178,10 @@ pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
     Some(last)
 }
 
-/// True for a function that waits for a lock or for another thread.
-#[must_use]
-pub fn is_lock(function: &str) -> bool {
-    LOCKS.contains(&plain(function))
-}
-
-fn kind(call: &str) -> WaitKind {
-    let lower = call.to_ascii_lowercase();
-    let mpi = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
-    if let Some(name) = mpi.iter().find_map(|prefix| lower.strip_prefix(prefix)) {
-        let name = name
-            .trim_end_matches("_f08")
-            .trim_end_matches('_')
-            .trim_end_matches("_c");
+/// What a call waits for.
+pub(super) fn kind(call: &str) -> WaitKind {
+    if let Some(name) = mpi_name(call) {
+        let name = name.as_str();
         return match () {
             () if COLLECTIVES.contains(&name) || name.starts_with("neighbor_") => {
                 WaitKind::Collective
@@ -262,20 +192,8 @@ fn kind(call: &str) -> WaitKind {
         };
     }
     match () {
-        () if LOCKS.contains(&call) => WaitKind::Lock,
-        () if FILES.contains(&call) => WaitKind::File,
+        () if is_lock(call) => WaitKind::Lock,
+        () if is_file(call) => WaitKind::File,
         () => WaitKind::Other,
     }
-}
-
-/// Without what the C library puts in front of its names.
-fn plain(function: &str) -> &str {
-    let function = function.split('@').next().unwrap_or(function);
-    let inner = ["__GI___libc_", "__GI___", "__GI_", "__libc_", "___", "__"];
-    let stripped = inner
-        .iter()
-        .find_map(|prefix| function.strip_prefix(prefix));
-    stripped
-        .filter(|name| LOCKS.contains(name) || FILES.contains(name))
-        .unwrap_or(function)
 }

@@ -112,6 +112,30 @@ fn as_many_places_as_ranks_fit_a_screen() {
     }
 }
 
+/// A diagnosis of many tasks, whose probes are merged on their way up a real tree.
+#[test]
+fn the_one_that_waits_elsewhere_is_named_among_many() {
+    let file = std::env::temp_dir().join(format!("sdm-diagnose-{}.scenario", std::process::id()));
+    let scenario = "[all]\ncontinue = never\nstack = main a.c:9 > total a.c:30 > MPI_Allreduce a.c:30\nlocal r = {rank}\n\
+                    [tasks 63]\nstack = main a.c:9 > halo h.c:44 > MPI_Recv h.c:44\nvalue source = 7\nvalue tag = 5\n";
+    std::fs::write(&file, scenario).expect("a file of the test's own");
+    let file_name = file.display().to_string();
+    let mut args = vec!["-n", "128", "--scenario", &file_name];
+    args.extend(["-c", "continue &", "-c", "diagnose"]);
+    let output = emulate("diagnose", &args);
+    std::fs::remove_file(&file).expect("it was written");
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    for line in [
+        "Likely to blame: rank 63: the others wait in MPI_Allreduce, which was not reached here\n",
+        "rank 63: waiting in MPI_Recv, called from halo () at h.c:44; nothing changed\n",
+        "    from 7 (source), tag 5 (tag)\n",
+        "ranks 0-62,64-127 (127): waiting in MPI_Allreduce, called from total () at a.c:30; nothing changed\n",
+    ] {
+        assert!(out.contains(line), "{line}: {out}{err}");
+    }
+}
+
 #[test]
 fn round_trips_are_one_line() {
     let args = "-n 32 --roundtrips 20 --bytes 64 --topology kary:4";

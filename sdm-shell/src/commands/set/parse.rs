@@ -1,7 +1,7 @@
 //! The text of a set becomes a [`SetExpr`].
 
+use sdm_debug::quoted::outside_quotes;
 use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
-use sdm_view::quoted::outside_quotes;
 
 use super::host::HostPattern;
 use super::{Node, Operator, SetExpr, SetName, Until};

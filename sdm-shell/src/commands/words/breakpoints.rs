@@ -1,7 +1,7 @@
 //! Breakpoints.
 
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
-use sdm_view::quoted::split_at_commas;
+use sdm_debug::quoted::split_at_commas;
 
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};

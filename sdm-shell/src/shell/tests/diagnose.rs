@@ -1,0 +1,142 @@
+//! What a diagnosis asks, and that it asks no more of many tasks than of few.
+
+use sdm_core::limits::PAYLOAD_BYTES_MAX;
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::probe::{Call, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
+use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
+use sdm_debug::rules::{RULE_PROBE, rule};
+use sdm_debug::{Command, Reply, wire};
+use sdm_idset::{IdSet, TaskId};
+use sdm_session::{Class, ClassAnswer, SessionEvent};
+
+use super::fake::*;
+use crate::shell::Options;
+
+fn stacks(frames: &[(&str, u32)]) -> TaskStacks {
+    let frame = |(function, line): &(&str, u32)| StackFrame::own(*function, "halo.c", *line);
+    TaskStacks::of_main(frames.iter().map(frame).collect(), 0)
+}
+
+/// Each odd task waits in a receive of its own; two threads of task 1 wait for each other's locks.
+fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
+    let receives = !task.0.is_multiple_of(2);
+    let call = || Call {
+        function: "MPI_Recv".to_owned(),
+        place: StackFrame::own("exchange", "halo.c", 60),
+        source: format!("MPI_Recv(..., {}, ...)", task.0),
+        arguments: Vec::new(),
+    };
+    let lock = |thread, holder| ThreadWait {
+        thread,
+        what: WaitFor::Lock(LockWait {
+            mutex: "&locks[1]".to_owned(),
+            place: StackFrame::own("worker", "halo.c", 7),
+            holder: Some(holder),
+        }),
+    };
+    TaskProbe {
+        stacks: Some(match receives {
+            true => stacks(&[("main", 80), ("exchange", 60), ("MPI_Recv", 60)]),
+            false => stacks(&[("main", 80), ("total", 90), ("MPI_Allreduce", 90)]),
+        }),
+        inner_changed: spec.compare.then_some(false),
+        outer_changed: spec.compare.then_some(false),
+        waits: (spec.waits && receives).then(|| TaskWaits {
+            call: Some(call()),
+            threads: match task.0 {
+                1 => vec![lock(1, 2), lock(2, 1)],
+                _ => Vec::new(),
+            },
+        }),
+        cpu_ms: spec.compare.then_some(490),
+        process: Some(ProcessState {
+            letter: 't',
+            wait_channel: String::new(),
+        }),
+    }
+}
+
+/// What the tree makes of the answers of all.
+fn merged(to: &IdSet, spec: ProbeSpec) -> Class {
+    let rule = rule(RULE_PROBE, &[]).unwrap();
+    let mut acc = rule.start();
+    for task in to.iter() {
+        let own = wire::encode(&Reply::Probe(Box::new(probe(task, spec))));
+        rule.merge(&mut acc, &IdSet::single(task), &own).unwrap();
+    }
+    Class {
+        tasks: to.clone(),
+        answer: ClassAnswer::Merged(rule.finish(acc, PAYLOAD_BYTES_MAX).to_vec()),
+    }
+}
+
+/// Tasks that run until they are interrupted.
+fn session() -> Responder {
+    let mut run = None;
+    Box::new(move |id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            run = Some(id);
+            Vec::new()
+        }
+        Command::Interrupt => {
+            let run = run.take().unwrap();
+            let stopped = class(
+                &to.to_string(),
+                stop(StopReason::Interrupted, "main", 70, "  work();"),
+            );
+            let mut said = all(id, vec![class(&to.to_string(), Reply::Done)]);
+            said.push((2, answer(run, vec![stopped])));
+            said.push((2, complete(run)));
+            said
+        }
+        Command::Probe(spec) => {
+            let answered = SessionEvent::Answer {
+                id,
+                classes: vec![merged(to, *spec)],
+                missing: Vec::new(),
+                lost: IdSet::new(),
+                late: false,
+            };
+            vec![(1, Said::Event(answered)), (1, complete(id))]
+        }
+        other => panic!("a diagnosis asks for {}", other.name()),
+    })
+}
+
+#[test]
+fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
+    for count in [4, 5000] {
+        let lines = ["continue &", "diagnose"];
+        let done = run((count, 100), Options::default(), &lines, session());
+        let all = IdSet::all_below(count);
+        let expect = [
+            "start",
+            "continue",
+            "interrupt",
+            "probe",
+            "continue",
+            "interrupt",
+            "probe",
+            "continue",
+            "interrupt",
+            "probe",
+            "continue",
+        ];
+        let expect: Vec<String> = expect.iter().map(|name| format!("{all} {name}")).collect();
+        assert_eq!(done.sent[..expect.len()], expect, "{}", done.screen);
+        for part in [
+            "threads wait for each other's locks in a circle",
+            "thread 1 waits in worker () at halo.c:7 for &locks[1], which thread 2 holds",
+            "60: MPI_Recv(..., 1, ...)",
+            "% of a processor",
+            "waiting in MPI_Allreduce, called from total () at halo.c:90; nothing changed",
+        ] {
+            assert!(
+                done.screen.contains(part),
+                "{count}: {part}: {}",
+                done.screen
+            );
+        }
+    }
+}
