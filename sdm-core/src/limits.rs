@@ -1,4 +1,4 @@
-//! Every bound of the tree, by name.
+//! The bounds of everything that a member keeps, sends, takes or waits for, each by name.
 
 use std::time::Duration;
 

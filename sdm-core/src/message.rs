@@ -1,4 +1,4 @@
-//! The messages of the tree. Their bytes are in [`crate::frame`]; nothing here is `usize`.
+//! The messages that members of the tree send one another. Their bytes are in [`crate::codec`]; nothing here is `usize`.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Slice {
 /// One member in a plan: a tree written in preorder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlanEntry {
-    /// Who.
+    /// The member.
     pub server: ServerId,
     /// How many entries its subtree has, itself included: 1 or more.
     pub subtree_count: u32,
@@ -138,15 +138,15 @@ pub struct PlanEntry {
 /// Something for a set of tasks to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandMessage {
-    /// Its name.
+    /// Its id, rising within a session and never given twice.
     pub id: CommandId,
     /// The number of the question; one asked again over the same link has a higher one.
     pub attempt: Attempt,
-    /// For whom.
+    /// The tasks that are to do it.
     pub destination: IdSet,
-    /// Which lane it takes.
+    /// The lane that it takes.
     pub lane: Lane,
-    /// When answers go up.
+    /// When the answers of each member go up.
     pub sync: SyncPolicy,
     /// How answers merge: the number of a rule, 0 by equality.
     pub rule: u16,
@@ -189,28 +189,28 @@ pub enum Status {
 /// One distinct answer and all who gave it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
-    /// How it came out.
+    /// Whether the payload is an answer, a failure, or left out.
     pub status: Status,
-    /// Who gave it.
+    /// The tasks that gave it, never empty.
     pub sources: IdSet,
-    /// The answer.
+    /// The answer; empty for [`Status::Others`].
     pub payload: Bytes,
 }
 
 /// Merged answers to one command; each source is in one block of one answer only.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// To which command.
+    /// The command that is answered.
     pub id: CommandId,
-    /// To which attempt.
+    /// The attempt of the question that is answered.
     pub attempt: Attempt,
     /// How long the oldest of them has been under way, in microseconds.
     pub age_us: u32,
     /// The answers: what is new since the last one.
     pub blocks: Vec<Block>,
-    /// Who has not answered in time, and what is known of why.
+    /// Tasks that have not answered in time, each set with the reason that is known.
     pub missing: Vec<(IdSet, String)>,
-    /// Whose server is gone.
+    /// Tasks whose server is gone.
     pub lost: IdSet,
 }
 
@@ -229,20 +229,20 @@ pub struct EventMessage {
 /// One distinct event and all it happened to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventBlock {
-    /// To whom.
+    /// The tasks that it happened to, never empty.
     pub sources: IdSet,
-    /// What, opaque to the tree.
+    /// What happened, opaque to the tree.
     pub payload: Bytes,
 }
 
 /// Tasks whose reachability changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReachChange {
-    /// Which.
+    /// The tasks whose reachability has changed.
     pub tasks: IdSet,
-    /// How it is now.
+    /// Their reachability from now on.
     pub health: Health,
-    /// Who says so of whom, for a person: `server 3 (host n1): connection reset`.
+    /// The reason, for a person, which names the server: `server 3 on n1: connection reset`; empty where they are back.
     pub why: String,
 }
 

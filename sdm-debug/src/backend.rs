@@ -1,4 +1,4 @@
-//! What carries commands out: gdb, or a script in tests.
+//! The trait of what carries out commands on the tasks of one server: gdb, or a script in its place.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -85,18 +85,18 @@ pub trait Backend {
 pub enum BackendOutput {
     /// What became of a command on one task.
     Answer {
-        /// Which command.
+        /// The command that is answered.
         id: CommandId,
-        /// Whose answer.
+        /// The task that answers.
         task: TaskId,
         /// The answer.
         result: Result<Reply, Failure>,
     },
     /// Something unasked.
     Event {
-        /// Whose.
+        /// The task that it happened to.
         task: TaskId,
-        /// What.
+        /// What happened.
         event: Event,
     },
 }

@@ -1,4 +1,4 @@
-//! What a front-end can ask of a set of tasks.
+//! The commands that a front-end can give a set of tasks.
 
 mod specs;
 
@@ -48,7 +48,7 @@ pub enum Command {
     Step {
         /// Which kind of step.
         kind: StepKind,
-        /// How many, 1 or more.
+        /// The number of steps, 1 or more.
         count: u32,
     },
     /// Runs until the selected function returns; answered like `Continue`, with the value returned.
@@ -173,7 +173,7 @@ pub enum Command {
     ReverseStep {
         /// Which kind of step.
         kind: StepKind,
-        /// How many, 1 or more.
+        /// The number of steps, 1 or more.
         count: u32,
     },
     /// Calls a function of the program: [`crate::Reply::Value`], or `Done` where it returns nothing.
@@ -231,7 +231,7 @@ pub enum Command {
     /// Changes what is done at signals: [`crate::Reply::Signals`], how it is now. Fails: `gdb` for an
     /// unknown one, `unsupported` for SIGTRAP and SIGSTOP, which the debugger needs itself.
     SignalHandle {
-        /// Which, by name.
+        /// The signals, by name: `SIGUSR1`.
         names: Vec<String>,
         /// Stop the task; absent: as it was.
         stop: Option<bool>,
@@ -283,7 +283,7 @@ pub enum Command {
     VarFormat {
         /// The object.
         name: String,
-        /// How.
+        /// The format from now on.
         format: ValueFormat,
     },
     /// Removes a variable object and its children: `Done`. Fails: `no_such_thing`.

@@ -1,4 +1,4 @@
-//! What tasks say unasked.
+//! Events: what tasks do without having been asked, as output, stops and ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +11,14 @@ use crate::reply::Stop;
 pub enum Event {
     /// The program printed. Bulk lane; in order within a task and stream.
     Output {
-        /// Where.
+        /// The stream that it was printed on.
         stream: Stream,
-        /// What: whole lines where the program prints lines.
+        /// What was printed: whole lines where the program prints lines.
         bytes: Vec<u8>,
     },
     /// No more output will come on this stream. Bulk lane.
     OutputEnd {
-        /// Which.
+        /// The stream that has ended.
         stream: Stream,
     },
     /// The task stopped and no run was open.
@@ -40,7 +40,7 @@ pub enum Event {
     },
     /// The task's gdb is gone; what it said last.
     GdbDied {
-        /// How it ended.
+        /// How gdb ended, and what it said last.
         text: String,
     },
     /// How far the start is.

@@ -54,7 +54,7 @@ pub enum Reply {
     Stacks(TaskStacks),
     /// What the task is doing.
     Status(TaskState),
-    /// What gdb printed.
+    /// Text that gdb printed.
     Text(String),
     /// What gdb said to an MI command.
     Mi {

@@ -1,4 +1,4 @@
-//! What the front-end tells every server's backend with the session's configuration.
+//! The settings of a backend, which the front-end sends to every server with the configuration of the session.
 
 use serde::{Deserialize, Serialize};
 

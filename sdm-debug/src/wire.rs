@@ -10,9 +10,9 @@ use crate::{Command, Event, Reply};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("payload of {len} bytes is no {what}")]
 pub struct PayloadError {
-    /// What it should have been.
+    /// The type that it should have been: `Reply`.
     pub what: &'static str,
-    /// How long it was.
+    /// Its length, in bytes.
     pub len: usize,
 }
 

@@ -44,9 +44,9 @@ const PORTABLE: u8 = 4;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set: {what} at byte {offset}")]
 pub struct DecodeError {
-    /// What is wrong.
+    /// What is wrong with the bytes.
     pub what: &'static str,
-    /// Where in the given bytes.
+    /// The position of it in the given bytes.
     pub offset: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The process that a person sees: it lends its terminal to a kept program.
+//! The client: the process that a person sees, which lends its terminal to a kept program.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! The process that stays.
+//! The keeper: the process that stays with a kept program while terminals come and go.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -85,9 +85,9 @@ pub enum KeepError {
     /// The pseudo-terminal or the program.
     #[error("keep {program}: {what}")]
     Start {
-        /// Which program.
+        /// The program that was to be started.
         program: String,
-        /// What the system said.
+        /// The step that failed, and the system's reason.
         what: String,
     },
     /// A thread or a descriptor.

@@ -37,9 +37,9 @@ pub enum PlaceError {
     /// The system said no.
     #[error("session '{name}': {what}: {error}")]
     Io {
-        /// Which session.
+        /// The name of the session.
         name: String,
-        /// What was tried.
+        /// The step that failed, in a few words.
         what: &'static str,
         /// The system's reason.
         error: io::Error,

@@ -1,4 +1,4 @@
-//! The program's output since terminals come and go.
+//! A bounded ring of what the program has printed, for the terminals that come later.
 
 use std::collections::VecDeque;
 

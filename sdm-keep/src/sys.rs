@@ -1,4 +1,4 @@
-//! What the operating system is asked for directly.
+//! The calls of the operating system that the keeper makes directly: sizes of terminals, sessions, signals.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;

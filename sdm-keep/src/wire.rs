@@ -1,4 +1,4 @@
-//! What a terminal and a keeper say to each other.
+//! The frames that a terminal and a keeper send each other over a socket in the file system.
 //!
 //! ```text
 //!   0      1         5

@@ -1,4 +1,4 @@
-//! What goes wrong, and how all of it is put right again.
+//! Faults: what the simulation does to links, processes and hosts, and how it puts all of it right again.
 
 use sdm_core::ServerId;
 use sdm_core::link::Link;

@@ -1,4 +1,4 @@
-//! The user of the tree and the chatter of the tasks.
+//! The simulated user, who gives commands, and the tasks that say something unasked.
 
 use bytes::Bytes;
 use sdm_core::message::{EndPolicy, Lane, SyncPolicy};

@@ -1,4 +1,4 @@
-//! The network at work: calls, writes, arrivals, breaks.
+//! The simulated network at work: calls, writes, arrivals, and connections that break.
 
 use std::io;
 

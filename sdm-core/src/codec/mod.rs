@@ -29,7 +29,7 @@ pub enum DecodeError {
     /// The value ends before the bytes do.
     #[error("bytes left over after {what} at byte {offset}")]
     TrailingData {
-        /// Which value.
+        /// The value that ended, as in `message`.
         what: &'static str,
         /// Where it ended, in bytes.
         offset: usize,

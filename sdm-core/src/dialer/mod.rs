@@ -47,15 +47,15 @@ const NO_ANSWER: &str = "connected, but nobody answers";
 /// Whom to reach, and where it may be.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Who.
+    /// The member to reach.
     pub server: ServerId,
     /// Its host's name, for a person.
     pub host: String,
-    /// Where it may be, best first; numeric.
+    /// Places where it may be, best first, with numeric addresses.
     pub places: Vec<Place>,
-    /// When to give up.
+    /// The instant from which on it is given up.
     pub deadline: Instant,
-    /// How long to wait before the first try.
+    /// The pause before the first try; zero for none.
     pub pause: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Credit of the bulk lane, both ways.
+//! Credit of the bulk lane: how many bytes each end of a link may still send, and has still to grant.
 //!
 //! A sender may begin a frame while its credit is above zero, so that one frame may overdraw it: a
 //! frame larger than what is left never gets stuck, and a receiver holds at most its window and

@@ -1,4 +1,4 @@
-//! What can be wrong with a link.
+//! The reasons for which a link is refused or ends.
 
 use std::time::Duration;
 
@@ -36,25 +36,25 @@ pub enum LinkError {
     /// Someone of this session, but not the one whom this end expected.
     #[error("expected {expected}, reached {reached}")]
     WrongPeer {
-        /// Whom this end expected.
+        /// The member that this end expected.
         expected: ServerId,
-        /// Who is there.
+        /// The member that is there.
         reached: ServerId,
     },
     /// Someone of this session called, but meant another member.
     #[error("{caller} wanted {wanted}, this is {own}")]
     Misdirected {
-        /// Who called.
+        /// The member that called.
         caller: ServerId,
-        /// Whom it wanted.
+        /// The member that the caller wanted.
         wanted: ServerId,
-        /// Who this is.
+        /// The member that was reached.
         own: ServerId,
     },
     /// Both ends are parents, or both are children.
     #[error("both ends claim to be the {role}")]
     RoleClash {
-        /// What both said.
+        /// The role that both ends claim.
         role: Role,
     },
     /// The other end sent this one away.
@@ -85,7 +85,7 @@ pub enum LinkError {
     /// A bound was reached.
     #[error("{name} reached its bound of {max}")]
     Limit {
-        /// Which.
+        /// The name of the bound, as in `control lane`.
         name: &'static str,
         /// The bound, in bytes.
         max: u64,

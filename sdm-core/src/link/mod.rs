@@ -43,7 +43,7 @@ const IDLE_BYTES_MAX: usize = 4 << 10;
 pub struct LinkConfig {
     /// The session's key.
     pub key: SessionKey,
-    /// Which session.
+    /// The session that both ends must belong to.
     pub session: SessionId,
     /// How long the handshake may take.
     pub handshake_wait: Duration,

@@ -36,16 +36,16 @@ pub enum Output {
     Dial {
         /// The link that the connection will carry.
         link: LinkId,
-        /// Where to.
+        /// The address to connect to.
         address: ConnectionString,
     },
     /// There are bytes for this link: take them by [`Member::poll_transmit`].
     Write(LinkId),
     /// Close the connection of this link, or stop making it.
     Close {
-        /// Which.
+        /// The link whose connection is closed.
         link: LinkId,
-        /// What is to be sent before.
+        /// Bytes to send before it is closed, at most 1 MiB.
         last_bytes: Vec<u8>,
     },
     /// Say in the log why a connection was not wanted; the session goes on.
@@ -57,11 +57,11 @@ pub enum Output {
     Configure(Config),
     /// Execute a command; answered by [`Member::handle_local`] once per task.
     Execute {
-        /// Which.
+        /// The command, for the answers.
         id: CommandId,
-        /// For which of the own tasks.
+        /// The tasks of this member that are to do it.
         tasks: IdSet,
-        /// What.
+        /// What the tasks are to do, opaque to the tree.
         payload: Bytes,
     },
     /// Give up a command on the own tasks.

@@ -53,9 +53,9 @@ const ACTIONS_KEPT: usize = 16;
 pub enum Action {
     /// Send a message.
     Send {
-        /// Over which link.
+        /// The link that carries it.
         link: LinkId,
-        /// What.
+        /// The message.
         message: Message,
     },
     /// Reach a member and become its parent; answered by [`Node::handle_child_up`] or
@@ -69,11 +69,11 @@ pub enum Action {
     Configure(Config),
     /// Execute a command; answered by [`Node::handle_local`], once per task.
     Execute {
-        /// Which.
+        /// The command, for the answers.
         id: CommandId,
-        /// For which of the own tasks.
+        /// The tasks of this member that are to do it.
         tasks: IdSet,
-        /// What.
+        /// What the tasks are to do, opaque to the tree.
         payload: Bytes,
     },
     /// Give up a command on the own tasks; what is unanswered is still to be answered.
@@ -89,19 +89,19 @@ pub enum Action {
 /// A member to reach.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ConnectRequest {
-    /// Who must answer there.
+    /// The member that must answer in the handshake.
     pub server: ServerId,
     /// The epoch to say in the handshake.
     pub epoch: Epoch,
-    /// On which host it is, for messages.
+    /// The name of its host, for messages to a person.
     pub host: String,
-    /// Where it listens, best first.
+    /// Addresses at which it may listen, best first.
     pub addresses: Vec<String>,
-    /// How long to try.
+    /// How long it may take until it is given up, from now.
     pub wait: Duration,
     /// True where the member was in the tree before: if it does not answer, it stands still.
     pub again: bool,
-    /// How long to wait before the first try.
+    /// The pause before the first try; zero for none.
     pub pause: Duration,
 }
 
@@ -110,7 +110,7 @@ pub struct ConnectRequest {
 pub enum Delivery {
     /// Answers to a command, each source once over the whole command.
     Answer {
-        /// To which.
+        /// The command that is answered.
         id: CommandId,
         /// The answers.
         blocks: Vec<Block>,
@@ -200,7 +200,7 @@ impl Node {
         }
     }
 
-    /// Who this is.
+    /// The id of this member.
     #[must_use]
     pub fn id(&self) -> ServerId {
         self.me

@@ -26,11 +26,11 @@ const LINGERING_MAX: usize = 64;
 /// A command as the root's user gives it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
-    /// For whom.
+    /// The tasks that are to do it.
     pub destination: IdSet,
-    /// Which lane it takes.
+    /// The lane that the command takes down; answers always take control.
     pub lane: Lane,
-    /// When answers go up.
+    /// When the answers of each member go up.
     pub sync: SyncPolicy,
     /// How answers merge: the number of a rule, 0 by equality.
     pub rule: u16,

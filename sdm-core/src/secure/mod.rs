@@ -144,19 +144,19 @@ impl fmt::Display for Role {
 /// What either end says of itself, encrypted, while the link is made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// What I am to you.
+    /// What the sender is to the receiver.
     pub role: Role,
-    /// Who I am.
+    /// The sender's id.
     pub id: ServerId,
-    /// Whom I want to talk to; `None`: whoever is there.
+    /// The member that the sender wants to reach; absent where anyone of the session will do.
     pub expect: Option<ServerId>,
-    /// Which attachment this is: the higher one counts.
+    /// The number of the attachment: of two, the higher one counts.
     pub epoch: Epoch,
-    /// How often I was started.
+    /// How many times the sender was started before, from 0.
     pub incarnation: u32,
-    /// Which program I am, for a person, at most [`BUILD_BYTES_MAX`] bytes.
+    /// The version of the sender's program, for a person, at most [`BUILD_BYTES_MAX`] bytes.
     pub build: String,
-    /// What I can do beyond the wire version; bits that the other end does not know are nothing.
+    /// What the sender can do beyond the wire version, one bit each; a receiver passes over bits that it does not know.
     pub features: u32,
 }
 

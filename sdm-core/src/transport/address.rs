@@ -41,7 +41,7 @@ pub enum Scheme {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("address '{text}': {what}")]
 pub struct AddressError {
-    /// What is wrong.
+    /// What is wrong with the text.
     what: &'static str,
     /// The text, cut to a printable length.
     text: String,

@@ -54,16 +54,16 @@ pub enum TransportEvent {
     Accepted {
         /// The new connection.
         conn: ConnId,
-        /// From where, for a person.
+        /// The address of the caller, for a person.
         peer: String,
     },
     /// A connection of ours stands; bytes can be sent.
     Connected(ConnId),
     /// A connection of ours did not come about; its id is void.
     ConnectFailed {
-        /// Which.
+        /// The connection that was asked for.
         conn: ConnId,
-        /// Why.
+        /// The system's reason.
         error: io::Error,
     },
     /// Bytes have come, or the end of them, or an error.
@@ -72,7 +72,7 @@ pub enum TransportEvent {
     Writable(ConnId),
     /// A watched descriptor can be read or written.
     Ready {
-        /// Which.
+        /// The watched descriptor.
         fd: ForeignFd,
     },
     /// A [`Waker`] was used.

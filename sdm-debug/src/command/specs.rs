@@ -1,4 +1,4 @@
-//! What belongs to commands that take more than a word.
+//! The arguments of commands that take more than a word.
 
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ pub struct AttachSpec {
     pub held: bool,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
-    /// How many gdbs.
+    /// How the tasks of a server are divided among gdbs.
     pub arrangement: Arrangement,
 }
 
@@ -121,17 +121,17 @@ pub struct BreakSpec {
     pub number: u32,
     /// Where, in gdb's words: `file.c:12`, `function`, `*0x1234`.
     pub location: String,
-    /// Only where this holds.
+    /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// Gone after the first stop.
+    /// True where it is removed at its first stop.
     pub temporary: bool,
-    /// Kept where the place does not exist yet.
+    /// True where it is kept although its place is not loaded yet.
     pub pending: bool,
-    /// Stops after this many hits are passed by.
+    /// How many hits do not stop the task before one does.
     pub ignore: u32,
-    /// With the processor's help.
+    /// True where it takes one of the processor's breakpoint registers.
     pub hardware: bool,
-    /// Only for the thread of this number in the task.
+    /// The number of the only thread that it stops; absent for all.
     pub thread: Option<u32>,
     /// Lines for gdb's command line, carried out at each hit before anybody is told of the stop;
     /// what they print is [`crate::Event::Printed`]. A line `continue` lets the task run on, `silent`
@@ -148,15 +148,15 @@ pub struct BreakSpec {
 pub struct WatchSpec {
     /// The front-end's number for it, from the same row as those of breakpoints.
     pub number: u32,
-    /// What is watched.
+    /// The expression that is watched.
     pub expression: String,
-    /// At which kind of access.
+    /// The kind of access that stops the task.
     pub kind: WatchKind,
     /// Watch the place that the expression means now (`watch -l`), in whatever frame.
     pub location: bool,
-    /// Only where this holds.
+    /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// Stops after this many hits are passed by.
+    /// How many hits do not stop the task before one does.
     pub ignore: u32,
 }
 
@@ -189,11 +189,11 @@ pub enum WatchKind {
 pub struct CatchSpec {
     /// The front-end's number for it, from the same row as those of breakpoints.
     pub number: u32,
-    /// What is caught.
+    /// The event that stops the task.
     pub event: CatchEvent,
-    /// Only where this holds.
+    /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// Gone after the first stop.
+    /// True where it is removed at its first stop.
     pub temporary: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What is read of a task besides stacks and values.
+//! Answers about a task that are neither stacks nor values: breakpoints, memory, instructions, source, libraries, signals, variable
+//! objects.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,22 +17,22 @@ pub struct BreakpointView {
     pub kind: String,
     /// What it stands at, as it was asked for: a location, an expression, an event.
     pub what: String,
-    /// Only where this holds.
+    /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// It is on.
+    /// False where it is switched off.
     pub enabled: bool,
-    /// Gone after the first stop.
+    /// True where it is removed at its first stop.
     pub temporary: bool,
-    /// How often it was met.
+    /// How many times it was met, stops and passes alike.
     pub hits: u64,
-    /// How many hits are still passed by.
+    /// How many further hits do not stop the task.
     pub ignore: u32,
 }
 
 /// Bytes of memory that lie together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MemoryBlock {
-    /// Where they begin.
+    /// The address of the first byte.
     pub start: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -40,13 +41,13 @@ pub struct MemoryBlock {
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instruction {
-    /// Where it is.
+    /// Its address.
     pub address: u64,
     /// The function; empty where unknown.
     pub function: String,
-    /// How far from the function's beginning.
+    /// Its distance from the function's beginning, in bytes.
     pub offset: u32,
-    /// What it is.
+    /// The instruction in assembler, as gdb writes it.
     pub text: String,
     /// True for the one that the selected frame is at.
     pub current: bool,
@@ -111,7 +112,7 @@ pub struct VarObject {
 /// What has become of a variable object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VarChange {
-    /// Which.
+    /// The name of the object, as in commands.
     pub name: String,
     /// Its value now; absent where it is out of scope.
     pub value: Option<Value>,
@@ -129,7 +130,7 @@ pub struct Room {
     pub gdb_bytes: u64,
     /// What can still be had.
     pub free_bytes: u64,
-    /// What bounds it.
+    /// What bounds the memory that is free.
     pub limit: MemoryLimit,
 }
 

@@ -1,4 +1,4 @@
-//! Why and where tasks stop.
+//! The reasons for which tasks stop, and the places where they do.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{Frame, Value};
 /// Why and where a task stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Why.
+    /// The reason of the stop.
     pub reason: StopReason,
     /// Where: the frame that is selected now. Its level is 0 also where the stop was inside a
     /// runtime: how deep inside differs between tasks that wait in the same place.
@@ -62,14 +62,14 @@ pub enum StopReason {
     WatchpointScope {
         /// The front-end's number.
         number: u32,
-        /// What was watched.
+        /// The expression that was watched.
         expression: String,
     },
     /// The front-end's catchpoint of this number.
     Catch {
         /// The front-end's number.
         number: u32,
-        /// What was caught.
+        /// What the catchpoint has caught.
         hit: CatchHit,
     },
     /// The location of `until` or `advance` was reached.
@@ -103,7 +103,7 @@ impl StopReason {
 pub struct WatchHit {
     /// The front-end's number.
     pub number: u32,
-    /// What is watched.
+    /// The expression that is watched.
     pub expression: String,
     /// The value before, where it is a change.
     pub old: Option<Value>,
@@ -140,7 +140,7 @@ pub enum CatchHit {
     },
     /// A C++ exception: `throw`, `rethrow` or `catch`.
     Exception {
-        /// Which of them.
+        /// `throw`, `rethrow` or `catch`.
         stage: String,
     },
     /// Libraries were loaded or unloaded.

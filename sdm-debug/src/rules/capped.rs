@@ -1,4 +1,4 @@
-//! Distinct things with who has them, within a budget, the same whatever the order of merging.
+//! A map from distinct things to the tasks that have them, bounded in bytes, the same whatever the order of merging.
 //!
 //! Things are ordered by their hash. Those whose costs, summed in that order, pass the budget are
 //! cut, and only who had them is kept. The smallest cut hash travels with the rest: where any part

@@ -1,4 +1,4 @@
-//! Distinct lines of text.
+//! The merge rule for text: distinct lines, each with the tasks that said it.
 
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
@@ -33,9 +33,9 @@ pub struct Lines {
 pub struct LineClass {
     /// The line.
     pub text: String,
-    /// Who said it.
+    /// The tasks that said it.
     pub tasks: IdSet,
-    /// How often, over all tasks.
+    /// How many times it was said, over all tasks.
     pub count: u64,
 }
 

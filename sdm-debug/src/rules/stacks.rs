@@ -1,4 +1,4 @@
-//! Distinct stacks, and the tree that they make.
+//! The merge rule for stacks: distinct stacks, and the tree that they make.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Statistics of numbers.
+//! The merge rule for numbers: count, sum, mean, deviation, extremes, and a histogram.
 
 use std::cmp::Ordering;
 
@@ -47,9 +47,9 @@ pub struct Stats {
 /// Some tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
-    /// How many.
+    /// The number of tasks.
     pub count: u64,
-    /// Who; `None` where there was no room to name them.
+    /// The tasks; absent where there was no room to name them.
     pub tasks: Option<IdSet>,
 }
 
@@ -58,7 +58,7 @@ pub struct Who {
 pub struct Extreme {
     /// The number.
     pub value: Number,
-    /// Who holds it.
+    /// The tasks that answered it.
     pub who: Who,
 }
 
@@ -69,7 +69,7 @@ pub struct Bins {
     pub low: f64,
     /// Where the last ends; finite and above `low`.
     pub high: f64,
-    /// How many, 1 to [`BINS_MAX`].
+    /// The number of bins, 1 to [`BINS_MAX`].
     pub count: u16,
 }
 

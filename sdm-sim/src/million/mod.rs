@@ -23,7 +23,7 @@ use crowd::{Crowd, Paced};
 /// What one thing cost.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// What was done.
+    /// What was done, in a few words.
     pub what: &'static str,
     /// Messages between two members.
     pub messages: u64,
