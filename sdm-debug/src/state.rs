@@ -92,15 +92,16 @@ impl TaskState {
     /// # Errors
     /// `not_running` or `gdb_dead`, as [`TaskState::need_stopped`].
     pub fn need_live(&self) -> Result<(), Failure> {
-        let why = match self {
+        let text = match self {
             Self::Starting | Self::Stopped | Self::Running => return Ok(()),
-            Self::GdbDead => return Err(Failure::new(FailureCode::GdbDead, "its gdb is gone")),
+            Self::GdbDead => {
+                return Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone"));
+            }
             Self::Absent => "not started".to_owned(),
-            Self::Exited(code) => format!("exited {code}"),
-            Self::Signalled(signal) => format!("ended by {signal}"),
-            Self::Detached => "detached".to_owned(),
+            Self::Exited(code) => format!("not running (exited {code})"),
+            Self::Signalled(signal) => format!("not running (ended by {signal})"),
+            Self::Detached => "not running (detached)".to_owned(),
         };
-        let text = format!("not running ({why})");
         Err(Failure::new(FailureCode::NotRunning, text))
     }
 }
@@ -143,14 +144,14 @@ mod tests {
             Err(failure) => format!("{}: {failure}", failure.code.name()),
         });
         let expect = [
-            "not_running: not running (not started)",
+            "not_running: not started",
             "running: still starting",
             "ok",
             "running: running (interrupt first)",
             "not_running: not running (exited 3)",
             "not_running: not running (ended by SIGSEGV)",
             "not_running: not running (detached)",
-            "gdb_dead: its gdb is gone",
+            "gdb_dead: the task's gdb is gone",
         ];
         assert_eq!(told, expect);
         for state in all() {

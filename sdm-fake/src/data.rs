@@ -100,6 +100,10 @@ impl Task {
                 let text = self.evaluate(scenario, id, expression)?;
                 Ok(Reply::Text(type_of(&text).to_owned()))
             }
+            Command::Mi { line } if !is_mi(line) => {
+                let text = "no GDB/MI command: it begins with `-` and a name";
+                Err(Failure::new(FailureCode::BadCommand, text))
+            }
             Command::Mi { .. } => Ok(Reply::Mi {
                 result: "^done".to_owned(),
                 printed: String::new(),
@@ -370,4 +374,10 @@ fn signals(names: &[String]) -> Result<Reply, Failure> {
         found.ok_or_else(|| gdb(format!("no signal {name}")))
     });
     Ok(Reply::Signals(named.collect::<Result<_, _>>()?))
+}
+
+/// True for what has the form of a GDB/MI command without a token.
+fn is_mi(line: &str) -> bool {
+    let name = line.strip_prefix('-');
+    name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
 }

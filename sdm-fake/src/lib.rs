@@ -245,8 +245,17 @@ impl FakeBackend {
             }
             Timer::ShutDown => self.leave(id),
             Timer::LeftEnds(life) if task.state == TaskState::Detached && life == task.life => {
-                task.become_state(TaskState::Exited(0));
-                self.event(id, Event::Exited { code: 0 });
+                let runs = task.runs;
+                if let Some(end) = self.scenario.own_end(id, runs) {
+                    self.task(id).become_state(end.clone());
+                    match end {
+                        TaskState::Signalled(signal) => {
+                            self.event(id, Event::Signalled { signal });
+                        }
+                        TaskState::Exited(code) => self.event(id, Event::Exited { code }),
+                        _ => {}
+                    }
+                }
             }
             _ => {}
         }

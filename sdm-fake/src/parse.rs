@@ -1,4 +1,4 @@
-//! Reads scenarios.
+//! The reader of scenario texts.
 
 use std::time::Duration;
 

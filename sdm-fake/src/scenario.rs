@@ -1,9 +1,9 @@
-//! What the fake's tasks do: a small text.
+//! Scenarios: the text that says what scripted tasks do, and what it says of each task.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use sdm_debug::Failure;
+use sdm_debug::{Failure, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -53,9 +53,9 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("scenario, line {line}: {what}")]
 pub struct ScenarioError {
-    /// Which line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub what: String,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Section {
     pub(super) stdin_echo: Option<bool>,
 }
 
-/// Which delay.
+/// What a delay of the script delays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DelayKey {
     Start,
@@ -177,6 +177,22 @@ impl Scenario {
         match runs {
             Some(runs) => runs[index.min(runs.len() - 1)].clone(),
             None => RunEnd::After(Duration::ZERO..=Duration::ZERO, End::Exit(0)),
+        }
+    }
+
+    /// How the task's program ends from its `index`th run on when nobody stops it; absent where it never does.
+    pub(super) fn own_end(&self, task: TaskId, index: usize) -> Option<TaskState> {
+        let mut index = index;
+        loop {
+            match self.run_end(task, index) {
+                RunEnd::Never => return None,
+                RunEnd::After(_, End::Exit(code)) => return Some(TaskState::Exited(code)),
+                RunEnd::After(_, End::Signal(name)) => return Some(TaskState::Signalled(name)),
+                RunEnd::After(..) if self.is_last_run(task, index) => {
+                    return Some(TaskState::Exited(0));
+                }
+                RunEnd::After(..) => index += 1,
+            }
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Task {
     /// True once the backend has ended it.
     pub(super) left: bool,
     stdin_taken: u64,
-    breakpoints: Vec<(BreakSpec, bool)>,
+    breakpoints: Vec<Point>,
     values: Vec<(String, String)>,
     /// Watchpoints and catchpoints.
     pub(super) quiet: Vec<Quiet>,
@@ -94,11 +94,12 @@ impl Task {
 
     /// The breakpoint that a run hits: the enabled one of the lowest number.
     pub(super) fn hit(&mut self) -> Option<u32> {
-        let enabled = self.breakpoints.iter().filter(|(_, enabled)| *enabled);
-        let spec = enabled.map(|(spec, _)| spec).min_by_key(|s| s.number)?;
-        let (number, temporary) = (spec.number, spec.temporary);
+        let enabled = self.breakpoints.iter_mut().filter(|point| point.enabled);
+        let point = enabled.min_by_key(|point| point.spec.number)?;
+        point.hits += 1;
+        let (number, temporary) = (point.spec.number, point.spec.temporary);
         if temporary {
-            self.breakpoints.retain(|(spec, _)| spec.number != number);
+            self.breakpoints.retain(|point| point.spec.number != number);
         }
         Some(number)
     }
@@ -109,7 +110,11 @@ impl Task {
             if let PointSpec::Break(spec) = &point.spec
                 && point.tasks.contains(id)
             {
-                self.breakpoints.push((spec.clone(), point.enabled));
+                self.breakpoints.push(Point {
+                    spec: spec.clone(),
+                    enabled: point.enabled,
+                    hits: 0,
+                });
             }
         }
     }
@@ -451,8 +456,8 @@ impl Task {
     }
 
     fn change_breakpoint(&mut self, command: &Command) -> Result<Reply, Failure> {
-        let at = |list: &[(BreakSpec, bool)], number: u32| {
-            let found = list.iter().position(|(spec, _)| spec.number == number);
+        let at = |list: &[Point], number: u32| {
+            let found = list.iter().position(|point| point.spec.number == number);
             found.ok_or_else(|| no_such(format!("No breakpoint number {number}.")))
         };
         match command {
@@ -461,7 +466,11 @@ impl Task {
                     let text = format!("more than {BREAKPOINTS_MAX} breakpoints");
                     return Err(Failure::new(FailureCode::Limit, text));
                 }
-                self.breakpoints.push((spec.clone(), true));
+                self.breakpoints.push(Point {
+                    spec: spec.clone(),
+                    enabled: true,
+                    hits: 0,
+                });
                 Ok(Reply::Breakpoint(breakpoint_place(spec)))
             }
             Command::BreakDelete { number } => {
@@ -481,22 +490,26 @@ impl Task {
                     return Ok(Reply::Done);
                 }
                 let index = at(&self.breakpoints, *number)?;
-                self.breakpoints[index].1 = *enabled;
+                self.breakpoints[index].enabled = *enabled;
                 Ok(Reply::Done)
             }
             Command::BreakCondition { number, condition } => {
                 let index = at(&self.breakpoints, *number)?;
-                self.breakpoints[index].0.condition.clone_from(condition);
+                self.breakpoints[index].spec.condition.clone_from(condition);
                 Ok(Reply::Done)
             }
             Command::BreakIgnore { number, count } => {
                 let index = at(&self.breakpoints, *number)?;
-                self.breakpoints[index].0.ignore = *count;
+                self.breakpoints[index].spec.ignore = *count;
                 Ok(Reply::Done)
             }
             Command::BreakCommands { number, lines } => {
                 let index = at(&self.breakpoints, *number)?;
-                self.breakpoints[index].0.commands.clone_from(lines);
+                if has_open_block(lines) {
+                    let text = "a block without `end`";
+                    return Err(Failure::new(FailureCode::BadCommand, text));
+                }
+                self.breakpoints[index].spec.commands.clone_from(lines);
                 Ok(Reply::Done)
             }
             _ => unreachable!("only the commands of breakpoints come here"),
@@ -506,10 +519,12 @@ impl Task {
 
 impl Task {
     fn breakpoint_views(&self) -> Vec<BreakpointView> {
-        let own = self
-            .breakpoints
-            .iter()
-            .map(|(spec, enabled)| BreakpointView {
+        let own = self.breakpoints.iter().map(
+            |Point {
+                 spec,
+                 enabled,
+                 hits,
+             }| BreakpointView {
                 place: breakpoint_place(spec),
                 kind: "breakpoint".to_owned(),
                 what: spec.location.clone(),
@@ -517,12 +532,35 @@ impl Task {
                 temporary: spec.temporary,
                 condition: spec.condition.clone(),
                 ignore: spec.ignore,
-                hits: 0,
-            });
+                hits: *hits,
+            },
+        );
         let mut all: Vec<_> = own.chain(self.quiet_views()).collect();
         all.sort_by_key(|view| view.place.number);
         all
     }
+}
+
+/// True where an `if` or a `while` among a breakpoint's commands has no `end`.
+fn has_open_block(lines: &[String]) -> bool {
+    let words = lines
+        .iter()
+        .filter_map(|line| line.split([' ', '(']).find(|word| !word.is_empty()));
+    let depth = words.fold(0_i64, |depth, word| match word {
+        "if" | "while" => depth + 1,
+        "end" => depth - 1,
+        _ => depth,
+    });
+    depth != 0
+}
+
+/// A breakpoint of the front-end's.
+#[derive(Clone, Debug)]
+struct Point {
+    spec: BreakSpec,
+    enabled: bool,
+    /// How many runs it has stopped.
+    hits: u64,
 }
 
 /// A value that is there whole.

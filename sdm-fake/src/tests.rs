@@ -288,7 +288,7 @@ fn a_gdb_that_dies_fails_what_is_open() {
     assert_eq!(bench.said(slow, 0), "Variables([])");
     let run = bench.ask("0", Command::Continue);
     bench.run(30);
-    assert_eq!(bench.said(run, 0), "gdb_dead: its gdb is gone");
+    assert_eq!(bench.said(run, 0), "gdb_dead: the task's gdb is gone");
     let text = "ended by SIGKILL".to_owned();
     assert_eq!(bench.events.last(), Some(&(0, Event::GdbDied { text })));
 }

@@ -2,6 +2,7 @@
 
 mod around;
 mod attach;
+mod backends;
 mod batch;
 mod binding;
 mod by_hand;

@@ -1,0 +1,339 @@
+//! One suite of stories that every backend passes: gdb over a real program, and a script in its place.
+//!
+//! A story asks what a front-end relies on, whatever carries its commands out: what answers a run, which code a refusal has, what a
+//! task's state is afterwards. Where both backends use the same words, the words are compared too.
+
+mod stage;
+
+use sdm_debug::command::{BreakSpec, FrameSelect, StepKind};
+use sdm_debug::event::{Phase, Stream};
+use sdm_debug::reply::MEMORY_BYTES_MAX;
+use sdm_debug::{Command, Event, Reply, TaskState};
+
+use stage::{Stage, Way};
+
+/// Runs each story over each backend.
+macro_rules! stories {
+    ($($name:ident: $way:ident,)*) => {
+        mod gdb {
+            $(#[test] fn $name() { super::$name(&mut super::Stage::gdb(super::Way::$way)); })*
+        }
+        mod scripted {
+            $(#[test] fn $name() { super::$name(&mut super::Stage::scripted(super::Way::$way)); })*
+        }
+    };
+}
+
+stories! {
+    nothing_is_there_before_a_start: Exit,
+    a_start_is_held_at_main: Exit,
+    a_breakpoint_stops_as_often_as_it_is_met: Exit,
+    a_breakpoint_that_is_off_or_gone_stops_nobody: Exit,
+    what_has_no_such_number_is_refused: Exit,
+    steps_end_where_they_end: Exit,
+    values_are_read_and_set: Exit,
+    frames_and_threads_are_selected: Exit,
+    what_makes_no_sense_is_refused: Exit,
+    an_exit_has_its_code_and_is_the_end: Exit,
+    a_signal_stops_before_it_ends: Segv,
+    what_runs_is_asked_nothing: Spin,
+    an_interrupt_stops_and_answers_the_run: Spin,
+    a_kill_ends_what_stands_and_what_runs: Spin,
+    a_detached_program_runs_to_its_end: Exit,
+    a_detach_ends_a_run: Spin,
+    a_run_that_is_given_up_stops_unasked: Spin,
+}
+
+const NOT_STARTED: &str = "not_running: not started";
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn evaluate(expression: &str) -> Command {
+    Command::Evaluate {
+        expression: text(expression),
+    }
+}
+
+fn step(kind: StepKind) -> Command {
+    Command::Step { kind, count: 1 }
+}
+
+fn break_at_work(number: u32) -> Command {
+    Command::BreakInsert(BreakSpec {
+        number,
+        location: text("work"),
+        ..BreakSpec::default()
+    })
+}
+
+/// Lets the task run and waits until it does; the number of the command.
+fn running(stage: &mut Stage) -> u64 {
+    let run = stage.send(Command::Continue);
+    stage.until(&TaskState::Running);
+    run
+}
+
+/// Commands that need a process, whatever they do with it.
+fn needing_a_process() -> Vec<Command> {
+    vec![
+        Command::Continue,
+        step(StepKind::Over),
+        Command::Finish,
+        Command::Interrupt,
+        Command::Kill,
+        Command::Detach,
+        Command::Locals,
+        Command::Threads,
+        Command::Stacks { full: false },
+        evaluate("1"),
+    ]
+}
+
+fn nothing_is_there_before_a_start(stage: &mut Stage) {
+    stage.check(Command::Status, "Status(Absent)");
+    for command in needing_a_process() {
+        stage.check(command, NOT_STARTED);
+    }
+    stage.check(Command::Status, "Status(Absent)");
+}
+
+fn a_start_is_held_at_main(stage: &mut Stage) {
+    stage.start();
+    let phases = [Phase::Gdb, Phase::Symbols, Phase::Running];
+    assert_eq!(stage.take_events(), phases.map(Event::Progress));
+    stage.check(Command::Status, "Status(Stopped)");
+    stage.check(Command::SelectFrame(FrameSelect::Current), "#0 main");
+    let again = stage.start_command();
+    stage.check_code(again, "already_running");
+    stage.check(Command::Interrupt, "Done");
+    stage.check(Command::Status, "Status(Stopped)");
+}
+
+fn a_breakpoint_stops_as_often_as_it_is_met(stage: &mut Stage) {
+    stage.start();
+    let Ok(Reply::Breakpoint(place)) = stage.ask(break_at_work(4)) else {
+        panic!("no breakpoint");
+    };
+    assert_eq!((place.number, place.pending), (4, false));
+    stage.check(Command::Continue, "stopped: Breakpoint { number: 4 }");
+    stage.check(Command::Continue, "stopped: Breakpoint { number: 4 }");
+    let Ok(Reply::Breakpoints(all)) = stage.ask(Command::Breakpoints) else {
+        panic!("no breakpoints");
+    };
+    let all: Vec<_> = all
+        .iter()
+        .map(|it| (it.place.number, &*it.kind, &*it.what, it.enabled, it.hits))
+        .collect();
+    assert_eq!(all, [(4, "breakpoint", "work", true, 2)]);
+    stage.check(Command::Continue, "exited 3");
+}
+
+fn a_breakpoint_that_is_off_or_gone_stops_nobody(stage: &mut Stage) {
+    stage.start();
+    for number in [1, 2] {
+        stage.ask(break_at_work(number)).expect("a breakpoint");
+    }
+    stage.check(Command::BreakDelete { number: 2 }, "Done");
+    let (number, enabled) = (1, false);
+    stage.check(Command::BreakEnable { number, enabled }, "Done");
+    stage.check(Command::Continue, "exited 3");
+}
+
+fn what_has_no_such_number_is_refused(stage: &mut Stage) {
+    stage.start();
+    let (number, condition, lines) = (9, Some(text("1")), Vec::new());
+    for command in [
+        Command::BreakDelete { number },
+        Command::BreakEnable {
+            number,
+            enabled: true,
+        },
+        Command::BreakCondition { number, condition },
+        Command::BreakIgnore { number, count: 1 },
+        Command::BreakCommands { number, lines },
+        Command::SelectThread { number },
+        Command::SelectFrame(FrameSelect::Level(99)),
+        Command::VarUpdate { name: text("v") },
+        Command::VarDelete { name: text("v") },
+    ] {
+        stage.check_code(command, "no_such_thing");
+    }
+}
+
+fn steps_end_where_they_end(stage: &mut Stage) {
+    stage.start();
+    for kind in [
+        StepKind::Over,
+        StepKind::Instruction,
+        StepKind::InstructionOver,
+    ] {
+        stage.check(step(kind), "stopped: StepEnd");
+    }
+    stage.check(
+        Command::Finish,
+        "gdb: \"finish\" not meaningful in the outermost frame.",
+    );
+    stage.check(Command::Status, "Status(Stopped)");
+}
+
+fn values_are_read_and_set(stage: &mut Stage) {
+    stage.start();
+    stage.check(evaluate("level"), "3");
+    stage.check(evaluate("level * 2 + 1"), "7");
+    stage.check(
+        evaluate("nosuch"),
+        "gdb: No symbol \"nosuch\" in current context.",
+    );
+    stage.check(evaluate("level / 0"), "gdb: Division by zero");
+    let expression = text("level = 8");
+    stage.check(Command::SetVariable { expression }, "Done");
+    stage.check(evaluate("level"), "8");
+    let print = Command::Print {
+        format: String::new(),
+        expression: text("level > 7"),
+    };
+    stage.check(print, "1");
+}
+
+fn frames_and_threads_are_selected(stage: &mut Stage) {
+    stage.start();
+    stage.check(Command::SelectFrame(FrameSelect::Level(0)), "#0 main");
+    stage.check_code(Command::SelectFrame(FrameSelect::Move(1)), "no_such_thing");
+    stage.check_code(Command::SelectFrame(FrameSelect::Move(-1)), "no_such_thing");
+    stage.check(Command::SelectThread { number: 1 }, "#0 main");
+    let Ok(Reply::Threads(threads)) = stage.ask(Command::Threads) else {
+        panic!("no threads");
+    };
+    let threads: Vec<_> = threads.iter().map(|it| (it.number, it.current)).collect();
+    assert_eq!(threads, [(1, true)]);
+    let Ok(Reply::Stacks(stacks)) = stage.ask(Command::Stacks { full: false }) else {
+        panic!("no stacks");
+    };
+    let frames = stacks.threads.iter().map(|it| it.frames.len());
+    assert_eq!(frames.collect::<Vec<_>>(), [1]);
+}
+
+fn what_makes_no_sense_is_refused(stage: &mut Stage) {
+    stage.start();
+    for line in ["info threads", "", "-"] {
+        stage.check_code(Command::Mi { line: text(line) }, "bad_command");
+    }
+    let lines = vec![text("if 1")];
+    stage.ask(break_at_work(1)).expect("a breakpoint");
+    let number = 1;
+    stage.check_code(Command::BreakCommands { number, lines }, "bad_command");
+    let (address, length) = (text("&level"), MEMORY_BYTES_MAX + 1);
+    stage.check_code(Command::MemoryRead { address, length }, "limit");
+    stage.check(Command::Status, "Status(Stopped)");
+}
+
+fn an_exit_has_its_code_and_is_the_end(stage: &mut Stage) {
+    stage.start();
+    stage.check(Command::Continue, "exited 3");
+    for stream in [Stream::Stdout, Stream::Stderr] {
+        stage.event(&Event::OutputEnd { stream });
+    }
+    stage.check(Command::Status, "Status(Exited(3))");
+    for command in needing_a_process() {
+        stage.check(command, "not_running: not running (exited 3)");
+    }
+    stage.start();
+    stage.check(Command::Status, "Status(Stopped)");
+}
+
+fn a_signal_stops_before_it_ends(stage: &mut Stage) {
+    stage.start();
+    stage.check(
+        Command::Continue,
+        "stopped: Signal { name: \"SIGSEGV\", meaning: \"Segmentation fault\" }",
+    );
+    stage.check(Command::Status, "Status(Stopped)");
+    stage.check(Command::Continue, "Signalled { signal: \"SIGSEGV\" }");
+    stage.check(Command::Status, "Status(Signalled(\"SIGSEGV\"))");
+    stage.check(
+        Command::Continue,
+        "not_running: not running (ended by SIGSEGV)",
+    );
+}
+
+fn what_runs_is_asked_nothing(stage: &mut Stage) {
+    stage.start();
+    let run = running(stage);
+    for command in [
+        Command::Locals,
+        Command::Threads,
+        Command::SelectFrame(FrameSelect::Current),
+        evaluate("level"),
+    ] {
+        stage.check(command, "running: running");
+    }
+    for command in [
+        Command::Continue,
+        step(StepKind::Into),
+        stage.start_command(),
+    ] {
+        stage.check_code(command, "already_running");
+    }
+    stage.check(Command::Interrupt, "Done");
+    stage.check_answer(run, "stopped: Interrupted");
+}
+
+fn an_interrupt_stops_and_answers_the_run(stage: &mut Stage) {
+    stage.start();
+    for _ in 0..2 {
+        let run = running(stage);
+        stage.check(Command::Interrupt, "Done");
+        stage.check_answer(run, "stopped: Interrupted");
+        stage.check(Command::Status, "Status(Stopped)");
+        stage.check(Command::Interrupt, "Done");
+    }
+}
+
+fn a_kill_ends_what_stands_and_what_runs(stage: &mut Stage) {
+    const ENDED: &str = "Status(Signalled(\"SIGKILL\"))";
+    stage.start();
+    stage.check(Command::Kill, "Done");
+    stage.check(Command::Status, ENDED);
+    stage.check(Command::Kill, "not_running: not running (ended by SIGKILL)");
+    stage.start();
+    let run = running(stage);
+    stage.check(Command::Kill, "Done");
+    stage.check_answer(run, "Signalled { signal: \"SIGKILL\" }");
+    stage.check(Command::Status, ENDED);
+}
+
+fn a_detached_program_runs_to_its_end(stage: &mut Stage) {
+    stage.start();
+    stage.check(Command::Detach, "Done");
+    stage.event(&Event::Exited { code: 3 });
+    stage.check(Command::Status, "Status(Exited(3))");
+    stage.check(Command::Continue, "not_running: not running (exited 3)");
+}
+
+fn a_detach_ends_a_run(stage: &mut Stage) {
+    stage.start();
+    let run = running(stage);
+    stage.check(Command::Detach, "Done");
+    stage.check_answer(run, "Detached");
+    stage.check(Command::Status, "Status(Detached)");
+    // Over gdb a kill also ends what was left running; a script has nothing to kill.
+    let mut others = needing_a_process();
+    others.retain(|command| *command != Command::Kill);
+    for command in others {
+        stage.check(command, "not_running: not running (detached)");
+    }
+}
+
+fn a_run_that_is_given_up_stops_unasked(stage: &mut Stage) {
+    stage.start();
+    let run = running(stage);
+    stage.cancel(run);
+    stage.check_answer(run, "cancelled: cancelled");
+    stage.check(Command::Status, "Status(Running)");
+    stage.check_code(Command::Continue, "already_running");
+    stage.check(Command::Interrupt, "Done");
+    stage.event_where("a stop", |event| matches!(event, Event::Stopped(_)));
+    stage.check(Command::Status, "Status(Stopped)");
+}
