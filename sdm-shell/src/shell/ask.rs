@@ -89,9 +89,12 @@ impl SessionHandle {
 }
 
 /// Waits for what comes with the end of a run on another lane: what the program printed before it. What the tasks were told
-/// to say otherwise has come before their answers.
+/// to say otherwise has come before their answers. `ended` are the tasks that have ended; the others have stopped.
 pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
+    /// How long it is to be quiet where nothing says that all has come: what a launcher carries, and what is told of
+    /// tasks that have ended, or whose gdb has.
+    const QUIET: Duration = Duration::from_millis(20);
     // All that happened is shown together at the end.
     let (ended, attached) = session.edit(|model| {
         model.news.notices.patience = Patience::START;
@@ -105,6 +108,13 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     };
     while !attached && !session.read(has_come) && session.now() < until && !session.is_over() {
         session.turn(Some(until)).await;
+    }
+    let is_told = |model: &Model| has_come(model) && ended.is_empty() && model.all_live();
+    if attached || !session.read(is_told) {
+        let until = session.now() + QUIET;
+        while session.now() < until && !session.is_over() {
+            session.turn(Some(until)).await;
+        }
     }
     session.edit(|model| {
         model.news.output.give_up_stops();

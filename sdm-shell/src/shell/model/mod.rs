@@ -238,6 +238,12 @@ impl Model {
         self.options.interactive && self.options.confirm && depth == 0
     }
 
+    /// True where every task that can be reached is live: none has ended, nor its gdb.
+    pub(crate) fn all_live(&self) -> bool {
+        let reachable = self.all.difference(self.tasks.lost());
+        reachable.is_subset(&self.tasks.live())
+    }
+
     /// Started programs that were detached and have not ended.
     pub(crate) fn left_running(&self) -> IdSet {
         if self.job.launcher == job::Launcher::Ended {

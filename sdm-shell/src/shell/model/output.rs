@@ -35,6 +35,9 @@ struct Partial {
     since: Instant,
 }
 
+/// The most runs of which one of the two is kept that belong together; older ones are forgotten, and not waited for.
+const RUNS_MAX: usize = 256;
+
 /// The stop and the output of one run travel on two lanes: of whom only one of them has come.
 #[derive(Debug, Default)]
 struct Arrivals {
@@ -130,6 +133,10 @@ impl Output {
         let arrived = |it: &Arrivals| it.stops.is_empty() && it.outputs.is_empty();
         if self.stops.get(&command).is_some_and(arrived) {
             self.stops.remove(&command);
+        }
+        // Those of a run whose stop was lost stay behind.
+        while self.stops.len() > RUNS_MAX {
+            self.stops.pop_first();
         }
     }
 
