@@ -13,6 +13,8 @@ mod lines;
 mod programs;
 pub mod stream;
 mod sys;
+mod text;
 
 pub use programs::own_program;
 pub use sys::{confine, pidfd_open, set_nonblocking};
+pub use text::visible;

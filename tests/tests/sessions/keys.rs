@@ -73,17 +73,21 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     terminal.keys(&format!("print 11{CTRL_C}"));
     terminal.wait("(sdm) ");
     terminal.ask("print 22", "running: ranks 0-3 (4) (interrupt first)\n");
-    // A gdb that stands still cannot stop its task.
-    let gdbs = place.pids("gdb -q");
-    assert_eq!(gdbs.len(), 4);
-    processes::signal(gdbs[0], Signal::SIGSTOP);
+    // A server that stands still cannot stop its task; the last one has none below it.
+    let servers = place.pids("sdm-server");
+    let is_last = |pid: &&u32| {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        comm.is_ok_and(|comm| comm.trim_end() == "sdm-srv-3")
+    };
+    let last = *servers.iter().find(is_last).expect("the last server");
+    processes::signal(last, Signal::SIGSTOP);
     terminal.keys("wait\n");
     terminal.wait("wait: 0/4 stopped");
     terminal.keys(CTRL_C);
     terminal.wait("wait: 3/4 stopped, running: ");
     terminal.keys(CTRL_C);
     terminal.wait("[all 4: 3 stopped, 1 running] (sdm) ");
-    processes::signal(gdbs[0], Signal::SIGCONT);
+    processes::signal(last, Signal::SIGCONT);
     let last = terminal.ask("wait", "interrupted");
     assert!(last.ends_with("[all 4: 4 stopped] (sdm) "), "{last}");
     quit(terminal, &place);

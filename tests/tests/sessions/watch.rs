@@ -56,6 +56,8 @@ fn ctrl_c_and_other_signals_leave_everything_running() {
         assert!(done.out.contains(reason), "{done}");
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
         assert!(status.contains("TracerPid:\t0"), "{status}{done}");
+        let ended = process.try_wait().expect("it is a child");
+        assert_eq!(ended, None, "{number:?}: {done}");
     }
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));

@@ -116,6 +116,12 @@ fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
 /// A signal of ours that still waits would reach the program when gdb leaves it: lets the program
 /// run into it first.
 pub(in crate::driver) async fn settle_before_detach(gdb: &Gdb) {
+    // One that is on its way to a program that runs, as of an interrupt that was given up, stops it first.
+    let arrived = |state: &State| {
+        let sent = state.interrupts.int_sent || state.interrupts.stop_sent;
+        (!sent).then_some(()).or_else(|| has_stopped(state))
+    };
+    gdb.until_within(STOP_WAIT, arrived).await;
     for _ in 0..2 {
         let (pid, task, interrupts) = {
             let state = gdb.get();

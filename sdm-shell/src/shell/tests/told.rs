@@ -60,6 +60,7 @@ type Deed = fn(&mut Shell<Fake>) -> Ending;
 fn a_signal_gives_its_own_code_wherever_it_comes() {
     let is_attach: fn(&Command) -> bool = |command| matches!(command, Command::Attach(_));
     let is_stacks: fn(&Command) -> bool = |command| matches!(command, Command::Stacks { .. });
+    let is_probe: fn(&Command) -> bool = |command| matches!(command, Command::Probe(_));
     for (signal, code, reason) in [
         (15, 143, "signal 15 (SIGTERM)"),
         (1, 129, "signal 1 (SIGHUP)"),
@@ -68,7 +69,7 @@ fn a_signal_gives_its_own_code_wherever_it_comes() {
             (stacks as Deed, is_attach),
             (stacks, is_stacks),
             (diagnose, is_attach),
-            (diagnose, is_stacks),
+            (diagnose, is_probe),
             (attach, is_attach),
         ] {
             let options = Options {

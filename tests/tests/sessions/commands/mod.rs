@@ -104,8 +104,8 @@ fn tour(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let id = tour.send(&Command::Room(spec(&program)));
     assert_eq!(tour.run.finish(id).answered, tour.to);
     tour.rows(vec![
-        (Command::Room(spec(nosuch)), "no_program: /nosuch: no such"),
-        (start(nosuch), "no_program: /nosuch: no such"),
+        (Command::Room(spec(nosuch)), "not_found: /nosuch: no such"),
+        (start(nosuch), "not_found: /nosuch: no such"),
         (start(&program), "reason: AtMain"),
         (start(&program), "already_running: already running"),
     ]);

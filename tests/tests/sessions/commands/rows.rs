@@ -2,8 +2,8 @@
 
 use sdm_debug::Command;
 use sdm_debug::command::{
-    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, ValueFormat, WatchKind,
-    WatchSpec,
+    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, ProbeSpec, StepKind, ValueFormat,
+    WatchKind, WatchSpec,
 };
 
 pub(crate) type Rows = Vec<(Command, &'static str)>;
@@ -201,6 +201,13 @@ pub(crate) fn stacks() -> Rows {
         (bt(0), "name: \"n\", value: Value { text: \"1\""),
         (bt(1), "more: true"),
         (Command::Stacks { full: false }, "function: \"main\""),
+        (
+            Command::Probe(ProbeSpec {
+                compare: false,
+                waits: true,
+            }),
+            "function: \"count_up\"",
+        ),
         (Command::Stacks { full: true }, "function: \"count_up\""),
         (
             Command::Arguments,
