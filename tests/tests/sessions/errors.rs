@@ -274,12 +274,12 @@ fn what_is_typed_on_a_command_line_steers_no_terminal() {
     let done = Sdm::new(&place, "no\nsuch").finish().code(2);
     said(&done, "unrecognized subcommand 'no\\x0asuch'");
     let mut terminal = Terminal::start(&place, &["run", "--keep=a\nb", "--", "./work"], 100);
-    terminal.wait("session 'a\\nb': a name has 1 to 40 letters");
+    terminal.wait("session 'a\\x0ab': a name has 1 to 40 letters");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 2, "{screen}");
     let done = Sdm::new(&place, "stacks")
         .args(["no\nsuch"])
         .finish()
         .code(2);
-    said(&done, "no process of yours is called `no\\nsuch`");
+    said(&done, "no process of yours is called `no\\x0asuch`");
 }
