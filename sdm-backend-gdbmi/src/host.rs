@@ -14,6 +14,8 @@ use crate::kernel;
 pub(crate) trait Host {
     /// The process's state letter and what it waits in, as of `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
+    /// What the process holds in memory, and the most that it has held, in bytes.
+    fn memory(&self, pid: i32) -> Option<(u64, u64)>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
     /// True where every thread of the process blocks the signal.
@@ -76,6 +78,16 @@ impl Host for LocalHost {
         let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
         let wchan = if wchan == "0" { String::new() } else { wchan };
         Some((letter, wchan))
+    }
+
+    fn memory(&self, pid: i32) -> Option<(u64, u64)> {
+        let status = files::read_lossy(format!("/proc/{pid}/status")).ok()?;
+        let bytes = |name| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kilobytes: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
+            kilobytes.checked_mul(1024)
+        };
+        Some((bytes("VmRSS:")?, bytes("VmHWM:")?))
     }
 
     fn program(&self, pid: i32) -> Option<PathBuf> {

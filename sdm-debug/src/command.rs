@@ -309,6 +309,9 @@ pub enum Command {
     /// What a task is doing, all of it at once: [`crate::Reply::Probe`], merged by
     /// [`crate::rules::RULE_PROBE`]. Nothing that is selected changes. Fails: `not_running`.
     Probe(ProbeSpec),
+    /// How much memory the task's process holds, as the kernel counts it: [`crate::Reply::Usage`]. Asked of running
+    /// tasks, too. Fails: `not_running` where there is no process.
+    Usage,
 }
 
 impl Command {
@@ -399,6 +402,7 @@ impl Command {
             Self::Room(_) => "room",
             Self::Print { .. } => "print",
             Self::Probe(_) => "probe",
+            Self::Usage => "usage",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::probe::TaskProbe;
 
 pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
-    SignalView, SourceText, VarChange, VarObject,
+    SignalView, SourceText, Usage, VarChange, VarObject,
 };
 pub use stop::{CatchHit, Stop, StopReason, WatchHit};
 
@@ -90,6 +90,8 @@ pub enum Reply {
     Room(Room),
     /// What the task is doing.
     Probe(Box<TaskProbe>),
+    /// How much memory a process holds.
+    Usage(Usage),
 }
 
 /// One frame.

@@ -7,6 +7,7 @@
 //! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`] | [`Stats`] |
 //! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
 //! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
+//! | [`RULE_USAGE`] | memory in all, and who uses the most | [`crate::Reply::Usage`] | [`TotalUsage`] |
 //!
 //! Every rule is associative and commutative, caps included (the floating-point moments of
 //! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
@@ -21,6 +22,7 @@ mod stacks;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use sdm_core::Merge;
 
@@ -29,6 +31,7 @@ pub use number::Number;
 pub use probe::Probes;
 pub use stacks::{StackNode, StackTree};
 pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
+pub use usage::{LARGEST_MAX, TotalUsage};
 
 /// Merging by equality: the tree's own, needs no rule.
 pub const RULE_HASH: u16 = 0;
@@ -40,6 +43,8 @@ pub const RULE_STATS: u16 = 2;
 pub const RULE_LINES: u16 = 3;
 /// The parts of probes, each with who has it; no parameters.
 pub const RULE_PROBE: u16 = 4;
+/// The memory that tasks use, and who uses the most; no parameters.
+pub const RULE_USAGE: u16 = 5;
 
 /// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for
 /// parameters that the rule does not have. To be given to the tree as [`sdm_core::aggregate::Rules`].
@@ -53,6 +58,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
         })),
         (RULE_LINES, []) => Some(Box::new(lines::Rule)),
         (RULE_PROBE, []) => Some(Box::new(probe::Rule)),
+        (RULE_USAGE, []) => Some(Box::new(usage::Rule)),
         _ => None,
     }
 }
@@ -64,6 +70,7 @@ pub fn rule_of(command: &crate::Command) -> u16 {
     match command {
         crate::Command::Stacks { .. } => RULE_STACK_TREE,
         crate::Command::Probe(_) => RULE_PROBE,
+        crate::Command::Usage => RULE_USAGE,
         _ => RULE_HASH,
     }
 }
@@ -83,6 +90,7 @@ pub fn fuzz_rules(payload: &[u8]) {
         (RULE_STATS, bins.encode()),
         (RULE_LINES, vec![]),
         (RULE_PROBE, vec![]),
+        (RULE_USAGE, vec![]),
     ] {
         let rule = rule(number, &params).expect("one of the list");
         let mut acc = rule.start();

@@ -6,7 +6,7 @@ use sdm_core::CommandId;
 use sdm_debug::command::{BacktraceSpec, BreakSpec, FrameSelect, PointSpec, StartPoint};
 use sdm_debug::reply::{
     Backtrace, BreakpointPlace, BreakpointView, Frame, FrameView, MemoryLimit, Reply, Room,
-    StackFrame, TaskStacks, ThreadStack, ThreadView, Value, Variable,
+    StackFrame, TaskStacks, ThreadStack, ThreadView, Usage, Value, Variable,
 };
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
@@ -248,6 +248,15 @@ impl Task {
     ) -> Result<Reply, Failure> {
         match command {
             Command::Status => return Ok(Reply::Status(self.state.clone())),
+            Command::Usage => {
+                self.state.need_live()?;
+                // Each scripted task is a megabyte larger than the one before it.
+                let resident_bytes = (u64::from(id.0) + 1) << 20;
+                return Ok(Reply::Usage(Usage {
+                    resident_bytes,
+                    peak_bytes: resident_bytes,
+                }));
+            }
             Command::Room(_) => {
                 // What it scripts needs next to nothing.
                 return Ok(Reply::Room(Room {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sdm_debug::Outcome;
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::reply::{BreakpointPlace, Stop};
-use sdm_debug::rules::{StackTree, Stats};
+use sdm_debug::rules::{StackTree, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState, wire};
 use sdm_idset::IdSet;
 
@@ -97,6 +97,13 @@ pub enum Item {
     },
     /// Where values differ from what most have.
     Comparison(Comparison),
+    /// How much memory tasks use.
+    Usage {
+        /// Which tasks.
+        tasks: IdSet,
+        /// What they use together, and who uses the most.
+        usage: TotalUsage,
+    },
     /// Tasks whose server is gone.
     Lost {
         /// Which.

@@ -101,7 +101,8 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Values { .. }
         | Item::Display { .. }
         | Item::Stats { .. }
-        | Item::Comparison(_) => topics::record(item),
+        | Item::Comparison(_)
+        | Item::Usage { .. } => topics::record(item),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),
         Item::Silent { tasks, why } => ("silent", json!({ "tasks": set(tasks), "why": why })),
         Item::Reachable { tasks } => ("reachable", json!({ "tasks": set(tasks) })),

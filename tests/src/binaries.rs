@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master`, `sdm-server` and `sdm-pmix` of this build; built if they are not, but not where each
+/// The folder with `sdm`, `sdm-master`, `sdm-server` and `sdm-pmix` of this build, and `examples` in it; built if they are not, but not where each
 /// test is a process of its own (`cargo nextest`): `scripts/test` has built them.
 ///
 /// # Panics
@@ -32,6 +32,10 @@ fn build() -> PathBuf {
     command.args([
         "build",
         "--quiet",
+        "--bins",
+        "--examples",
+        "-p",
+        "sdm-session",
         "-p",
         "sdm",
         "-p",

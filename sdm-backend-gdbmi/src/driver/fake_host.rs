@@ -18,6 +18,9 @@ impl Host for FakeHost {
         }
         Some(('D', "nfs_wait".to_owned()))
     }
+    fn memory(&self, _: i32) -> Option<(u64, u64)> {
+        Some((7 << 20, 9 << 20))
+    }
     fn program(&self, _: i32) -> Option<std::path::PathBuf> {
         None
     }

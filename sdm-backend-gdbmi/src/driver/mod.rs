@@ -42,7 +42,7 @@ use crate::host::Host;
 use crate::mi::Record;
 use gdb::Gdb;
 use guards::LettingGo;
-use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop};
+use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop, usage};
 use state::origin::{Access, Origin};
 use state::scope::Scope;
 
@@ -158,6 +158,7 @@ impl Driver {
                 let state = self.task_state();
                 gdb.answer(id, Ok(Reply::Status(state)));
             }
+            Command::Usage => gdb.answer(id, usage::memory(&gdb)),
             Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
             Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));

@@ -142,3 +142,12 @@ pub enum MemoryLimit {
     /// The control group that the server is in.
     Group,
 }
+
+/// How much memory a process holds, as its `/proc/PID/status` counts it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// What is in memory now (`VmRSS`), in bytes; pages that are shared with others count in each.
+    pub resident_bytes: u64,
+    /// The most that has been in memory (`VmHWM`), in bytes.
+    pub peak_bytes: u64,
+}

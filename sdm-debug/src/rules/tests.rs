@@ -4,7 +4,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::*;
 use crate::Outcome;
-use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Value};
+use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Usage, Value};
 use crate::wire;
 
 /// Payloads with their sources, merged in pairs as `picks` say, through bytes every time.
@@ -362,6 +362,28 @@ proptest! {
         prop_assert_eq!(&Lines::decode(&sources, &deep).unwrap(), &flat);
         let said: usize = texts.iter().map(|t| t.lines().count()).sum();
         prop_assert_eq!(flat.lines.iter().map(|l| l.count).sum::<u64>(), said as u64);
+    }
+
+    #[test]
+    fn memory_adds_up_alike_in_any_tree(
+        sizes in proptest::collection::vec(0..9_u64, 1..30),
+        order in picks(),
+    ) {
+        let usage = |bytes: &u64| wire::encode(&Reply::Usage(Usage { resident_bytes: *bytes, peak_bytes: bytes + 1 }));
+        let payloads: Vec<_> = sizes.iter().map(usage).collect();
+        let (sources, flat) = merge_flat(RULE_USAGE, &[], &payloads);
+        let (_, deep) = merge_in_order(RULE_USAGE, &[], &payloads, &order, 4 << 20);
+        prop_assert_eq!(&deep, &flat);
+        let total = TotalUsage::decode(&sources, &flat).unwrap();
+        let mut ranked: Vec<_> = sizes.iter().copied().zip(sources.iter()).collect();
+        ranked.sort_by_key(|(bytes, task)| (std::cmp::Reverse(*bytes), *task));
+        ranked.truncate(LARGEST_MAX);
+        prop_assert_eq!(total, TotalUsage {
+            count: sizes.len() as u64,
+            resident_bytes: sizes.iter().sum(),
+            peak_bytes: sizes.iter().max().unwrap() + 1,
+            largest: ranked,
+        });
     }
 
     #[test]

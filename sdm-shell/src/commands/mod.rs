@@ -133,6 +133,8 @@ pub enum UserCommand {
     Outside(Outside),
     /// `help [COMMAND]`.
     Help(Option<String>),
+    /// `info memory`.
+    Memory,
     /// `info nodes|tree|links|sets`.
     About(Topic),
     /// `focus [SET]`: to whom commands go from now on; without a set it is shown.

@@ -5,9 +5,9 @@ use sdm_view::item::Item;
 
 use super::model::dialogue::{ListFrom, Question};
 use super::{
-    SessionHandle, Verdict, breakpoints, define, diagnose, display, flow, held_back, program_input,
-    report, rerun, run, save, session_info, sets, system, thread_apply, values, widen,
-    working_directory,
+    SessionHandle, Verdict, breakpoints, define, diagnose, display, flow, held_back, memory_use,
+    program_input, report, rerun, run, save, session_info, sets, system, thread_apply, values,
+    widen, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -142,6 +142,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
         C::Outliers(expression) => values::outliers(session, said, expression).await,
+        C::Memory => memory_use::show_memory(session, said).await,
         C::Stats(expression) => values::stats(session, said, expression).await,
         C::Compare(expression) => values::compare(session, said, expression).await,
         C::Diagnose(samples) => diagnose::diagnose(session, said, samples).await,

@@ -6,6 +6,8 @@ use sdm_debug::reply::{MemoryLimit, Room};
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
 
+use sdm_view::render::amount;
+
 use super::SessionHandle;
 
 /// So many gdbs fit on any host, and so many tasks into one gdb: nobody is asked.
@@ -140,16 +142,6 @@ fn refusal(loads: &BTreeMap<String, Load>) -> Option<String> {
     Some(format!(
         "{host}{others}: {gdbs} would need about {bytes} of memory, and {free} {bound}"
     ))
-}
-
-/// Bytes for a person.
-fn amount(bytes: u64) -> String {
-    let megabytes = bytes >> 20;
-    match megabytes {
-        10_240.. => format!("{} GB", megabytes >> 10),
-        1024.. => format!("{}.{} GB", megabytes >> 10, ((megabytes & 1023) * 10) >> 10),
-        _ => format!("{megabytes} MB"),
-    }
 }
 
 #[cfg(test)]

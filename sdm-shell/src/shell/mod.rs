@@ -25,6 +25,7 @@ mod held_back;
 mod leave;
 mod line;
 mod memory_estimate;
+mod memory_use;
 mod model;
 mod program_input;
 mod report;

@@ -135,7 +135,7 @@ async fn stats_of(
 }
 
 /// Shows who answered something else, or did not.
-fn show_rest(session: &SessionHandle, rest: Gathered) {
+pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
     let empty = rest.ok.is_empty()
         && rest.failed.is_empty()
         && rest.missing.is_empty()

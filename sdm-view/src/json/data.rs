@@ -1,6 +1,6 @@
 //! What is read of tasks besides stacks and values, as JSON.
 
-use sdm_debug::reply::{BreakpointView, CatchHit, MemoryLimit, Reply, VarChange, VarObject};
+use sdm_debug::reply::{BreakpointView, CatchHit, MemoryLimit, Reply, Usage, VarChange, VarObject};
 use serde_json::{Value, json};
 
 use super::reply::{places, value};
@@ -64,6 +64,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "type": "var_changes",
             "changes": changes.iter().map(var_change).collect::<Vec<_>>(),
         }),
+        Reply::Usage(found) => usage(found),
         Reply::Room(room) => json!({
             "type": "room",
             "gdb_bytes": room.gdb_bytes,
@@ -76,6 +77,10 @@ pub(super) fn reply(reply: &Reply) -> Value {
         Reply::Probe(probe) => json!({ "type": "probe", "probe": probe }),
         _ => unreachable!("the other answers are written by `super::reply`"),
     }
+}
+
+fn usage(found: &Usage) -> Value {
+    json!({ "resident_bytes": found.resident_bytes, "peak_bytes": found.peak_bytes })
 }
 
 /// What a catchpoint has caught.

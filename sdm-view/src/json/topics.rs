@@ -1,6 +1,6 @@
 //! Records of what the session tells of itself, and of values over all tasks.
 
-use sdm_debug::rules::{Extreme, Number, Stats, Who};
+use sdm_debug::rules::{Extreme, Number, Stats, TotalUsage, Who};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         Item::Listing(listing) => ("listing", self::listing(listing)),
         Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),
         Item::Comparison(found) => ("comparison", comparison(found)),
+        Item::Usage { tasks, usage } => ("usage", self::usage(tasks, usage)),
         _ => ("notice", json!({})),
     }
 }
@@ -167,6 +168,19 @@ fn extreme(extreme: &Extreme) -> Value {
 
 fn who(who: &Who) -> Value {
     json!({ "count": who.count, "tasks": who.tasks.as_ref().map(set) })
+}
+
+/// `info memory`.
+fn usage(tasks: &IdSet, usage: &TotalUsage) -> Value {
+    let largest = usage.largest.iter();
+    let largest = largest.map(|(bytes, task)| json!({ "rank": task.0, "resident_bytes": bytes }));
+    json!({
+        "tasks": set(tasks),
+        "count": usage.count,
+        "resident_bytes": usage.resident_bytes,
+        "peak_bytes": usage.peak_bytes,
+        "largest": largest.collect::<Vec<_>>(),
+    })
 }
 
 /// `compare`.

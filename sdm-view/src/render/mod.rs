@@ -25,3 +25,4 @@ pub use style::Style;
 pub(crate) use text::item_lines;
 pub use text::recorder::Recorder;
 pub use text::{Screen, TextView};
+pub use topics::amount;

@@ -40,7 +40,7 @@ pub struct TextView<S> {
     names: Names,
     /// How many things that happened were shown of a group of them.
     in_group: Option<usize>,
-    /// To whom those happened that were not.
+    /// The tasks of what happened in the same group and was not shown.
     folded: Vec<IdSet>,
 }
 
@@ -175,6 +175,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Listing(listing) => table::listing(&page, listing),
         Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
         Item::Comparison(found) => numbers::comparison(&page, found),
+        Item::Usage { tasks, usage } => topics::usage(&page, tasks, usage),
         Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
         Item::Silent { tasks, why } => {
             vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]

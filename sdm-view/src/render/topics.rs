@@ -1,10 +1,22 @@
-//! `info sets`, `info nodes`, `info tree`, `info links` on a screen.
+//! `info sets`, `info nodes`, `info tree`, `info links`, `info memory` on a screen.
 
 use sdm_debug::printable::printable;
+use sdm_debug::rules::TotalUsage;
 use sdm_idset::IdSet;
 
 use super::text::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
+
+/// Bytes for a person: `412 MB`, `1.5 GB`, `20 GB`.
+#[must_use]
+pub fn amount(bytes: u64) -> String {
+    let megabytes = bytes >> 20;
+    match megabytes {
+        10_240.. => format!("{} GB", megabytes >> 10),
+        1024.. => format!("{}.{} GB", megabytes >> 10, ((megabytes & 1023) * 10) >> 10),
+        _ => format!("{megabytes} MB"),
+    }
+}
 
 /// The most rows that are written out.
 const ROWS_MAX: usize = 32;
@@ -24,6 +36,30 @@ pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
         [name, who, row.what.clone()]
     });
     columns(page, cells.collect())
+}
+
+/// What tasks use of memory together, and who uses the most.
+pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<String> {
+    let all = amount(usage.resident_bytes);
+    let said = match usage.count {
+        1 => format!(
+            "{all} in memory, at most {} so far",
+            amount(usage.peak_bytes)
+        ),
+        count => format!(
+            "{all} in memory, {} each on average, at most {} of one so far",
+            amount(usage.resident_bytes / count.max(1)),
+            amount(usage.peak_bytes)
+        ),
+    };
+    let mut lines = vec![page.said(tasks, &said, false)];
+    if usage.count > 1 {
+        let largest = usage.largest.iter();
+        let largest = largest.map(|(bytes, task)| format!("rank {task}: {}", amount(*bytes)));
+        let largest = largest.collect::<Vec<_>>().join(", ");
+        lines.push(page.style.wrap(&format!("  the most: {largest}"), 4));
+    }
+    lines
 }
 
 /// The hosts and who is on them.

@@ -11,6 +11,7 @@ mod core;
 mod diagnose;
 mod ending;
 mod errors;
+mod example;
 mod exits;
 mod gdb_options;
 mod guide;

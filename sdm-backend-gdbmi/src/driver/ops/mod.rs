@@ -23,5 +23,6 @@ mod source;
 mod stack;
 pub(super) mod start;
 pub(super) mod stop;
+pub(super) mod usage;
 mod values;
 mod wrapped;

@@ -47,6 +47,9 @@ impl Host for BlindHost {
     fn process_state(&self, _: i32) -> Option<(char, String)> {
         Some(('t', "ptrace_stop".to_owned()))
     }
+    fn memory(&self, _: i32) -> Option<(u64, u64)> {
+        None
+    }
     fn program(&self, _: i32) -> Option<PathBuf> {
         None
     }

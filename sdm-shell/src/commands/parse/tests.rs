@@ -127,6 +127,7 @@ fn looking_is_parsed() {
     check("info args", C::Ask(Command::Arguments));
     check("info th", C::Ask(Command::Threads));
     check("info tree", C::About(Topic::Tree));
+    check("info memory", C::Memory);
     let bt = |limit, full| {
         C::Ask(Command::Backtrace(BacktraceSpec {
             limit,

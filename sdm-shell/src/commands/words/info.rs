@@ -46,6 +46,11 @@ const WORDS: &[Word] = &[
         asks: |rest| alone(rest, C::Ask(Command::Locals)),
     },
     Word {
+        name: "memory",
+        shortest: "memo",
+        asks: |rest| alone(rest, C::Memory),
+    },
+    Word {
         name: "nodes",
         shortest: "no",
         asks: |rest| alone(rest, C::About(Topic::Nodes)),

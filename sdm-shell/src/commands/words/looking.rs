@@ -84,6 +84,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "info locals|args|threads|...",
         what: "what gdb's info says",
         more: "info locals, args, threads, breakpoints are merged;\n\
+               info memory adds up what the ranks use, and names the largest;\n\
                info nodes, tree, links, sets tell of this session;\n\
                all others are gdb's own text.",
         completes: Completes::Info,

@@ -8,9 +8,9 @@ use sdm_debug::reply::{
     Backtrace, BreakpointPlace, CatchHit, Frame, FrameView, Library, SignalView, StackFrame, Stop,
     StopReason, TaskStacks, ThreadView, Value as Shown, Variable, WatchHit,
 };
-use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, Who};
+use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, TotalUsage, Who};
 use sdm_debug::{Failure, FailureCode, TaskState};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 use crate::compare::{Comparison, Difference};
 use crate::diagnose::{Diagnosis, Finding, Kind};
@@ -167,7 +167,8 @@ fn is_answer(reply: &Reply) -> bool {
         | Reply::VarChildren { .. }
         | Reply::VarChanges(_)
         | Reply::Room(_)
-        | Reply::Probe(_) => false,
+        | Reply::Probe(_)
+        | Reply::Usage(_) => false,
     }
 }
 
@@ -399,6 +400,7 @@ pub(super) fn items() -> Vec<Item> {
             expression: text("x"),
             stats: Box::new(numbers()),
         },
+        usage(),
         Item::Diagnosis(diagnosis()),
         Item::Lost {
             tasks: some(),
@@ -430,4 +432,16 @@ pub(super) fn items() -> Vec<Item> {
     };
     items.extend(happenings().into_iter().map(happened));
     items
+}
+
+fn usage() -> Item {
+    Item::Usage {
+        tasks: some(),
+        usage: TotalUsage {
+            count: 1,
+            resident_bytes: 1,
+            peak_bytes: 1,
+            largest: vec![(1, TaskId(0))],
+        },
+    }
 }

@@ -128,6 +128,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::Room(_) => Command::Room(StartSpec::default()),
         Command::Print { .. } => Command::Print { format: text("x"), expression: expression.clone() },
         Command::Probe(_) => Command::Probe(ProbeSpec { compare: true, waits: true }),
+        Command::Usage => Command::Usage,
     )
 }
 

@@ -1,7 +1,9 @@
 //! What the merge rules make of answers, and the parameters that a command gives them.
 
-use sdm_debug::reply::{StackFrame, TaskStacks, Value};
-use sdm_debug::rules::{Bins, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, rule};
+use sdm_debug::reply::{StackFrame, TaskStacks, Usage, Value};
+use sdm_debug::rules::{
+    Bins, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, RULE_USAGE, rule,
+};
 use sdm_debug::{Reply, wire};
 
 use super::kept::Entry;
@@ -34,6 +36,12 @@ pub(super) fn entries() -> Vec<Entry> {
         ..Default::default()
     }));
     let probes = [Reply::Probe(Box::new(probe())), runs];
+    let usage = [3_u64 << 30, 5 << 20].map(|resident_bytes| {
+        Reply::Usage(Usage {
+            resident_bytes,
+            peak_bytes: 4 << 30,
+        })
+    });
     vec![
         entry("rule 1: stacks", &merged(RULE_STACK_TREE, &[], &stacks)),
         entry("rule 2: numbers", &merged(RULE_STATS, &[], &numbers)),
@@ -44,6 +52,7 @@ pub(super) fn entries() -> Vec<Entry> {
         entry("rule 2: the bins of a command", &bins),
         entry("rule 3: lines", &merged(RULE_LINES, &[], &lines)),
         entry("rule 4: probes", &merged(RULE_PROBE, &[], &probes)),
+        entry("rule 5: memory", &merged(RULE_USAGE, &[], &usage)),
     ]
 }
 

@@ -8,7 +8,7 @@ use sdm_debug::probe::{
 use sdm_debug::reply::{
     Backtrace, BreakpointPlace, BreakpointView, CatchHit, Frame, FrameView, Instruction, Library,
     MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop, StopReason,
-    TaskStacks, ThreadStack, ThreadView, Value, VarChange, VarObject, Variable, WatchHit,
+    TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange, VarObject, Variable, WatchHit,
 };
 use sdm_debug::{Event, Reply, TaskState};
 
@@ -117,6 +117,10 @@ fn replies() -> Vec<(String, Reply)> {
             type_name: Some(text("int")),
             children: Some(2),
         }]),
+        Reply::Usage(_) => Reply::Usage(Usage {
+            resident_bytes: 300 << 20,
+            peak_bytes: 1 << 40,
+        }),
         Reply::Room(_) => Reply::Room(Room {
             gdb_bytes: 80 << 20,
             free_bytes: 1 << 30,

@@ -68,6 +68,7 @@ pub(crate) fn before_the_start() -> Rows {
     let not_started = "not_running: not started";
     vec![
         (Command::Status, "Status(Absent)"),
+        (Command::Usage, not_started),
         (Command::Continue, not_started),
         (Command::Interrupt, not_started),
         (Command::Locals, not_started),
@@ -528,6 +529,7 @@ pub(crate) fn while_it_runs() -> Rows {
         (insert(11, "add"), "number: 11"),
         (Command::Breakpoints, "number: 11"),
         (Command::Status, "Status(Running)"),
+        (Command::Usage, "Usage(Usage { resident_bytes: "),
         (Command::Interrupt, "Done"),
     ]
 }
@@ -543,6 +545,7 @@ pub(crate) fn ends() -> Rows {
         (evaluate("global"), gone),
         (Command::Stacks { full: false }, gone),
         (Command::Breakpoints, gone),
+        (Command::Usage, gone),
         (Command::Status, "Status(Signalled(\"SIGKILL\"))"),
     ]
 }

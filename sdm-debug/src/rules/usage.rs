@@ -1,0 +1,119 @@
+//! Memory that tasks use: the sum, and those that use the most.
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_idset::{IdSet, TaskId};
+
+use super::RULE_USAGE;
+use super::coding::{Reader, Writer, is_merged};
+use crate::{Reply, wire};
+
+/// How many of those that use the most are named.
+pub const LARGEST_MAX: usize = 5;
+
+/// What [`RULE_USAGE`] makes of [`Reply::Usage`].
+///
+/// Merged payload: `fe 05`, count of tasks, sum, highest peak, count of the largest, then for each its bytes and its task.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TotalUsage {
+    /// How many tasks answered.
+    pub count: u64,
+    /// What they hold in memory together, in bytes, saturating; what is shared counts in each.
+    pub resident_bytes: u64,
+    /// The most that one of them has ever held, in bytes.
+    pub peak_bytes: u64,
+    /// What the largest hold, in bytes, and which tasks they are: at most [`LARGEST_MAX`], the largest first, of
+    /// equal ones the lowest task.
+    pub largest: Vec<(u64, TaskId)>,
+}
+
+impl TotalUsage {
+    /// Reads a task's own answer or a merged payload of these sources.
+    ///
+    /// # Errors
+    /// [`Rejected`]: a payload that says nothing of memory.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        if is_merged(payload) {
+            return read(sources, payload);
+        }
+        let Ok(Reply::Usage(usage)) = wire::decode(payload) else {
+            return Err(Rejected("no use of memory"));
+        };
+        let each = |task| (usage.resident_bytes, task);
+        Ok(Self {
+            count: sources.len(),
+            resident_bytes: usage.resident_bytes.saturating_mul(sources.len()),
+            peak_bytes: usage.peak_bytes,
+            largest: sources.iter().take(LARGEST_MAX).map(each).collect(),
+        })
+    }
+
+    /// Takes in what another gathered.
+    pub fn join(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.resident_bytes = self.resident_bytes.saturating_add(other.resident_bytes);
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        self.largest.extend(&other.largest);
+        let rank = |(bytes, task): &(u64, TaskId)| (std::cmp::Reverse(*bytes), *task);
+        self.largest.sort_unstable_by_key(rank);
+        self.largest.truncate(LARGEST_MAX);
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let mut writer = Writer::new(RULE_USAGE);
+        for number in [self.count, self.resident_bytes, self.peak_bytes] {
+            writer.number(number);
+        }
+        writer.size(self.largest.len());
+        for (bytes, task) in &self.largest {
+            writer.number(*bytes);
+            writer.number(task.0.into());
+        }
+        writer.out
+    }
+}
+
+pub(super) struct Rule;
+
+impl Merge for Rule {
+    fn start(&self) -> Acc {
+        Box::new(TotalUsage::default())
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let usage = TotalUsage::decode(sources, payload)?;
+        let acc: &mut TotalUsage = acc.downcast_mut().expect("made by start");
+        acc.join(&usage);
+        Ok(())
+    }
+
+    // It is some ninety bytes at most, less than any bound that the tree gives.
+    fn finish(&self, acc: Acc, _bytes_max: usize) -> Bytes {
+        let usage: Box<TotalUsage> = acc.downcast().expect("made by start");
+        Bytes::from(usage.write())
+    }
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<TotalUsage, Rejected> {
+    let mut reader = Reader::new(RULE_USAGE, payload, sources)?;
+    let (count, resident_bytes) = (reader.number()?, reader.number()?);
+    let peak_bytes = reader.number()?;
+    let named = reader.count()?;
+    if count > sources.len() || named > LARGEST_MAX || named as u64 > count {
+        return Err(Rejected("more tasks than the sources are"));
+    }
+    let mut largest = Vec::with_capacity(named);
+    for _ in 0..named {
+        let bytes = reader.number()?;
+        let task = u32::try_from(reader.number()?).map(TaskId);
+        let task = task.ok().filter(|task| sources.contains(*task));
+        largest.push((bytes, task.ok_or(Rejected("a task beyond the sources"))?));
+    }
+    reader.end()?;
+    Ok(TotalUsage {
+        count,
+        resident_bytes,
+        peak_bytes,
+        largest,
+    })
+}

@@ -1,0 +1,31 @@
+//! The example of a front-end of its own.
+
+use std::process::{Command, Output};
+
+use sdm_tests::binaries;
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::united::united;
+
+fn postmortem(place: &Place, what: &str) -> (Option<i32>, String) {
+    let program = place.compile("work", Compiler::C);
+    let mut command = Command::new(binaries::folder().join("examples/postmortem"));
+    command.arg("3").arg(program).arg(what);
+    command.current_dir(place.path());
+    let output = lower(&mut command).output().expect("it is built");
+    let Output { stdout, stderr, .. } = &output;
+    let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    (output.status.code(), said.concat())
+}
+
+#[test]
+fn a_front_end_of_its_own_shows_where_a_crash_happened() {
+    let place = Place::new();
+    let (code, said) = postmortem(&place, "segv");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("main () at work.c:"), "{said}");
+    assert!(said.contains("write_through () at work.c:"), "{said}");
+    let (code, said) = postmortem(&place, "steps");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(united(&said).contains("[0-2] total 6\n"), "{said}");
+}
