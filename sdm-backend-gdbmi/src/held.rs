@@ -11,7 +11,7 @@ use std::rc::Rc;
 use nix::sys::signal::Signal;
 use sdm_system::files;
 
-use crate::leash::{Leash, Tied};
+use crate::leash::{Grip, Leash};
 use crate::process::{Identity, identity};
 use crate::restore;
 use crate::warden::Warden;
@@ -26,7 +26,7 @@ pub(crate) struct Held {
     /// It was stopped here.
     frozen: bool,
     warden: Rc<Warden>,
-    leash: Option<Tied>,
+    grip: Option<Grip>,
 }
 
 impl Held {
@@ -50,13 +50,30 @@ impl Held {
             foreign,
             frozen: false,
             warden: Rc::clone(warden),
-            leash: leash.and_then(|leash| leash.tie(pid)),
+            grip: leash.map(Leash::grip),
         })
+    }
+
+    /// gdb is to put breakpoints into it: the kernel stops it when gdb dies.
+    pub(crate) fn tie(&mut self) {
+        if let Some(grip) = self.grip.as_mut().filter(|grip| !grip.is_tied()) {
+            grip.tie(self.who.pid());
+        }
     }
 
     /// gdb is to end by itself, and leaves it then.
     pub(crate) fn untie(&mut self) {
-        self.leash = None;
+        self.grip = None;
+    }
+
+    /// gdb is dying: stops it, before it runs into what gdb has put into its code. Who has nothing of gdb's in it is not
+    /// stopped: where this process is killed as well nobody might let it go on.
+    pub(crate) fn catch(&mut self) {
+        let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
+        if is_tied || restore::breakpoints(self.who.pid()).is_ok_and(|found| found != self.foreign)
+        {
+            self.freeze();
+        }
     }
 
     /// Stops it, whether it is traced or not: it runs into nothing any more.
@@ -89,9 +106,10 @@ impl Held {
         let _ = restore::remove_breakpoints(self.who.pid(), &self.foreign);
     }
 
-    /// A stop of gdb's has come to it after gdb had left it.
-    pub(crate) fn wake(&mut self) {
-        self.frozen |= is_stopped(self.who.pid());
+    /// gdb is gone: a stop of gdb's may have come to it after gdb had left it, and where gdb was killed one may still be on its
+    /// way.
+    pub(crate) fn wake(&mut self, was_killed: bool) {
+        self.frozen |= was_killed || is_stopped(self.who.pid());
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     threads: BTreeMap<u32, usize>,
     /// Whose inferior has ended last: the record that says how names none.
     last_exited: Option<usize>,
+    /// gdb puts breakpoints into what it holds: see [`Action::TieProcess`].
+    tied: bool,
     pub(crate) closing: Vec<OwnedFd>,
     pub(crate) outputs: Vec<BackendOutput>,
 }
@@ -58,13 +60,15 @@ impl Shared {
             next_token: 1,
             threads: BTreeMap::new(),
             last_exited: None,
+            tied: false,
             closing: Vec::new(),
             outputs: Vec::new(),
         }
     }
 
     /// Adds a task; its driver has been told what to do.
-    pub(crate) fn add(&mut self, task: TaskId, driver: Driver, held: Option<Held>) {
+    pub(crate) fn add(&mut self, task: TaskId, driver: Driver, mut held: Option<Held>) {
+        held.iter_mut().filter(|_| self.tied).for_each(Held::tie);
         self.members.push(Member {
             task,
             driver,
@@ -142,8 +146,7 @@ impl Shared {
             }
         }
         if self.gdb.is_press_due(now) {
-            let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
-            held.for_each(Held::freeze);
+            self.held().for_each(Held::freeze);
         }
         self.gdb.press(now, || {});
         if self.gdb.is_reap_due(now) {
@@ -203,10 +206,14 @@ impl Shared {
             Action::CloseGdb => {
                 self.members[at].done = true;
                 if self.members.iter().all(|member| member.done) {
-                    let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
-                    held.for_each(Held::untie);
+                    self.held().for_each(Held::untie);
                     self.gdb.close(now, &mut self.closing);
                 }
+            }
+            Action::TieProcess => {
+                // gdb puts them into all that it holds when it lets one of them run.
+                self.tied = true;
+                self.held().for_each(Held::tie);
             }
             Action::ClearCode => self.members[at].held.iter().for_each(Held::clear),
             Action::ProgramOpened | Action::ProgramEnded => {}
@@ -331,23 +338,27 @@ impl Shared {
     /// gdb has closed its output or was killed: looks whether it is gone.
     fn reap(&mut self, now: Instant) {
         if self.gdb.dies_unasked() {
-            // Before anything else: they run, and gdb's breakpoints are in them. First all are stopped.
-            let held = self.members.iter_mut().filter_map(|m| m.held.as_mut());
-            held.for_each(Held::freeze);
+            // Before anything else: they run, and gdb's breakpoints may be in them. First all are stopped.
+            self.held().for_each(Held::catch);
             self.restore();
         }
         let Some(text) = self.gdb.reap(now, &mut self.closing) else {
             return;
         };
-        if self.gdb.was_killed() {
+        let was_killed = self.gdb.was_killed();
+        self.held().for_each(|held| held.wake(was_killed));
+        if was_killed {
             self.restore();
         }
         for member in &mut self.members {
-            if let Some(mut held) = member.held.take() {
-                held.wake();
-            }
+            member.held = None;
             member.driver.handle_gdb_end(now, &text);
         }
+    }
+
+    /// The processes that gdb has not left.
+    fn held(&mut self) -> impl Iterator<Item = &mut Held> {
+        self.members.iter_mut().filter_map(|it| it.held.as_mut())
     }
 
     /// Puts back what gdb has changed in the code of those that it holds.

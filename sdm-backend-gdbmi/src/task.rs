@@ -347,6 +347,7 @@ impl Task {
                 // gdb holds it, so the pid is still its own; it may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
+            Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
             Action::ProgramEnded => self.end_streams(now),
@@ -373,10 +374,9 @@ impl Task {
         let Some(mut held) = self.held.take() else {
             return;
         };
-        held.wake();
-        if self.gdb.was_killed()
-            && let Some(text) = held.restore()
-        {
+        let was_killed = self.gdb.was_killed();
+        held.wake(was_killed);
+        if was_killed && let Some(text) = held.restore() {
             self.tell(Event::Notice { text });
         }
     }
@@ -423,8 +423,8 @@ impl Task {
         if self.gdb.dies_unasked()
             && let Some(held) = &mut self.held
         {
-            // Before anything else: it runs, and gdb's breakpoints are in it.
-            held.freeze();
+            // Before anything else: it runs, and gdb's breakpoints may be in it.
+            held.catch();
             if let Some(text) = held.restore() {
                 self.tell(Event::Notice { text });
             }

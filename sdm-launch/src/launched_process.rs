@@ -35,6 +35,8 @@ pub(crate) struct Started {
     pub(crate) file: Option<PathBuf>,
     /// What it reads where there is no `input`.
     pub(crate) streams: Streams,
+    /// What the kernel sends it when this process dies.
+    pub(crate) death_signal: Signal,
 }
 
 impl Started {
@@ -47,6 +49,7 @@ impl Started {
             input: Vec::new(),
             file: None,
             streams: Streams::Private,
+            death_signal: Signal::SIGTERM,
         }
     }
 
@@ -63,6 +66,7 @@ impl Started {
             input: Vec::new(),
             file: None,
             streams: Streams::Private,
+            death_signal: Signal::SIGTERM,
         }
     }
 
@@ -75,6 +79,7 @@ impl Started {
             input: Vec::new(),
             file: None,
             streams: spec.streams,
+            death_signal: Signal::SIGTERM,
         }
     }
 }
@@ -145,7 +150,7 @@ impl LaunchedProcess {
             .stdin(stdin)
             .stdout(stdout.map_err(spawn)?)
             .stderr(stderr.map_err(spawn)?);
-        sys::isolate(&mut command);
+        sys::isolate(&mut command, what.death_signal);
         let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
         Ok(Self {
@@ -345,7 +350,7 @@ fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Chi
         .stdin(reader)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    sys::isolate(&mut feeder);
+    sys::isolate(&mut feeder, Signal::SIGTERM);
     let mut feeder = feeder.spawn()?;
     let passed_on = feeder.stdout.take().expect("it was asked to be a pipe");
     Ok((passed_on.into(), Some(writer), Some(feeder)))

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use crate::sys;
 
 /// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
@@ -33,7 +35,7 @@ impl Lender {
         let mut command = Command::new("/bin/sh");
         command.args(WAIT).stdin(OwnedFd::from(theirs)).stdout(lent);
         command.stderr(Stdio::null());
-        sys::isolate(&mut command);
+        sys::isolate(&mut command, Signal::SIGTERM);
         let child = command.spawn()?;
         // From now on only it has their end.
         drop(command);

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
+
 use crate::launched_process::Started;
 use crate::spec::command_line;
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
@@ -102,7 +104,13 @@ impl Launcher for Srun {
         if spec.verbose {
             launch.note(command_line(&command));
         }
-        launch.spawn(command, Started::launcher(self.name(), spec))?;
+        let mut started = Started::launcher(self.name(), spec);
+        if spec.attaches {
+            // SIGTERM has srun kill the step, servers and gdbs, at once. SIGCONT it passes on to the servers, which is
+            // what those wait for that somebody has stopped.
+            started.death_signal = Signal::SIGCONT;
+        }
+        launch.spawn(command, started)?;
         launch.all_started()
     }
 }

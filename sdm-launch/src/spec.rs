@@ -55,6 +55,10 @@ pub struct LaunchSpec {
     /// Whether the servers of a host are forked by one process, which is quicker where they are many and
     /// drive no programs; launchers that start servers elsewhere do not look at it.
     pub forks: bool,
+    /// Whether the servers attach to programs that others have started. These run on when everything here is killed, so a
+    /// launcher that answers a request to end by killing the servers, whose gdbs have let go of nothing then, is not asked by
+    /// the kernel at this process's death: the servers see that nobody reaches them any more, and end.
+    pub attaches: bool,
     /// Whether what programs print and read goes through the servers' own streams, and so through what
     /// started them.
     pub streams: Streams,
@@ -113,6 +117,7 @@ impl LaunchSpec {
             stage: false,
             processes: count.into(),
             forks: false,
+            attaches: false,
             streams: Streams::Private,
             gate: None,
             variables: Vec::new(),

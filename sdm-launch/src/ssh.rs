@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use sdm_hosts::job::is_this_host;
 use sdm_system::files;
 
@@ -106,6 +107,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
         input: input(spec, group)?,
         file: spec.stage.then(|| spec.server.clone()),
         streams: Streams::Private,
+        death_signal: Signal::SIGTERM,
     };
     launch.spawn(command, started)
 }

@@ -6,11 +6,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::libc;
+use nix::sys::signal::Signal;
 
 /// Makes the command's process the leader of a session of its own, so that a terminal's Ctrl-C does
-/// not reach it, and has the kernel send it SIGTERM when the thread that started it ends. Where
+/// not reach it, and has the kernel send it `death_signal` when the thread that started it ends. Where
 /// this process has raised its limit of descriptors, the child finds the one from before.
-pub(crate) fn isolate(command: &mut Command) {
+pub(crate) fn isolate(command: &mut Command, death_signal: Signal) {
+    let death_signal = death_signal as libc::c_int;
     let parent = std::process::id();
     let descriptors = crate::machine_limits::descriptors_of_children();
     let before_exec = move || {
@@ -29,7 +31,7 @@ pub(crate) fn isolate(command: &mut Command) {
         let (set, signal, now) = unsafe {
             (
                 libc::setsid(),
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM),
+                libc::prctl(libc::PR_SET_PDEATHSIG, death_signal),
                 libc::getppid(),
             )
         };

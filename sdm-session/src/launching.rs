@@ -85,6 +85,7 @@ impl Starting<'_> {
         spec.fanout = config.fanout;
         spec.stage = config.stage;
         spec.forks = config.forks;
+        spec.attaches = !config.by_host.is_empty();
         spec.streams = config.streams;
         if config.streams != Streams::Private {
             spec.server_args.push("--own-streams".into());

@@ -1,9 +1,12 @@
 //! The processes of a session, found from outside, and what is done to them.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::run::BOUND;
 
 /// The servers of the session that `mark` names, by their number, which is in their name.
 #[must_use]
@@ -27,6 +30,22 @@ fn server_number(pid: u32) -> Option<u32> {
 pub fn signal(pid: u32, signal: Signal) {
     let target = Pid::from_raw(pid.try_into().expect("a pid"));
     kill(target, signal).unwrap_or_else(|error| panic!("{signal} to {pid}: {error}"));
+}
+
+/// Waits until a process is in one of these states, as `/proc/PID/stat` calls them by letters, or is gone.
+///
+/// # Panics
+/// Where that does not come about.
+pub fn wait_state(pid: u32, states: &str) {
+    let begin = Instant::now();
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    while state().is_some_and(|state| !states.contains(state)) {
+        assert!(begin.elapsed() < BOUND, "process {pid} is in {:?}", state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// How much memory a process has in use now, in bytes.

@@ -105,6 +105,12 @@ async fn begin_now(
         // Their stops say how they are, not these answers.
         gdb.post(other);
     }
+    {
+        let mut state = gdb.edit();
+        if state.origin.is_attached() && !state.origin.is_read_only_process() {
+            state.actions.push_back(Action::TieProcess);
+        }
+    }
     // A step deep into a recursion or a big library's start can take gdb itself long.
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(line, wait);

@@ -1,0 +1,52 @@
+//! Everything of a session is killed at once on a host, as a resource manager does it to what it has started: nobody is left
+//! who could let a process go on.
+
+use nix::sys::signal::Signal;
+use sdm_tests::job::{Folder, HeldJob, below, look, running};
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes::{signal, wait_state};
+use sdm_tests::run::alone;
+use sdm_tests::sdm::Sdm;
+
+/// A process that nobody has let run since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
+#[test]
+fn who_stands_under_gdb_goes_on() {
+    let _alone = alone();
+    let folder = Folder::new("at-once");
+    let program = folder.compile(Compiler::OpenMpi, "mpi_held");
+    let mut mpirun = std::process::Command::new("mpirun");
+    mpirun.args(["--oversubscribe", "-n", "2"]);
+    let job = HeldJob::start(mpirun, &folder, &program, 2);
+    let ranks = running(&program);
+    let before: Vec<_> = ranks.iter().map(|pid| look(*pid)).collect();
+    for options in [&["--ranks", "0"][..], &[]] {
+        let place = Place::new();
+        let starter = job.starter().to_string();
+        let sdm = Sdm::new(&place, "attach").args([&*starter]).args(options);
+        let mut attached = sdm.talk().spawn();
+        attached.out.wait(0, "attached");
+        attached.ask("print 1", ": 1\n");
+        let mut all = Vec::new();
+        // In this order the kernel is still told by who lives of who has died.
+        for name in ["sdm-server", "sdm-warden", "gdb"] {
+            let found = below(attached.pid(), name);
+            assert!(!found.is_empty(), "{name}");
+            all.extend(found);
+        }
+        let gdb = all.pop().expect("there is one");
+        for pid in &all {
+            signal(*pid, Signal::SIGSTOP);
+            wait_state(*pid, "T");
+        }
+        signal(gdb, Signal::SIGKILL);
+        // Who started it is stopped, and does not take it away.
+        wait_state(gdb, "Z");
+        for pid in all {
+            signal(pid, Signal::SIGKILL);
+        }
+        let now: Vec<_> = ranks.iter().map(|pid| look(*pid)).collect();
+        assert_eq!(now, before);
+        let _ = attached.finish();
+    }
+    job.finish();
+}
