@@ -2,7 +2,8 @@
 //!
 //! A process of its own, so that whatever a foreign library does costs nobody else anything: who runs
 //! it kills it when it takes too long. The library is the one that the server itself has loaded, and
-//! it is loaded at run time. Never run it against Open MPI 4: its server dies of a tool's connection,
+//! it is loaded at run time. A tool that dies while it connects would cost the user the job, so a second process holds
+//! its connection then; see [`keeper`]. Never run it against Open MPI 4: its server dies of a tool's connection,
 //! and the user's job with it.
 //!
 //! ```text
@@ -12,6 +13,8 @@
 //! ```
 //! What goes wrong is one sentence on standard error and exit code 1.
 
+mod keeper;
+mod library;
 mod once;
 mod sys;
 
@@ -57,13 +60,15 @@ fn run() -> Result<()> {
 }
 
 fn ask(library: &Path, server: i32) -> Result<String> {
-    let tool = sys::Tool::connect(library, server)?;
+    // While this process has one thread, and before anything is connected.
+    keeper::start(server)?;
+    let tool = library::Tool::connect(library, server)?;
     let mut text = String::new();
     for namespace in tool.namespaces()? {
         text.push_str(&format!("namespace\t{namespace}\n"));
         // Namespaces of tools and of the server itself have no table.
         for process in tool.processes(&namespace).unwrap_or_default() {
-            let sys::Process {
+            let library::Process {
                 rank,
                 pid,
                 host,

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::keeper;
+
 /// The file's name.
 const NAME: &str = "sdm-processes";
 /// The last line of an answer.
@@ -32,9 +34,13 @@ pub(crate) fn look(server: i32) -> Result<Before> {
     let program = std::fs::read_link(format!("/proc/{server}/exe"));
     let program = program.with_context(|| format!("process {server}"))?;
     if program.file_name().is_none_or(|name| name != "prterun") {
+        keeper::check_runs(server)?;
         return Ok(Before::Unknown(None));
     }
     let path = session_directory(server)?.join(NAME);
+    if !path.exists() {
+        keeper::check_runs(server)?;
+    }
     let mut options = OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(&path) {
         Ok(file) => Ok(Before::Unknown(Some(file))),

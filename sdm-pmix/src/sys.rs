@@ -1,274 +1,121 @@
-//! The library's functions and the few of its structures that are needed, as the PMIx standard 4 lays
-//! them out; version 5 has the same.
+//! System calls of the keeper, which nobody wraps or which may allocate nothing.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
 use nix::libc;
 
-const SUCCESS: c_int = 0;
-const NAMESPACE_CHARS: usize = 256;
-const KEY_CHARS: usize = 512;
-
-const TYPE_STRING: u16 = 3;
-const TYPE_PID: u16 = 5;
-const TYPE_PROC_INFO: u16 = 38;
-const TYPE_DATA_ARRAY: u16 = 39;
-
-const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
-const NAMESPACES: &CStr = c"pmix.qry.ns";
-const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
-const NAMESPACE: &CStr = c"pmix.nspace";
-
-/// The most processes of one table that are believed.
-const PROCESSES_MAX: usize = 1 << 20;
-
-#[repr(C)]
-struct Proc {
-    namespace: [c_char; NAMESPACE_CHARS],
-    rank: u32,
+/// Which of the two a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forked {
+    Parent,
+    Child,
 }
 
-#[repr(C)]
-union Data {
-    pid: libc::pid_t,
-    string: *const c_char,
-    array: *const DataArray,
-    /// As large as the largest that the standard has.
-    words: [u64; 3],
-}
-
-#[repr(C)]
-struct Value {
-    kind: u16,
-    data: Data,
-}
-
-#[repr(C)]
-struct Info {
-    key: [c_char; KEY_CHARS],
-    flags: u32,
-    value: Value,
-}
-
-#[repr(C)]
-struct Query {
-    keys: *mut *mut c_char,
-    qualifiers: *mut Info,
-    qualifier_count: usize,
-}
-
-#[repr(C)]
-struct DataArray {
-    kind: u16,
-    size: usize,
-    array: *const c_void,
-}
-
-#[repr(C)]
-struct ProcInfo {
-    process: Proc,
-    host: *const c_char,
-    program: *const c_char,
-    pid: libc::pid_t,
-    exit_code: c_int,
-    state: u8,
-}
-
-const _: () = assert!(size_of::<Info>() == 552 && size_of::<Query>() == 24);
-const _: () = assert!(size_of::<ProcInfo>() == 296 && size_of::<DataArray>() == 24);
-
-type ToolInit = unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int;
-type QueryInfo = unsafe extern "C" fn(*mut Query, usize, *mut *mut Info, *mut usize) -> c_int;
-type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
-type ToolFinalize = unsafe extern "C" fn() -> c_int;
-
-/// One process of a job.
-pub(crate) struct Process {
-    pub(crate) rank: u32,
-    pub(crate) pid: i32,
-    pub(crate) host: String,
-    pub(crate) program: String,
-}
-
-/// A connection to a server.
-pub(crate) struct Tool {
-    query: QueryInfo,
-    error: ErrorString,
-    finalize: ToolFinalize,
-}
-
-impl Tool {
-    /// Loads the library and connects to the server in process `server`.
-    pub(crate) fn connect(library: &Path, server: i32) -> Result<Self> {
-        let handle = load(library)?;
-        // SAFETY: the names are those of functions with these signatures since version 2 of the
-        // standard, and the library is never unloaded.
-        let (init, tool) = unsafe {
-            let init: ToolInit = std::mem::transmute(symbol(handle, c"PMIx_tool_init")?);
-            let query = symbol(handle, c"PMIx_Query_info")?;
-            let error = symbol(handle, c"PMIx_Error_string")?;
-            let finalize = symbol(handle, c"PMIx_tool_finalize")?;
-            let tool = Self {
-                query: std::mem::transmute::<*mut c_void, QueryInfo>(query),
-                error: std::mem::transmute::<*mut c_void, ErrorString>(error),
-                finalize: std::mem::transmute::<*mut c_void, ToolFinalize>(finalize),
-            };
-            (init, tool)
-        };
-        let mut me = Proc {
-            namespace: [0; NAMESPACE_CHARS],
-            rank: 0,
-        };
-        let mut info = Info::new(SERVER_PID, TYPE_PID, Data { words: [0; 3] });
-        info.value.data.pid = server;
-        // SAFETY: both live across the call and are laid out as the library expects.
-        let status = unsafe { init(&raw mut me, &raw mut info, 1) };
-        tool.check(status)
-            .with_context(|| format!("connect to the PMIx server in process {server}"))?;
-        Ok(tool)
+/// Forks a process that shares this one's descriptor table: what either opens or closes, both do. This process must
+/// have one thread; the child may only do what is safe in a signal handler.
+pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
+    let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
+    let none: libc::c_long = 0;
+    // SAFETY: without a stack of its own the child goes on with a copy of this one's memory, as after fork. The
+    // arguments that differ between architectures are all zero.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        _ => Ok(Forked::Parent),
     }
+}
 
-    /// The names of all jobs, tools and servers that the server knows.
-    pub(crate) fn namespaces(&self) -> Result<Vec<String>> {
-        let results = self.ask(NAMESPACES, None).context("ask for namespaces")?;
-        let mut names = Vec::new();
-        for value in results {
-            if value.kind == TYPE_STRING {
-                // SAFETY: the type says that it is a string, which the library never frees here.
-                let list = unsafe { text(value.data.string) };
-                names.extend(list.split(',').map(str::to_owned));
-            }
-        }
-        names.retain(|name| !name.is_empty());
-        Ok(names)
+/// A descriptor that becomes readable when the process ends. It stays open.
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<RawFd> {
+    let (pid, flags) = (libc::c_long::from(pid), 0 as libc::c_long);
+    // SAFETY: it takes a pid and flags and returns a descriptor or -1.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, flags) };
+    match RawFd::try_from(fd) {
+        Ok(fd) if fd >= 0 => Ok(fd),
+        _ => Err(io::Error::last_os_error()),
     }
+}
 
-    /// The processes of a job.
-    pub(crate) fn processes(&self, namespace: &str) -> Result<Vec<Process>> {
-        let name = CString::new(namespace).context("a namespace's name")?;
-        let results = self.ask(PROCESS_TABLE, Some(&name));
-        let mut processes = Vec::new();
-        for value in results.context("ask for the processes")? {
-            if value.kind != TYPE_DATA_ARRAY {
-                continue;
-            }
-            // SAFETY: the type says that it points to an array, which the library never frees here.
-            let Some(array) = (unsafe { value.data.array.as_ref() }) else {
-                continue;
-            };
-            if array.kind != TYPE_PROC_INFO || array.size > PROCESSES_MAX || array.array.is_null() {
-                continue;
-            }
-            // SAFETY: the array's type says that it holds as many of these.
-            let found =
-                unsafe { std::slice::from_raw_parts(array.array.cast::<ProcInfo>(), array.size) };
-            // SAFETY: strings of the library, or null.
-            processes.extend(found.iter().map(|it| unsafe {
-                Process {
-                    rank: it.process.rank,
-                    pid: it.pid,
-                    host: text(it.host),
-                    program: text(it.program),
-                }
-            }));
-        }
-        Ok(processes)
-    }
-
-    fn ask(&self, key: &CStr, namespace: Option<&CStr>) -> Result<Vec<Value>> {
-        let mut keys = [key.as_ptr().cast_mut(), std::ptr::null_mut()];
-        let mut qualifier = namespace.map(|name| {
-            let string = name.as_ptr();
-            Info::new(NAMESPACE, TYPE_STRING, Data { string })
-        });
-        let mut query = Query {
-            keys: keys.as_mut_ptr(),
-            qualifier_count: usize::from(qualifier.is_some()),
-            qualifiers: qualifier
-                .as_mut()
-                .map_or(std::ptr::null_mut(), |it| &raw mut *it),
-        };
-        let (mut results, mut count) = (std::ptr::null_mut::<Info>(), 0);
-        // SAFETY: the query and what it points to live across the call; the library writes where its
-        // results are, and how many.
-        let status = unsafe { (self.query)(&raw mut query, 1, &raw mut results, &raw mut count) };
-        self.check(status)?;
-        if results.is_null() {
-            return Ok(Vec::new());
-        }
-        // SAFETY: that many results, which are ours and never freed: this process ends soon.
-        let values = (0..count)
-            .map(|index| unsafe { std::ptr::read(&raw const (*results.add(index)).value) });
-        Ok(values.collect())
-    }
-
-    fn check(&self, status: c_int) -> Result<()> {
-        if status == SUCCESS {
-            return Ok(());
-        }
-        // SAFETY: the library gives a static string for any status.
-        let text = unsafe { text((self.error)(status)) };
-        Err(anyhow!("{text}"))
-    }
-
-    /// Says goodbye.
-    pub(crate) fn finish(self) {
-        // SAFETY: it was initialised, and nobody uses it any more.
-        unsafe {
-            (self.finalize)();
+/// Makes this process nobody's: no session, terminal or signal of its parent's ends it. The parent's death sends none, as
+/// a fork does not inherit that.
+pub(crate) fn detach(name: &CStr) {
+    // SAFETY: plain system calls; the name is a string that ends.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_IGN);
         }
     }
 }
 
-impl Info {
-    fn new(key: &CStr, kind: u16, data: Data) -> Self {
-        let mut chars = [0; KEY_CHARS];
-        for (to, from) in chars.iter_mut().zip(key.to_bytes()) {
-            *to = from.cast_signed();
+/// Waits until something happens to one of these, or the time is over; true where something did.
+pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) -> bool {
+    let millis = wait.map_or(-1, |it| {
+        it.as_millis().try_into().unwrap_or(libc::c_int::MAX)
+    });
+    loop {
+        let count = libc::nfds_t::try_from(fds.len()).unwrap_or(0);
+        // SAFETY: that many structures, which live across the call.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), count, millis) };
+        if ready >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return ready > 0;
         }
-        Self {
-            key: chars,
-            flags: 0,
-            value: Value { kind, data },
+    }
+}
+
+/// Whether a descriptor is a socket that another process may be at the other end of: a pair of the
+/// library's own is none.
+pub(crate) fn is_connected(fd: RawFd) -> bool {
+    // SAFETY: all zeros are a valid address.
+    let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+    let mut bytes = libc::socklen_t::try_from(size_of::<libc::sockaddr>()).unwrap_or(0);
+    // SAFETY: the address and its size live across the call; a longer address is cut off.
+    let status = unsafe { libc::getpeername(fd, &raw mut address, &raw mut bytes) };
+    let families = [libc::AF_INET, libc::AF_INET6];
+    status == 0 && families.contains(&i32::from(address.sa_family))
+}
+
+/// How many bytes have ever come through a TCP connection, read or not; 0 where the kernel does not say.
+pub(crate) fn received(fd: RawFd) -> u64 {
+    // Where `tcpi_bytes_received` is in the kernel's `tcp_info`, in words of 64 bits.
+    const AT: usize = 16;
+    let mut info = [0_u64; 32];
+    let mut bytes = libc::socklen_t::try_from(size_of_val(&info)).unwrap_or(0);
+    let into = info.as_mut_ptr().cast();
+    // SAFETY: the kernel writes as many bytes as it is told that there are, which live across the call.
+    match unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut bytes) } {
+        0 => info[AT],
+        _ => 0,
+    }
+}
+
+pub(crate) fn close(fd: RawFd) {
+    // SAFETY: a number; nobody owns what is behind it any more.
+    unsafe { libc::close(fd) };
+}
+
+/// Reads the beginning of a file.
+pub(crate) fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
+    // SAFETY: the path is a string that ends; as many bytes are read as there is room for.
+    let count = unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd == -1 {
+            return None;
         }
-    }
+        let count = libc::read(fd, into.as_mut_ptr().cast(), into.len());
+        libc::close(fd);
+        count
+    };
+    into.get(..usize::try_from(count).ok()?)
 }
 
-fn load(library: &Path) -> Result<*mut c_void> {
-    let path = CString::new(library.as_os_str().as_bytes()).context("the library's path")?;
-    // SAFETY: loading runs the library's initialisers: that it may do anything is why this is a
-    // process of its own.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    if handle.is_null() {
-        // SAFETY: a string of the loader's, or null.
-        let why = unsafe { text(libc::dlerror()) };
-        bail!("load {}: {why}", library.display());
-    }
-    Ok(handle)
-}
-
-fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
-    // SAFETY: the handle is one of dlopen's.
-    let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    if found.is_null() {
-        bail!("the library has no {}", name.to_string_lossy());
-    }
-    Ok(found)
-}
-
-/// A string of C's, on one line and without tabs; empty for null.
-///
-/// # Safety
-/// It must be null or a string that ends.
-unsafe fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller says so.
-    let text = unsafe { CStr::from_ptr(string) }.to_string_lossy();
-    text.replace(|it: char| it.is_control(), " ")
+/// Ends this process, and does nothing else.
+pub(crate) fn exit() -> ! {
+    // SAFETY: it only ends the process.
+    unsafe { libc::_exit(0) }
 }

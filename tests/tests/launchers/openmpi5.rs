@@ -1,6 +1,6 @@
 //! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to what runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -73,25 +73,39 @@ fn prterun_holds_its_ranks_until_they_are_attached_to() {
     assert!(done.err.contains("by --control pmix"), "{done}");
 }
 
-/// A helper that dies while it asks costs the job nothing, and nobody asks again.
-fn kill_the_helper(mpi: &Path, server: u32) {
-    let library = mpi.join("lib/openmpi/libpmix.so.2");
-    let ask = || {
-        let mut helper = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
-        helper.arg(&library).arg(server.to_string());
-        helper.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
-        helper
-    };
-    let mut helper = ask().stdout(Stdio::null()).spawn().expect("it runs");
-    let begun = std::env::temp_dir().join(format!("ompi.{server}/sdm-processes"));
+fn library(mpi: &Path) -> PathBuf {
+    mpi.join("lib/openmpi/libpmix.so.2")
+}
+
+/// What asks a server.
+fn helper(library: &Path, server: u32) -> Command {
+    let mut helper = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
+    helper.arg(library).arg(server.to_string());
+    helper.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
+    helper
+}
+
+/// Where the answer of a server is kept: it is there from the moment on that the server is asked.
+fn kept(server: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("ompi.{server}/sdm-processes"))
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + BOUND;
-    while !begun.exists() {
-        assert!(Instant::now() < deadline, "no {}", begun.display());
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited for: {what}");
         std::thread::yield_now();
     }
-    helper.kill().expect("it is ours");
-    helper.wait().expect("it ends");
-    let again = ask().output().expect("it runs");
+}
+
+/// A helper that dies while it asks costs the job nothing, and nobody asks again.
+fn kill_the_helper(mpi: &Path, server: u32) {
+    let mut asking = helper(&library(mpi), server);
+    let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
+    until("it asks", || kept(server).exists());
+    asking.kill().expect("it is ours");
+    asking.wait().expect("it ends");
+    let again = helper(&library(mpi), server).output().expect("it runs");
     let said = String::from_utf8_lossy(&again.stderr);
     assert!(
         said.contains("was asked before and has not answered"),
@@ -143,5 +157,84 @@ fn a_hung_job_is_attached_to_and_left_as_it_was() {
     processes::signal(attached.pid(), Signal::SIGKILL);
     assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);
+    job.finish();
+}
+
+/// The states of a process's threads.
+fn states(pid: u32) -> Vec<u8> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it is there");
+    let state = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.bytes().next()
+    };
+    tasks.filter_map(state).collect()
+}
+
+fn stop(pid: u32) {
+    processes::signal(pid, Signal::SIGSTOP);
+    until("it is stopped", || {
+        states(pid).iter().all(|state| *state == b'T')
+    });
+}
+
+/// Whether a connection of a process has bytes at its other end that nobody has read.
+fn has_unread(pid: u32) -> bool {
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it is there");
+    let sockets: Vec<String> = fds
+        .filter_map(|fd| {
+            let link = std::fs::read_link(fd.ok()?.path()).ok()?;
+            let inode = link.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("there is one");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|row: &Vec<&str>| row.len() > 9)
+        .collect();
+    let own = rows
+        .iter()
+        .filter(|row| sockets.iter().any(|it| it == row[9]));
+    own.clone().any(|own| {
+        let other = rows.iter().find(|row| row[1] == own[2] && row[2] == own[1]);
+        other.is_some_and(|other| !other[4].ends_with(":00000000"))
+    })
+}
+
+/// `prterun` does not survive a tool that hangs up before it has all replies to its connection message.
+#[test]
+fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let folder = Folder::new("prterun-stopped");
+    let program = folder.compile(Compiler::OpenMpi5, "mpi_held");
+    let slow = folder.0.join("held_library.so");
+    let real = library(&mpi).to_string_lossy().into_owned();
+    let found = format!("-Wl,-rpath,{}", mpi.join("lib/openmpi").display());
+    let options = ["-shared", "-fPIC", "-Wl,--no-as-needed", &real, &found];
+    sdm_tests::fixture::compile(Compiler::C, "held_library", &options, &slow);
+    let job = held_job(&mpi, &folder, &program);
+    let server = job.starter();
+    // Who is stopped is not asked.
+    stop(server);
+    let refused = helper(&library(&mpi), server).output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    let wanted = format!("prterun (pid {server}) is stopped and cannot answer");
+    assert!(said.contains(&wanted), "{said}");
+    assert!(!kept(server).exists());
+    processes::signal(server, Signal::SIGCONT);
+    // This one stops when it is about to be asked.
+    let mut asking = helper(&slow, server);
+    let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
+    until("the helper is held", || states(asking.id()) == [b'T']);
+    stop(server);
+    processes::signal(asking.id(), Signal::SIGCONT);
+    until("the server is asked", || has_unread(asking.id()));
+    asking.kill().expect("it is ours");
+    asking.wait().expect("it ends");
+    processes::signal(server, Signal::SIGCONT);
     job.finish();
 }
