@@ -47,6 +47,37 @@ fn a_running_program_is_stopped_and_goes_on() {
     }
 }
 
+/// These go to gdb's command line, which would wait for the stop.
+#[test]
+fn however_a_program_was_let_run_it_can_be_interrupted() {
+    let location = || "wait_for_ever".to_owned();
+    let runs = [
+        Command::ContinueSignal {
+            signal: "0".to_owned(),
+        },
+        Command::Jump {
+            location: "main".to_owned(),
+        },
+        Command::Until {
+            location: Some(location()),
+        },
+        Command::Advance {
+            location: location(),
+        },
+    ];
+    for run in runs {
+        let mut harness = Harness::new();
+        let program = harness.compile("spin", &[]);
+        harness.start(&program, &[]);
+        let id = harness.send(run.clone());
+        harness.wait_output(Stream::Stdout, "spinning");
+        assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done), "{run:?}");
+        let stop = stopped(harness.answer(id));
+        assert_eq!(stop.reason, StopReason::Interrupted, "{run:?}");
+        assert_eq!(harness.evaluate("leave").unwrap().text, "0");
+    }
+}
+
 #[test]
 fn a_stop_in_a_helper_thread_is_shown_where_the_main_thread_is() {
     let mut harness = Harness::new();

@@ -57,7 +57,8 @@ async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failu
 
 /// Begins a run by gdb's command line, in the background as MI does.
 async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
-    begin(gdb, Some(id), kind, &console_line(line)).await
+    // Without the ampersand gdb reads nothing until the program stops, and nobody could interrupt it.
+    begin(gdb, Some(id), kind, &console_line(&format!("{line} &"))).await
 }
 
 /// gdb steps in the innermost frame; where that is a runtime's, the person was shown the line that
