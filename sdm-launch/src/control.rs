@@ -208,7 +208,11 @@ impl Held {
 
     /// The starter, and what holds it.
     #[must_use]
-    pub fn into_parts(self) -> (Launch, Hold) {
+    pub fn into_parts(mut self) -> (Launch, Hold) {
+        // By MPIR ranks may be on other hosts, too.
+        if self.control == Control::Pmix {
+            self.launch.end_lingering();
+        }
         (self.launch, Hold(self.hold))
     }
 

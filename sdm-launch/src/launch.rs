@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
+use std::time::Instant;
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
@@ -18,6 +19,7 @@ use sdm_system::stream::{Line, Piece, Stream};
 use crate::LaunchError;
 use crate::launched_process::{LastWords, LaunchedProcess, Started};
 use crate::lender::Lender;
+use crate::lingering::{Due, END_AFTER, Lingering};
 use crate::ssh;
 
 /// Something heard of the servers or of what started them.
@@ -86,6 +88,8 @@ pub struct Launch {
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
     texts: Vec<Lender>,
+    /// Where a launcher is known to stay when all that it had started has ended.
+    lingering: Option<Lingering>,
 }
 
 #[derive(Clone, Copy)]
@@ -110,6 +114,7 @@ impl Launch {
             shared: None,
             events: VecDeque::new(),
             texts: Vec::new(),
+            lingering: None,
         }
     }
 
@@ -220,6 +225,9 @@ impl Launch {
                 false
             }
             Some(Owner::Process(index)) => {
+                if let Some(lingering) = &mut self.lingering {
+                    lingering.heard();
+                }
                 let member = &mut self.members[*index];
                 let mut lines = Vec::new();
                 let more = member.read(fd, &mut |line| lines.push(line));
@@ -326,6 +334,41 @@ impl Launch {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<LaunchEvent> {
         self.events.pop_front()
+    }
+
+    /// From now on the launcher is ended where it does not end though all of its processes, which are there and are
+    /// its children, have.
+    pub(crate) fn end_lingering(&mut self) {
+        self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
+    }
+
+    /// When [`Self::look`] is due; none where nobody is to be looked at.
+    #[must_use]
+    pub fn next_look(&self) -> Option<Instant> {
+        let lingering = self.lingering.as_ref().filter(|_| !self.is_over());
+        lingering.map(Lingering::next)
+    }
+
+    /// Looks whether the launcher has anything left to do, where that is due, and ends it where it has not ended by
+    /// itself. Take the events then.
+    pub fn look(&mut self, now: Instant) {
+        if self.is_over() {
+            return;
+        }
+        match self.lingering.as_mut().map(|it| it.look(now)) {
+            Some(Due::Terminate) => {
+                let (who, seconds) = (&self.members[0].what.who, END_AFTER.as_secs());
+                let text = format!(
+                    "{who} (pid {}) has not ended, {seconds} s after all that it had started: it is ended, \
+                     and the job's exit code is not known",
+                    self.first_pid()
+                );
+                self.note(text);
+                self.terminate();
+            }
+            Some(Due::Kill) => self.kill(),
+            Some(Due::Nothing) | None => {}
+        }
     }
 
     /// Asks everything that was started to end (SIGTERM).

@@ -39,6 +39,7 @@ mod hydra;
 mod launch;
 mod launched_process;
 mod lender;
+mod lingering;
 mod local;
 mod loopback;
 mod machine_limits;

@@ -440,6 +440,7 @@ impl DebugSession for Session {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let _session = self.span.clone().entered();
         loop {
+            self.look_at_starter();
             if let Some(event) = self.waiting.pop_front() {
                 self.hold_back();
                 return Some(event);
@@ -451,10 +452,11 @@ impl DebugSession for Session {
                 self.end_deserted();
                 return Some(SessionEvent::Ended(why));
             }
-            let until = self.deserted.iter().map(|(_, until)| *until);
-            match self.driver.next(until.chain(deadline).min()) {
+            let own = self.deserted.iter().map(|(_, until)| *until);
+            let own = own.chain(self.next_look()).min();
+            match self.driver.next(own.into_iter().chain(deadline).min()) {
                 Ok(Some(event)) => self.handle(event),
-                Ok(None) if self.deserted.is_some() => {
+                Ok(None) if own.is_some() => {
                     if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                         return None;
                     }

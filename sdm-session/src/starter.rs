@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::time::Instant;
 
 use sdm_launch::{Launch, LaunchEvent};
 
@@ -31,20 +32,7 @@ impl Session {
         };
         loop {
             let more = starter.handle_ready(fd);
-            while let Some(event) = starter.poll_event() {
-                match event {
-                    LaunchEvent::Bytes { stderr, bytes } => self.pass(stderr, bytes),
-                    LaunchEvent::Ended {
-                        status, last_words, ..
-                    } if !self.ending => self
-                        .waiting
-                        .push_back(SessionEvent::LauncherEnded { status, last_words }),
-                    LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) if !self.ending => {
-                        self.waiting.push_back(SessionEvent::Launcher { line });
-                    }
-                    _ => {}
-                }
-            }
+            self.take_events(&mut starter);
             if !more {
                 break;
             }
@@ -54,6 +42,37 @@ impl Session {
         }
         self.starter = Some(starter);
         true
+    }
+
+    fn take_events(&mut self, starter: &mut Launch) {
+        while let Some(event) = starter.poll_event() {
+            match event {
+                LaunchEvent::Bytes { stderr, bytes } => self.pass(stderr, bytes),
+                LaunchEvent::Ended {
+                    status, last_words, ..
+                } if !self.ending => self
+                    .waiting
+                    .push_back(SessionEvent::LauncherEnded { status, last_words }),
+                LaunchEvent::Text { line, .. } | LaunchEvent::Note(line) if !self.ending => {
+                    self.waiting.push_back(SessionEvent::Launcher { line });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// When [`Self::look_at_starter`] is due.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        self.starter.as_ref().and_then(Launch::next_look)
+    }
+
+    /// Ends a starter that has nobody left and does not end by itself.
+    pub(super) fn look_at_starter(&mut self) {
+        if let Some(mut starter) = self.starter.take() {
+            starter.look(Instant::now());
+            self.take_events(&mut starter);
+            self.starter = Some(starter);
+        }
     }
 
     /// Ends the starter, and the job with it.

@@ -1,5 +1,7 @@
 //! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to what runs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -200,6 +202,36 @@ fn has_unread(pid: u32) -> bool {
         let other = rows.iter().find(|row| row[1] == own[2] && row[2] == own[1]);
         other.is_some_and(|other| !other[4].ends_with(":00000000"))
     })
+}
+
+/// As `prterun` does now and then, which waits for a lock in memory that it has given back.
+const NEVER_ENDS: &str = r#"#!/bin/sh
+if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 5.0.11'; exit; fi
+trap '' TERM
+while [ "$1" != -n ]; do shift; done
+shift 2
+for rank in 0 1; do
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=2 sh -c 'kill -STOP $$; exec "$@"' sh "$@" &
+done
+wait
+exec sleep 1000
+"#;
+
+#[test]
+fn a_launcher_that_outlives_its_job_is_ended() {
+    let place = Place::new();
+    let mpirun = place.path().join("mpirun");
+    std::fs::write(&mpirun, NEVER_ENDS).expect("a file");
+    std::fs::set_permissions(&mpirun, Permissions::from_mode(0o755)).expect("it is ours");
+    let done = Sdm::run(&place, 2)
+        .args(["--control", "pmix", "--launcher"])
+        .args([&mpirun])
+        .lines(&["detach"])
+        .program(Path::new("/bin/true"), &[]);
+    let done = done.finish().code(0);
+    assert!(done.out.contains("has not ended, 10 s after"), "{done}");
+    let end = "the launcher ended: killed by SIGKILL\n";
+    assert!(done.out.contains(end), "{done}");
 }
 
 /// `prterun` does not survive a tool that hangs up before it has all replies to its connection message.

@@ -1,0 +1,190 @@
+//! A launcher that does not end though all that it had started has.
+//!
+//! `prterun` of Open MPI 5.0.11 locks up now and then (a job of two ranks on a busy machine: 1 of 6) where a job that it has held
+//! (`stop-on-exec`) ends with another code than 0: it releases the job twice, and waits for ever for a lock in memory that
+//! it has given back, whether a debugger had attached or not. Whoever waits for its end, waits for ever, too. So it is asked to end
+//! and then made to, once it has had nobody and has said nothing for [`END_AFTER`].
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use sdm_system::files;
+
+/// How often it is looked whether it has anybody.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a launcher may be silent when all that it had started has ended.
+pub(crate) const END_AFTER: Duration = Duration::from_secs(10);
+/// How long it may take to end once it is asked to.
+const KILL_AFTER: Duration = Duration::from_secs(3);
+
+/// What is to be done to a launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// It is asked to end.
+    Terminate,
+    /// It is ended.
+    Kill,
+}
+
+/// How long a launcher has had nobody.
+#[derive(Debug)]
+pub(crate) struct Lingering {
+    pid: i32,
+    /// The process of it that was seen last.
+    known: i32,
+    last: Instant,
+    next: Instant,
+    /// Without a process and without a word.
+    idle: Duration,
+    asked: bool,
+}
+
+impl Lingering {
+    /// A launcher whose processes are all there, and are its children.
+    pub(crate) fn new(pid: i32, now: Instant) -> Self {
+        Self {
+            pid,
+            known: 0,
+            last: now,
+            next: now + LOOK_EVERY,
+            idle: Duration::ZERO,
+            asked: false,
+        }
+    }
+
+    /// When [`Self::look`] is due.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// It has said something.
+    pub(crate) fn heard(&mut self) {
+        self.idle = Duration::ZERO;
+    }
+
+    /// Looks at it, where that is due.
+    pub(crate) fn look(&mut self, now: Instant) -> Due {
+        if now < self.next {
+            return Due::Nothing;
+        }
+        let works = is_stopped(self.pid) || self.has_child();
+        self.look_at(now, works)
+    }
+
+    fn look_at(&mut self, now: Instant, works: bool) -> Due {
+        // Nobody may have read what it said since then.
+        let passed = now.saturating_duration_since(self.last).min(2 * LOOK_EVERY);
+        (self.last, self.next) = (now, now + LOOK_EVERY);
+        self.idle = if works {
+            Duration::ZERO
+        } else {
+            self.idle + passed
+        };
+        if self.asked && self.idle >= KILL_AFTER {
+            self.idle = Duration::ZERO;
+            return Due::Kill;
+        }
+        if self.idle >= END_AFTER {
+            self.idle = Duration::ZERO;
+            self.asked = true;
+            return Due::Terminate;
+        }
+        Due::Nothing
+    }
+
+    /// Whether a process of it lives; where that cannot be seen, one may.
+    fn has_child(&mut self) -> bool {
+        if is_child(self.known, self.pid) {
+            return true;
+        }
+        let Ok(entries) = fs::read_dir("/proc") else {
+            return true;
+        };
+        let mut pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        match pids.find(|pid| is_child(*pid, self.pid)) {
+            Some(pid) => {
+                self.known = pid;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The state of a process and its parent.
+fn stat(pid: i32) -> Option<(char, i32)> {
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
+}
+
+fn is_child(pid: i32, of: i32) -> bool {
+    stat(pid).is_some_and(|(state, parent)| parent == of && !matches!(state, 'Z' | 'X'))
+}
+
+fn is_stopped(pid: i32) -> bool {
+    stat(pid).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks as often as is due; gives what came, and after how many seconds.
+    fn looks(
+        lingering: &mut Lingering,
+        begun: Instant,
+        works: bool,
+        seconds: u32,
+    ) -> Vec<(u64, Due)> {
+        let mut came = Vec::new();
+        for _ in 0..seconds {
+            let now = lingering.next();
+            let due = lingering.look_at(now, works);
+            if due != Due::Nothing {
+                came.push(((now - begun).as_secs(), due));
+            }
+        }
+        came
+    }
+
+    #[test]
+    fn one_that_has_nobody_and_says_nothing_is_ended() {
+        let begun = Instant::now();
+        let mut lingering = Lingering::new(1, begun);
+        assert_eq!(looks(&mut lingering, begun, true, 100), []);
+        assert_eq!(looks(&mut lingering, begun, false, 9), []);
+        lingering.heard();
+        assert_eq!(looks(&mut lingering, begun, false, 9), []);
+        let ends = [(119, Due::Terminate), (122, Due::Kill)];
+        assert_eq!(looks(&mut lingering, begun, false, 4), ends);
+    }
+
+    #[test]
+    fn time_in_which_nobody_looked_does_not_count() {
+        let begun = Instant::now();
+        let mut lingering = Lingering::new(1, begun);
+        let late = begun + Duration::from_secs(1000);
+        assert_eq!(lingering.look_at(late, false), Due::Nothing);
+    }
+
+    #[test]
+    fn a_child_is_seen_and_nobody_elses() {
+        let own = std::process::id().cast_signed();
+        let mut lingering = Lingering::new(own, Instant::now());
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        assert!(lingering.has_child());
+        assert_eq!(lingering.known, child.id().cast_signed());
+        assert!(!is_child(own, own));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_child(child.id().cast_signed(), own));
+    }
+}
