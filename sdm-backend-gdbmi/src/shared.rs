@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     last_exited: Option<usize>,
     /// gdb puts breakpoints into what it holds: see [`Action::TieProcess`].
     tied: bool,
+    /// gdb can have inserted something into any process that runs.
+    unswept: bool,
     pub(crate) closing: Vec<OwnedFd>,
     pub(crate) outputs: Vec<BackendOutput>,
 }
@@ -50,6 +52,15 @@ struct Member {
     done: bool,
 }
 
+impl Member {
+    /// Takes out what gdb has inserted, where it runs: into who stands gdb inserts it when he goes on.
+    fn clear(&self) {
+        if self.driver.task_state() == TaskState::Running {
+            self.held.iter().for_each(Held::clear);
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(gdb: GdbChild) -> Self {
         Self {
@@ -61,6 +72,7 @@ impl Shared {
             threads: BTreeMap::new(),
             last_exited: None,
             tied: false,
+            unswept: false,
             closing: Vec::new(),
             outputs: Vec::new(),
         }
@@ -186,6 +198,10 @@ impl Shared {
         if !self.members.iter().any(starting) {
             self.gdb.all_attached();
         }
+        // Once for all that gdb was told together.
+        if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
+            self.members.iter().for_each(Member::clear);
+        }
         self.gdb.write();
     }
 
@@ -215,7 +231,10 @@ impl Shared {
                 self.tied = true;
                 self.held().for_each(Held::tie);
             }
-            Action::ClearCode => self.members[at].held.iter().for_each(Held::clear),
+            Action::ClearCode => {
+                self.unswept = true;
+                self.members[at].clear();
+            }
             Action::ProgramOpened | Action::ProgramEnded => {}
         }
     }
@@ -324,7 +343,8 @@ impl Shared {
 
     fn of_group(&mut self, class: &str, results: &Results) -> Option<usize> {
         let id = results.text("id").unwrap_or_default();
-        let group = results.text("group-id").unwrap_or(id);
+        let group = results.text("group-id").or(results.text("thread-group"));
+        let group = group.unwrap_or(id);
         let at = self.members.iter().position(|m| m.group == group)?;
         match (class, id.parse()) {
             ("thread-created", Ok(thread)) => drop(self.threads.insert(thread, at)),

@@ -30,7 +30,8 @@ pub(crate) enum Action {
     },
     /// gdb is to let the process run, and puts breakpoints into it then: from now on it must not outrun gdb's death.
     TieProcess,
-    /// The process runs, and gdb has put breakpoints of its own into it although nobody wants any: take them out.
+    /// gdb can have put breakpoints of its own into processes that run, this one or others that it holds, although nobody wants
+    /// any: take them out.
     ClearCode,
     /// The program has opened its standard streams: this process's copies of the program's ends can be closed.
     ProgramOpened,

@@ -460,3 +460,28 @@ proptest! {
         prop_assert_eq!(scene.driver.poll_timeout(), None);
     }
 }
+
+/// gdb says that a process runs, and inserts what it wants to hear of libraries by after that.
+#[test]
+fn a_process_that_is_looked_at_is_cleared_when_gdb_has_done_all() {
+    let mut scene = Scene::new(FakeHost::default());
+    let (read_only, spec) = (true, AttachSpec::default());
+    let process = Attached::new(77, &AttachSpec { read_only, ..spec });
+    scene.driver.attach(scene.now, CommandId(0), process);
+    scene.drain();
+    scene.answer_all();
+    scene.gdb("=thread-group-started,id=\"i1\",pid=\"77\"");
+    scene.stop("reason=\"signal-received\",signal-name=\"0\"");
+    scene.answer_all();
+    scene.actions.clear();
+    scene.command(1, Command::Continue);
+    scene.reply("^running");
+    scene.gdb("*running,thread-id=\"all\"");
+    assert!(scene.actions.is_empty(), "{:?}", scene.actions);
+    scene.reply("^done");
+    assert_eq!(scene.actions, ["ClearCode"]);
+    // A library came before that, and gdb has looked at it.
+    scene.gdb("=library-loaded,id=\"/l.so\",thread-group=\"i1\"");
+    scene.reply("^done");
+    assert_eq!(scene.actions, ["ClearCode"; 2]);
+}

@@ -3,9 +3,10 @@
 //!
 //! `SDM_TEST_FULL=1` tries every moment many times.
 
+mod code;
+
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::signal;
 use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::{Done, Running, Sdm};
+
+use code::changed_bytes;
 
 /// When the interrupt comes.
 #[derive(Clone, Copy, Debug)]
@@ -384,62 +387,6 @@ fn who_stands_at_a_breakpoint_outlives_gdb() {
             }
             let _ = running.finish();
         }
-        for process in &mut processes {
-            process.kill().expect("it lives");
-            process.wait().expect("it is a child");
-        }
-    }
-}
-
-/// How many bytes of a process's code are not those of its files.
-fn changed_bytes(pid: u32) -> usize {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it lives");
-    let memory = fs::File::open(format!("/proc/{pid}/mem")).expect("it is ours");
-    let mut changed = 0;
-    for line in maps.lines() {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [range, "r-xp", offset, _, _, path] = fields[..] else {
-            continue;
-        };
-        let Ok(file) = fs::File::open(path) else {
-            continue;
-        };
-        let number = |text: &str| u64::from_str_radix(text, 16).expect("an address");
-        let (start, end) = range.split_once('-').expect("a range");
-        let mut now = vec![0; usize::try_from(number(end) - number(start)).expect("a size")];
-        let mut before = now.clone();
-        memory
-            .read_exact_at(&mut now, number(start))
-            .expect("its code");
-        let length = file.read_at(&mut before, number(offset)).expect("its file");
-        let pairs = now[..length].iter().zip(&before[..length]);
-        changed += pairs.filter(|(now, before)| now != before).count();
-    }
-    changed
-}
-
-#[test]
-fn who_runs_between_two_looks_has_no_breakpoint_in_it() {
-    let elsewhere = Place::new();
-    for count in [1, 3] {
-        let mut processes = spinning(&elsewhere, count);
-        let pids: Vec<u32> = processes.iter().map(Child::id).collect();
-        let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
-        let place = Place::new();
-        let watching = Sdm::new(&place, "stacks").args([&*target.join(","), "--watch=600"]);
-        let running = watching.spawn();
-        running.out.wait(0, "spin () at work.c");
-        for pid in &pids {
-            until("it runs as it is in its files", || {
-                let state = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
-                let runs = !state
-                    .rsplit_once(") ")
-                    .is_some_and(|(_, rest)| rest.starts_with('t'));
-                runs && tracer(*pid) != 0 && changed_bytes(*pid) == 0
-            });
-        }
-        signal(running.pid(), Signal::SIGINT);
-        let _ = running.finish().code(130);
         for process in &mut processes {
             process.kill().expect("it lives");
             process.wait().expect("it is a child");

@@ -140,6 +140,7 @@ async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply,
     // This stop is ours: nobody else may look at it.
     let record = gdb.edit().stops.pop_front().unwrap_or_default();
     let stop = place_stop(gdb, StopReason::Attached, &record.results).await;
+    super::clear::now(gdb);
     // It may have been killed meanwhile.
     let gone = gdb.get().why_not_live();
     match gone {

@@ -2,6 +2,7 @@
 
 pub(super) mod attach;
 mod breakpoints;
+mod clear;
 mod console;
 pub(super) mod core_file;
 pub(super) mod end;

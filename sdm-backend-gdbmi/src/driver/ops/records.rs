@@ -275,6 +275,10 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
                 gdb.edit().breakpoints.deleted(number);
             }
         }
+        // It was there before its code was cleared, and has inserted everything anew.
+        "library-loaded" | "library-unloaded" if gdb.get().activity.is_executing() => {
+            super::clear::when_done(gdb);
+        }
         _ => {}
     }
 }

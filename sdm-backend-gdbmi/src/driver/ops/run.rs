@@ -150,11 +150,7 @@ async fn begin_now(
             return Err(failure);
         }
     }
-    let mut state = gdb.edit();
-    if state.origin.is_read_only_process() {
-        // gdb wants to hear of libraries; killed now it would leave that to the process.
-        state.actions.push_back(Action::ClearCode);
-    }
+    super::clear::when_done(gdb);
     Ok(())
 }
 

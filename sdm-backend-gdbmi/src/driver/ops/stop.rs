@@ -116,6 +116,7 @@ async fn look_for_libraries(gdb: &Gdb) {
     if wanted {
         // Without it the frames of a new library have no names.
         let _ = gdb.mi(console_line("sharedlibrary")).await;
+        super::clear::now(gdb);
     }
 }
 
