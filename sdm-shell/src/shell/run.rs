@@ -148,10 +148,10 @@ pub(super) async fn end_tasks(
     let to = if said.named || live.is_empty() {
         said.to.clone()
     } else {
-        live
+        live.clone()
     };
-    let (verdict, open) = session.ask_quietly(said.line, &to, command).await;
-    let Some(open) = open else {
+    let (mut verdict, open) = session.ask_quietly(said.line, &to, command).await;
+    let Some(mut open) = open else {
         return verdict;
     };
     let done = open.plainly_done();
@@ -164,7 +164,12 @@ pub(super) async fn end_tasks(
     let known = session.read(|model| model.tasks.in_state(|state| !state.is_live()));
     session.happened(&done.difference(&known), what, RunEnd::Shown);
     if killed {
-        ask::settle(session, &done).await;
+        let ended = || session.read(|model| model.tasks.ended_among(&live));
+        ask::settle(session, &done.union(&ended())).await;
+        open.have_ended(&ended());
+        if verdict == Verdict::Failed && !open.has_failed() {
+            verdict = Verdict::Done;
+        }
     }
     held_back::show_held(session);
     session.show(&Item::Answer(open.gathered));

@@ -3,6 +3,7 @@
 mod diagnose;
 pub(super) mod fake;
 mod golden;
+mod killing;
 mod scale;
 mod told;
 mod waiting;

@@ -101,8 +101,11 @@ impl Model {
             match end_of_run(&class.answer) {
                 Some(what) => self.handle_end_of_run(now, id, &class.tasks, what),
                 None => {
+                    let class = self.without_overtaken(id, class);
                     self.note_failed_run(id, &class);
-                    rest.push(class);
+                    if !class.tasks.is_empty() {
+                        rest.push(class);
+                    }
                 }
             }
         }
@@ -139,6 +142,23 @@ impl Model {
             }
         }
         self.happened(now, tasks, what, end);
+    }
+
+    /// What a run's answer says of others than those that stood when it was sent, and that it found ended or left: a `kill` has
+    /// overtaken it, for example. How they have ended is told by itself, before it or after it.
+    fn without_overtaken(&mut self, id: CommandId, mut class: Class) -> Class {
+        let is_over =
+            matches!(&class.answer, ClassAnswer::Failed(it) if it.code == FailureCode::NotRunning);
+        if let Some(open) = self.open.find(id).filter(|open| is_over && open.run) {
+            let stood = open.before.iter();
+            let stood = stood.filter(|row| row.state == TaskState::Stopped);
+            let stood = IdSet::union_all(stood.map(|row| &row.tasks));
+            let over = class.tasks.intersection(&stood);
+            open.left.subtract(&over);
+            open.stopped.union_with(&over);
+            class.tasks.subtract(&over);
+        }
+        class
     }
 
     /// A run that was refused leaves its tasks where they were.

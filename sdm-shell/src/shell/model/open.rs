@@ -93,6 +93,18 @@ impl Open {
         }
     }
 
+    /// It was to end tasks, and these have ended meanwhile, as is told by itself: why they did not do it is no news.
+    pub(crate) fn have_ended(&mut self, tasks: &IdSet) {
+        let gathered = &mut self.gathered;
+        let failed = gathered.failed.iter_mut().map(|(set, _)| set);
+        let missing = gathered.missing.iter_mut().map(|(set, _)| set);
+        failed.chain(missing).for_each(|set| set.subtract(tasks));
+        gathered.failed.retain(|(set, _)| !set.is_empty());
+        gathered.missing.retain(|(set, _)| !set.is_empty());
+        gathered.lost.subtract(tasks);
+        self.stopped.union_with(tasks);
+    }
+
     /// True where the command failed: on some task, or for want of anybody who could do it.
     ///
     /// That some tasks run or have ended is no failure as long as others could do it.
