@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -100,19 +100,25 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A helper that dies while it asks costs the job nothing, and nobody asks again.
+/// A helper that dies while it asks costs the job nothing; where it had no answer yet, nobody asks again.
 fn kill_the_helper(mpi: &Path, server: u32) {
     let mut asking = helper(&library(mpi), server);
     let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
     until("it asks", || kept(server).exists());
     asking.kill().expect("it is ours");
     asking.wait().expect("it ends");
+    let kept = std::fs::read_to_string(kept(server)).expect("it is there");
     let again = helper(&library(mpi), server).output().expect("it runs");
+    match kept.ends_with("end\n") {
+        true => assert_eq!(String::from_utf8_lossy(&again.stdout), kept),
+        false => assert_given_up(&again),
+    }
+}
+
+fn assert_given_up(again: &Output) {
     let said = String::from_utf8_lossy(&again.stderr);
-    assert!(
-        said.contains("was asked before and has not answered"),
-        "{said}"
-    );
+    let wanted = "was asked before and has not answered";
+    assert!(said.contains(wanted), "{again:?}");
 }
 
 fn held_job(mpi: &Path, folder: &Folder, program: &Path) -> HeldJob {
@@ -267,6 +273,7 @@ fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
     until("the server is asked", || has_unread(asking.id()));
     asking.kill().expect("it is ours");
     asking.wait().expect("it ends");
+    assert_given_up(&helper(&library(&mpi), server).output().expect("it runs"));
     processes::signal(server, Signal::SIGCONT);
     job.finish();
 }
