@@ -3,7 +3,7 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 
-use sdm_core::printable::printable;
+use sdm_text::printable;
 
 /// Standard error for a log and for last words: what is written to it is escaped, line ends stay.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +25,20 @@ impl Write for Complaints {
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
     }
+}
+
+/// The command line of this process; where it is wrong, that is said and the process ends. What is said quotes it, and is
+/// escaped.
+pub fn arguments<T: clap::Parser>() -> T {
+    T::try_parse().unwrap_or_else(|error| {
+        if error.use_stderr() {
+            let text = error.render().to_string();
+            // Nobody reads it: that is no other failure.
+            let _ = write!(Complaints, "{text}");
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    })
 }
 
 /// What a panic says is escaped as everything is from now on: it can quote what is not ours.

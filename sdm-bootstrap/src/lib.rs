@@ -12,7 +12,7 @@ pub mod handover;
 pub mod log;
 pub mod starter;
 
-pub use complaints::{Complaints, escape_panics};
+pub use complaints::{Complaints, arguments, escape_panics};
 
 // A runtime's number for a process is the number of its server.
 const _: () = assert!(sdm_system::identity::NUMBER_MAX == sdm_core::ServerId::SERVER_MAX.0);

@@ -144,7 +144,6 @@ pub mod link;
 pub mod member;
 pub mod message;
 pub mod node;
-pub mod printable;
 pub mod secure;
 pub mod topology;
 pub mod transport;

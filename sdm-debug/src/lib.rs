@@ -26,7 +26,6 @@ pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_u
 pub use outcome::{Failure, FailureCode, Outcome};
 pub use reply::Reply;
 pub use sdm_core::message::EndPolicy;
-pub use sdm_core::printable;
 pub use settings::{BackendSettings, GdbOptions};
 pub use state::TaskState;
 pub use truth::is_true;

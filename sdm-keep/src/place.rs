@@ -58,7 +58,7 @@ impl Name {
             Ok(Self(text.to_owned()))
         } else {
             let begin: String = text.chars().take(80).collect();
-            Err(PlaceError::Name(sdm_system::visible(&begin)))
+            Err(PlaceError::Name(sdm_text::printable(begin.as_bytes())))
         }
     }
 

@@ -14,11 +14,11 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use sdm_bootstrap::announce::{Announcement, Refusal};
 use sdm_bootstrap::log;
+use sdm_system::lender::Lender;
 use sdm_system::stream::{Line, Piece, Stream};
 
 use crate::LaunchError;
 use crate::launched_process::{LastWords, LaunchedProcess, Started};
-use crate::lender::Lender;
 use crate::lingering::{Due, END_AFTER, Lingering};
 use crate::ssh;
 
@@ -146,8 +146,8 @@ impl Launch {
         let file = memfd_create(c"sdm-programs", MFdFlags::MFD_CLOEXEC)?;
         let mut file = File::from(file);
         file.write_all(text.as_bytes())?;
-        let lender = Lender::start(file.into())?;
-        let path = lender.path();
+        let lender = Lender::start(Some(file.into()), None)?;
+        let path = lender.first();
         self.texts.push(lender);
         Ok(path)
     }

@@ -38,7 +38,6 @@ mod hosts;
 mod hydra;
 mod launch;
 mod launched_process;
-mod lender;
 mod lingering;
 mod local;
 mod loopback;

@@ -14,7 +14,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signalfd::SignalFd;
 use sdm_bootstrap::log::LogWriter;
 use sdm_bootstrap::starter::Starter;
-use sdm_bootstrap::{Complaints, escape_panics};
+use sdm_bootstrap::{Complaints, arguments, escape_panics};
 use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::ServerId;
 use sdm_core::member::{Member, Output};
@@ -48,19 +48,6 @@ struct Arguments {
     shape: Option<Shape>,
 }
 
-/// The command line; what is wrong with it is said escaped, as it quotes it.
-fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| {
-        if error.use_stderr() {
-            let text = error.render().to_string();
-            // Nobody reads it: that is no other failure.
-            let _ = write!(Complaints, "{text}");
-            std::process::exit(error.exit_code());
-        }
-        error.exit()
-    })
-}
-
 fn main() -> ExitCode {
     escape_panics();
     let served = serve();
@@ -73,7 +60,7 @@ fn main() -> ExitCode {
 
 fn serve() -> Result<()> {
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
-    let arguments = arguments();
+    let arguments: Arguments = arguments();
     // Before the key is in memory: no core file of this process, and no other process of the user looks in.
     nix::sys::prctl::set_dumpable(false).context("sdm-master: keep out of core files")?;
     let handed_over = sdm_bootstrap::handover::take(arguments.handover.as_deref());

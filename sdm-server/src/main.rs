@@ -4,26 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use sdm_bootstrap::log::LogWriter;
-use sdm_bootstrap::{Complaints, escape_panics};
+use sdm_bootstrap::{Complaints, arguments, escape_panics};
 use sdm_server::run::Arguments;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
-
-/// The command line; what is wrong with it is said escaped, as it quotes it.
-fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| {
-        if error.use_stderr() {
-            let text = error.render().to_string();
-            // Nobody reads it: that is no other failure.
-            let _ = write!(Complaints, "{text}");
-            std::process::exit(error.exit_code());
-        }
-        error.exit()
-    })
-}
 
 fn main() -> ExitCode {
     escape_panics();
@@ -37,7 +23,7 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode> {
     let lookup = sdm_server::run::snapshot();
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
-    let arguments = arguments();
+    let arguments: Arguments = arguments();
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the
     // user looks in.
     nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;

@@ -2,19 +2,19 @@
 //!
 //! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
-//! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds.
+//! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
+//! [`lender::Lender`] lends others what this process may not show.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
 pub mod bounded;
 pub mod files;
 pub mod identity;
+pub mod lender;
 mod lines;
 mod programs;
 pub mod stream;
 mod sys;
-mod text;
 
 pub use programs::own_program;
 pub use sys::{confine, pidfd_open, set_nonblocking};
-pub use text::visible;

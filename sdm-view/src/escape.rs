@@ -1,6 +1,6 @@
 //! What could steer a terminal is escaped.
 
-use sdm_debug::printable::printable_lines;
+use sdm_text::printable_lines;
 
 /// The colours and weights of ours and of the command line's help: none of them can hide anything.
 const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m"];

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::errno::Errno;
-use sdm_core::printable::printable_lines;
+use sdm_text::printable_lines;
 use sdm_view::escape::shown;
 
 use crate::sys;

@@ -287,8 +287,8 @@ fn with_streams(
     let ends = streams.theirs.as_ref().expect("just opened");
     let launch = launch(&Redirects::Ours {
         tty: &tty,
-        stdin: &ends.pipes.stdin(),
-        stderr: &ends.pipes.stderr(),
+        stdin: &ends.pipes.first(),
+        stderr: &ends.pipes.second(),
     })?;
     Ok((streams, launch))
 }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_core::printable::printable;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
+use sdm_text::printable;
 
 use super::{Binding, Preload, autoload};
 use crate::leash::Leash;

@@ -2,14 +2,12 @@
 
 mod inherited;
 mod input;
-mod lender;
 mod output;
 mod pty;
 
 pub use inherited::InheritedStreams;
 pub use input::STDIN_BUFFER_BYTES_MAX;
 pub(crate) use input::{InputStream, StdinError};
-pub(crate) use lender::Lender;
 pub(crate) use output::{OutputStream, ReadMore};
 pub(crate) use pty::Pty;
 

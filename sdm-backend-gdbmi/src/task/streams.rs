@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
+use sdm_system::lender::Lender;
 
 use super::Task;
-use crate::stdio::{InputStream, Lender, OutputStream, Pty, ReadMore, StdinError};
+use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
@@ -48,7 +49,7 @@ impl Streams {
         }
         let theirs = ProgramEnds {
             _tty: pty.slave,
-            pipes: Lender::start(their_stdin, their_stderr)?,
+            pipes: Lender::start(their_stdin, Some(their_stderr))?,
         };
         let outputs = vec![
             OutputStream::new(Stream::Stdout, pty.master),

@@ -233,7 +233,7 @@ impl Search {
         }
         if found.is_empty() {
             return Err(JobError::NoName {
-                name: sdm_system::visible(name),
+                name: sdm_text::printable(name.as_bytes()),
             });
         }
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
@@ -253,7 +253,7 @@ impl Search {
         match found[..] {
             [one] => self.of_pid(one.pid),
             [] => Err(JobError::NoName {
-                name: sdm_system::visible(name),
+                name: sdm_text::printable(name.as_bytes()),
             }),
             _ => Err(JobError::Ambiguous {
                 name: name.to_owned(),

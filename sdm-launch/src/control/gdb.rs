@@ -12,9 +12,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sdm_system::files;
+use sdm_system::lender::Lender;
 use sdm_system::stream::Stream;
-
-use crate::lender::Lender;
 
 /// How long gdb may take to let go, and to end.
 const RELEASE_WAIT: Duration = Duration::from_secs(20);
@@ -48,13 +47,13 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        let reader = Lender::start(reader.into())?;
+        let reader = Lender::start(Some(reader.into()), None)?;
         Ok(Self { reader, writer })
     }
 
     /// By which the starter opens it, as long as this lives.
     pub(super) fn path(&self) -> PathBuf {
-        self.reader.path()
+        self.reader.first()
     }
 }
 

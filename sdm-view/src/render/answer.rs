@@ -1,9 +1,9 @@
 //! What came of a command: one block per distinct answer, biggest class first.
 
-use sdm_debug::printable::{printable, printable_lines};
 use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
+use sdm_text::{printable, printable_lines};
 
 use super::style::Style;
 use super::text::Page;

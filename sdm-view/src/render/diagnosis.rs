@@ -1,6 +1,6 @@
 //! A diagnosis on a screen.
 
-use sdm_debug::printable::printable;
+use sdm_text::printable;
 
 use super::text::Page;
 use crate::diagnose::{Diagnosis, Finding, Kind};

@@ -1,8 +1,8 @@
 //! What happened to tasks, one line per distinct place and the line of source below it.
 
 use sdm_debug::event::Phase;
-use sdm_debug::printable::{printable, printable_lines};
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
+use sdm_text::{printable, printable_lines};
 
 use super::place;
 use crate::item::Happening;

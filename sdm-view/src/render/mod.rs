@@ -19,7 +19,7 @@ pub use event::stopped;
 pub use label::{Names, set_text};
 pub(crate) use place::stack_frame;
 pub use place::{frame as frame_text, value as value_text};
-pub(crate) use sdm_debug::printable::{printable, printable_lines};
+pub(crate) use sdm_text::{printable, printable_lines};
 pub(crate) use stacks::lines as stack_lines;
 pub use style::Style;
 pub(crate) use text::item_lines;

@@ -1,8 +1,8 @@
 //! `outliers`, `stats` and `compare` on a screen.
 
-use sdm_debug::printable::printable;
 use sdm_debug::rules::{Extreme, Histogram, Number, Stats, Who};
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
 use super::text::Page;
 use crate::compare::Comparison;

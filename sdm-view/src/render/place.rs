@@ -1,7 +1,7 @@
 //! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
 
-use sdm_debug::printable::printable;
 use sdm_debug::reply::{Frame, StackFrame, Value};
+use sdm_text::printable;
 
 /// `main (argc=1) at halo.c:40`.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Tables: `ranks` and `info breakpoints`.
 
-use sdm_debug::printable::printable;
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
 use super::event;
 use super::style::Style;

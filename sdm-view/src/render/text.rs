@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sdm_debug::event::Stream;
-use sdm_debug::printable::printable;
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
 use super::label::Names;
 use super::style::Style;
@@ -287,7 +287,7 @@ fn launcher_ended(
 }
 
 fn error(style: &Style, problem: &Problem) -> Vec<String> {
-    let message = sdm_debug::printable::printable_lines(&problem.message);
+    let message = sdm_text::printable_lines(&problem.message);
     let mut lines = vec![style.bad(&style.wrap(&message, 2))];
     if let (Some(line), Some(at)) = (&problem.line, problem.at) {
         let before = line.get(..at).unwrap_or(line).chars().count();

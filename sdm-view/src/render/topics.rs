@@ -1,8 +1,8 @@
 //! `info sets`, `info nodes`, `info tree`, `info links`, `info memory` on a screen.
 
-use sdm_debug::printable::printable;
 use sdm_debug::rules::TotalUsage;
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
 use super::text::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};

@@ -1,9 +1,9 @@
 //! Variables of many tasks: equal ones once, differing ones by class.
 
 use sdm_debug::Reply;
-use sdm_debug::printable::printable;
 use sdm_debug::reply::Variable;
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
 use super::place;
 use super::style::Style;

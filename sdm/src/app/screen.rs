@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sdm_core::printable::printable_lines;
+use sdm_text::printable_lines;
 use sdm_view::escape::shown;
 use sdm_view::render::{Screen, Style};
 

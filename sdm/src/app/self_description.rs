@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::error::ContextValue;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use sdm_core::printable::printable;
+use sdm_text::printable;
 
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings, SettingsError};

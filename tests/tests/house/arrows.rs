@@ -6,9 +6,10 @@ use std::path::Path;
 /// Every crate of ours and the crates of ours that it may import.
 const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
+    ("sdm-text", &[]),
     ("sdm-system", &[]),
     ("sdm-core", &["sdm-idset"]),
-    ("sdm-bootstrap", &["sdm-core", "sdm-system"]),
+    ("sdm-bootstrap", &["sdm-text", "sdm-core", "sdm-system"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),
     ("sdm-fake", &["sdm-idset", "sdm-core", "sdm-debug"]),
     (
@@ -17,17 +18,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        &["sdm-idset", "sdm-system", "sdm-core", "sdm-debug"],
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-system",
+            "sdm-core",
+            "sdm-debug",
+        ],
     ),
-    ("sdm-hosts", &["sdm-system"]),
+    ("sdm-hosts", &["sdm-text", "sdm-system"]),
     (
         "sdm-launch",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-hosts"],
     ),
     ("sdm-pmix", &[]),
     ("sdm-xstate", &[]),
-    ("sdm-keep", &["sdm-system"]),
-    ("sdm-view", &["sdm-idset", "sdm-debug"]),
+    ("sdm-keep", &["sdm-text", "sdm-system"]),
+    ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
     (
         "sdm-session",
         &[
@@ -69,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sdm",
         &[
+            "sdm-text",
             "sdm-idset",
             "sdm-system",
             "sdm-core",

@@ -1,0 +1,106 @@
+//! A process that lends others descriptors, which they open by their paths.
+//!
+//! Who holds the session's key is kept out of core files: what it has open itself nobody but root may open through
+//! `/proc`, not even its own user's processes. Another process, which has nothing to hide, may be looked into. FIFOs would
+//! have to be made in some folder, and taken out of it whoever is killed.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
+/// is a process of its own, as a shell puts its own output elsewhere meanwhile.
+const WAIT: [&str; 2] = ["-c", "(echo >&0); read -r line"];
+/// How long it may take to be there.
+const START_WAIT: Duration = Duration::from_secs(30);
+
+/// A shell whose standard output and standard error are what it lends.
+#[derive(Debug)]
+pub struct Lender {
+    child: Child,
+    /// Open as long as it is to be there.
+    input: UnixStream,
+}
+
+impl Lender {
+    /// Hands one or two descriptors over: this process keeps neither. When this comes back they can be opened; a moment
+    /// before, a process that has just been started may not be looked into either. What is absent is `/dev/null`.
+    ///
+    /// # Errors
+    /// There is no room for one more process or descriptor, or the shell is not there within 30 seconds.
+    pub fn start(first: Option<OwnedFd>, second: Option<OwnedFd>) -> io::Result<Self> {
+        let (input, theirs) = UnixStream::pair()?;
+        let stdio = |lent: Option<OwnedFd>| lent.map_or_else(Stdio::null, Stdio::from);
+        let mut command = Command::new("/bin/sh");
+        command.args(WAIT).stdin(OwnedFd::from(theirs));
+        command.stdout(stdio(first)).stderr(stdio(second));
+        // What a terminal sends is not for it.
+        let child = command.process_group(0).spawn()?;
+        // From now on only it has their end.
+        drop(command);
+        input.set_read_timeout(Some(START_WAIT))?;
+        let mut lender = Self { child, input };
+        lender.input.read_exact(&mut [0])?;
+        Ok(lender)
+    }
+
+    /// Where the first can be opened as long as this lives.
+    #[must_use]
+    pub fn first(&self) -> PathBuf {
+        self.path(1)
+    }
+
+    /// The same for the second.
+    #[must_use]
+    pub fn second(&self) -> PathBuf {
+        self.path(2)
+    }
+
+    fn path(&self, fd: u32) -> PathBuf {
+        format!("/proc/{}/fd/{fd}", self.child.id()).into()
+    }
+}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        // It has nothing to lose, and would end by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lent_is_opened_by_path_and_not_kept() {
+        let (theirs, mut ours) = io::pipe().unwrap();
+        let (mut errors, their_errors) = io::pipe().unwrap();
+        let lender = Lender::start(Some(theirs.into()), Some(their_errors.into())).unwrap();
+        let mut first = File::open(lender.first()).unwrap();
+        let mut second = File::options().write(true).open(lender.second()).unwrap();
+        drop(lender);
+        ours.write_all(b"to it").unwrap();
+        second.write_all(b"from it").unwrap();
+        drop(ours);
+        drop(second);
+        let (mut read, mut said) = (String::new(), String::new());
+        first.read_to_string(&mut read).unwrap();
+        errors.read_to_string(&mut said).unwrap();
+        assert_eq!((&*read, &*said), ("to it", "from it"));
+    }
+
+    #[test]
+    fn what_is_absent_has_nothing_to_read() {
+        let lender = Lender::start(None, None).unwrap();
+        assert_eq!(std::fs::read(lender.first()).unwrap(), b"");
+    }
+}
