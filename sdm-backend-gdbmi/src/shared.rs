@@ -130,7 +130,7 @@ impl Shared {
         match self.gdb.pipe(fd) {
             Some(Pipe::Records) => self.read_gdb(now),
             Some(Pipe::Words) => self.gdb.read_words(&mut self.closing),
-            Some(Pipe::Commands) => self.gdb.write(),
+            Some(Pipe::Commands) => self.gdb.write(now),
             Some(Pipe::End) => {
                 self.read_gdb(now);
                 self.reap(now);
@@ -202,7 +202,7 @@ impl Shared {
         if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
             self.members.iter().for_each(Member::clear);
         }
-        self.gdb.write();
+        self.gdb.write(now);
     }
 
     fn act(&mut self, now: Instant, at: usize, action: Action) {

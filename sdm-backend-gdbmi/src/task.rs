@@ -161,7 +161,7 @@ impl Task {
             match pipe {
                 Pipe::Records => self.read_gdb(now),
                 Pipe::Words => self.gdb.read_words(&mut self.closing),
-                Pipe::Commands => self.gdb.write(),
+                Pipe::Commands => self.gdb.write(now),
                 Pipe::End => {
                     self.read_gdb(now);
                     self.reap(now);
@@ -320,7 +320,7 @@ impl Task {
             self.held = None;
         }
         self.pulse.keep(now, std::iter::once(&self.driver));
-        self.gdb.write();
+        self.gdb.write(now);
     }
 
     fn act(&mut self, now: Instant, action: Action) {

@@ -181,6 +181,14 @@ impl Gate {
         self.interrupt = Interrupt::Sent(token);
         true
     }
+
+    /// True while gdb has not answered the question at which it was interrupted: it may be interrupted once more.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        let Interrupt::Sent(token) = self.interrupt else {
+            return false;
+        };
+        self.under_way.front() == Some(&(token, Kind::Question))
+    }
 }
 
 /// What stands for gdb's answer to a line that gdb was not told.
@@ -368,8 +376,10 @@ mod tests {
         assert!(!gate.poll_interrupt(), "nobody wants it");
         assert_eq!(gate.break_off(1), BrokenOff::UnderWay);
         assert!(gate.poll_interrupt() && !gate.poll_interrupt(), "once");
+        assert!(gate.is_interrupted());
         gate.push("4-stack-info-frame");
         assert!(gate.answered(1));
+        assert!(!gate.is_interrupted());
         assert_eq!(written(&mut gate), []);
         assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
         assert!(gate.poll_interrupt(), "the next one is unwanted, too");

@@ -17,6 +17,9 @@ use super::gate::{BrokenOff, Gate};
 /// gdb may take this long for each step of its end: to leave by itself, by SIGTERM, and then
 /// nothing is alive under it and it is killed.
 const END_STEP: Duration = Duration::from_secs(4);
+/// gdb is interrupted again where it has not answered after this time: one that has not begun with the question takes a SIGINT for
+/// none.
+const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// How soon to look again whether a process is gone.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -29,6 +32,8 @@ pub(crate) struct GdbIo {
     /// Look whether it can be reaped at this time.
     reap_at: Option<Instant>,
     gate: Gate,
+    /// Interrupt it again at this time.
+    interrupt_at: Option<Instant>,
     to_gdb: VecDeque<u8>,
     reader: LineReader,
     words: LastWords,
@@ -72,6 +77,7 @@ impl GdbIo {
             end: GdbEnd::Alive,
             reap_at: None,
             gate: Gate::default(),
+            interrupt_at: None,
             to_gdb: VecDeque::new(),
             reader: LineReader::default(),
             words: LastWords::default(),
@@ -115,7 +121,8 @@ impl GdbIo {
             GdbEnd::Closed(at) | GdbEnd::Terminated(at) => Some(at),
             GdbEnd::Alive | GdbEnd::Killed | GdbEnd::Gone => None,
         };
-        end.into_iter().chain(self.reap_at).min()
+        let others = self.reap_at.into_iter().chain(self.interrupt_at);
+        end.into_iter().chain(others).min()
     }
 
     /// True where the time of [`GdbIo::reap`] has come.
@@ -150,13 +157,18 @@ impl GdbIo {
     }
 
     /// Writes what fits of what gdb may be told now, and interrupts what is not wanted any more.
-    pub(crate) fn write(&mut self) {
+    pub(crate) fn write(&mut self, now: Instant) {
         while let Some(line) = self.gate.poll_line() {
             self.to_gdb.extend(line.as_bytes());
         }
         self.write_through();
-        if self.gate.poll_interrupt() {
+        // One that is about to end reads the end of its input behind the question, and lets programs go: a SIGINT would kill them then.
+        if !self.gate.is_interrupted() || self.end != GdbEnd::Alive {
+            self.interrupt_at = None;
+        }
+        if self.gate.poll_interrupt() || self.interrupt_at.is_some_and(|at| at <= now) {
             self.child.signal(Signal::SIGINT);
+            self.interrupt_at = (self.end == GdbEnd::Alive).then_some(now + INTERRUPT_AGAIN);
         }
     }
 
@@ -226,11 +238,12 @@ impl GdbIo {
 
     /// It is no longer needed: its input ends.
     pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
-        self.write();
+        self.write(now);
         closing.extend(self.child.stdin.take());
         self.go_on();
         if self.end == GdbEnd::Alive {
             self.end = GdbEnd::Closed(now + END_STEP);
+            self.interrupt_at = None;
         }
     }
 
@@ -289,6 +302,7 @@ impl GdbIo {
             process::end_trials_of(self.pid());
         }
         self.end = GdbEnd::Gone;
+        self.interrupt_at = None;
         closing.extend(self.pidfd.take());
         closing.extend(self.child.stdin.take());
         closing.extend(self.child.stderr.take());

@@ -104,7 +104,7 @@ fn a_started_program_that_is_detached_runs_on_to_its_end() {
     assert_eq!(harness.backend.left_code(), Some(128 + 15));
 }
 
-fn gdb_of(harness: &Harness) -> Pid {
+pub(crate) fn gdb_of(harness: &Harness) -> Pid {
     let found = processes_of(&harness.directory);
     let gdb = found.iter().find(|(_, line)| line.contains("-i=mi3"));
     Pid::from_raw(gdb.expect("a gdb").0)

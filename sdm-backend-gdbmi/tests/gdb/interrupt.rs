@@ -8,6 +8,9 @@ use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Backend, Command, Event, FailureCode, Reply, TaskState};
 
+use nix::sys::signal::{Signal, kill};
+
+use crate::ends::gdb_of;
 use crate::harness::{Harness, place, stopped};
 
 #[test]
@@ -160,6 +163,22 @@ fn a_query_that_hangs_is_given_up() {
     let expression = "wait_for_ever(0)".to_owned();
     let id = harness.send(Command::Evaluate { expression });
     harness.turn();
+    harness.backend.cancel(std::time::Instant::now(), id);
+    assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
+    assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
+}
+
+/// A gdb that has not read the question when it is interrupted begins with it behind that.
+#[test]
+fn a_gdb_that_was_interrupted_too_early_is_interrupted_again() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    kill(gdb_of(&harness), Signal::SIGSTOP).unwrap();
+    let expression = "wait_for_ever(0)".to_owned();
+    let id = harness.send(Command::Evaluate { expression });
+    harness.turn();
+    // It is made to go on, and to read the signal first.
     harness.backend.cancel(std::time::Instant::now(), id);
     assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
     assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
