@@ -9,6 +9,8 @@ pub(super) struct FakeHost {
     pub(super) blocks_int: bool,
     /// True where the program stands under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,
+    /// True where nothing is known of what the program holds in memory.
+    pub(super) blind: bool,
 }
 
 impl Host for FakeHost {
@@ -19,7 +21,7 @@ impl Host for FakeHost {
         Some(('D', "nfs_wait".to_owned()))
     }
     fn memory(&self, _: i32) -> Option<(u64, u64)> {
-        Some((7 << 20, 9 << 20))
+        (!self.blind).then_some((7 << 20, 9 << 20))
     }
     fn program(&self, _: i32) -> Option<std::path::PathBuf> {
         None
@@ -31,13 +33,13 @@ impl Host for FakeHost {
         false
     }
     fn place(&self, _: i32, address: u64) -> Option<(String, u64)> {
-        Some(("/tmp/program".to_owned(), address & 0xfff))
+        (!self.blind).then(|| ("/tmp/program".to_owned(), address & 0xfff))
     }
     fn runs(&self, _: i32, _: &std::path::Path) -> bool {
         false
     }
     fn entry_address(&self, _: i32) -> Option<u64> {
-        Some(0x1000)
+        (!self.blind).then_some(0x1000)
     }
     fn completes_writes(&self) -> bool {
         true

@@ -19,8 +19,8 @@ use sdm_debug::{Command, GdbOptions};
 
 use super::{Beginning, Step, Story};
 use crate::child::{Launch, gdb_arguments};
+use crate::driver::fake_host::FakeHost;
 use crate::driver::{Action, Attached, Before, CoreFile, Driver, DriverConfig};
-use crate::host::Host;
 use crate::mi::{LineReader, Record};
 
 /// Where the programs of the stories lie while they are recorded.
@@ -38,48 +38,6 @@ pub(super) struct LiveGdb {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<std::process::ChildStdout>,
-}
-
-/// A host on which nothing is to be seen.
-struct BlindHost;
-
-impl Host for BlindHost {
-    fn process_state(&self, _: i32) -> Option<(char, String)> {
-        Some(('t', "ptrace_stop".to_owned()))
-    }
-    fn memory(&self, _: i32) -> Option<(u64, u64)> {
-        None
-    }
-    fn program(&self, _: i32) -> Option<PathBuf> {
-        None
-    }
-    fn blocks_signal(&self, _: i32, _: i32) -> bool {
-        false
-    }
-    fn signal_pending(&self, _: i32, _: i32) -> bool {
-        false
-    }
-    fn place(&self, _: i32, _: u64) -> Option<(String, u64)> {
-        None
-    }
-    fn runs(&self, _: i32, _: &Path) -> bool {
-        false
-    }
-    fn entry_address(&self, _: i32) -> Option<u64> {
-        None
-    }
-    fn completes_writes(&self) -> bool {
-        true
-    }
-    fn cpu_ms(&self, _: i32) -> Option<u64> {
-        None
-    }
-    fn system_call(&self, _: i32, _: i32) -> Option<i64> {
-        None
-    }
-    fn source_line(&self, _: &str, line: u32) -> Option<String> {
-        Some(format!("line {line}"))
-    }
 }
 
 /// Plays one story.
@@ -101,6 +59,12 @@ impl Player {
     pub(super) fn play(story: &Story, source: Source, pid: i32, cut: usize) -> Vec<String> {
         let now = Instant::now();
         let minutes = Duration::from_secs(600);
+        // What is answered must not depend on this machine's processes.
+        let host = FakeHost {
+            held: true,
+            blind: true,
+            ..FakeHost::default()
+        };
         let config = DriverConfig {
             command_wait: minutes,
             symbols_wait: minutes,
@@ -110,7 +74,7 @@ impl Player {
             fold: FoldRules::default(),
         };
         let mut player = Self {
-            driver: Driver::new(now, Rc::new(config), Box::new(BlindHost)),
+            driver: Driver::new(now, Rc::new(config), Box::new(host)),
             reader: LineReader::default(),
             source,
             cut,

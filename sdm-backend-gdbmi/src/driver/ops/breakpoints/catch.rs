@@ -1,13 +1,13 @@
 //! Catchpoints: the program stops at a fork, an exec, a system call, a signal, an exception or a change of libraries.
 
 use sdm_debug::command::{CatchEvent, CatchSpec, PointSpec};
-use sdm_debug::reply::{BreakpointPlace, CatchHit};
+use sdm_debug::reply::CatchHit;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::make::{made_by, refusal};
+use super::make::{enter, made_by, refusal, restrict};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
-use crate::mi::{Results, quote};
+use crate::mi::Results;
 
 /// Sets a catchpoint. MI has commands for only some of them, so all are made by the command line;
 /// gdb tells which breakpoint that has made.
@@ -22,22 +22,8 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Repl
         Some(scope) => Some(scope.restrict(spec.condition.as_deref())),
         None => spec.condition.clone(),
     };
-    if let (Some(condition), Some(number)) = (condition, made.first()) {
-        let condition = quote(condition.as_bytes());
-        gdb.mi(format!("-break-condition {number} {condition}"))
-            .await?;
-    }
-    let place = BreakpointPlace {
-        number: spec.number,
-        pending: false,
-        places: Vec::new(),
-    };
-    let numbers = made.keep();
-    let mut state = gdb.edit();
-    state
-        .breakpoints
-        .add(PointSpec::Catch(spec), numbers, false);
-    Ok(Reply::Breakpoint(place))
+    restrict(gdb, &made, condition.as_deref(), 0).await?;
+    Ok(enter(gdb, PointSpec::Catch(spec), made))
 }
 
 /// What is caught, as gdb's command line writes it.

@@ -1,11 +1,13 @@
 //! Having gdb make a breakpoint, in a way that leaves none behind that nobody owns.
 
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::command::PointSpec;
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::Made;
 use crate::driver::text::console_line;
-use crate::mi::Results;
+use crate::mi::{Results, quote};
 
 /// Why nothing can be inserted under this number.
 pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
@@ -48,4 +50,38 @@ pub(in crate::driver) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Fa
         Ok(made)
     })
     .await
+}
+
+/// Has what was made stop the program only where the condition holds, and only from its `ignore + 1`th time on. Half of what was
+/// asked for is not what was asked for: where this fails, what was made is to be dropped.
+pub(super) async fn restrict(
+    gdb: &Gdb,
+    made: &Made,
+    condition: Option<&str>,
+    ignore: u32,
+) -> Result<(), Failure> {
+    let Some(number) = made.first() else {
+        return Ok(());
+    };
+    if let Some(condition) = condition {
+        let condition = quote(condition.as_bytes());
+        gdb.mi(format!("-break-condition {number} {condition}"))
+            .await?;
+    }
+    if ignore > 0 {
+        gdb.mi(format!("-break-after {number} {ignore}")).await?;
+    }
+    Ok(())
+}
+
+/// Enters what was made and stands at no place of the program into the books; gives what is answered.
+pub(super) fn enter(gdb: &Gdb, point: PointSpec, made: Made) -> Reply {
+    let place = BreakpointPlace {
+        number: point.number(),
+        pending: false,
+        places: Vec::new(),
+    };
+    let numbers = made.keep();
+    gdb.edit().breakpoints.add(point, numbers, false);
+    Reply::Breakpoint(place)
 }

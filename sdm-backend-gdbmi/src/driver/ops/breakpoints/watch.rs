@@ -1,10 +1,9 @@
 //! Watchpoints: the program stops when a value is written or read.
 
 use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
-use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::make::{made_by, made_in, refusal};
+use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::points::watch_number;
 use crate::mi::quote;
@@ -28,34 +27,10 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Repl
         let line = format!("-break-watch {option}{expression}");
         made_in(gdb, line, watch_number).await?.0
     };
-    let number = made.first().ok_or_else(|| {
+    if made.first().is_none() {
         let text = format!("gdb did not say which watchpoint {} is", spec.expression);
-        Failure::new(FailureCode::Gdb, text)
-    })?;
-    // Half of what was asked for is not what was asked for: where this fails it is taken out again.
-    restrict(gdb, number, &spec).await?;
-    let place = BreakpointPlace {
-        number: spec.number,
-        pending: false,
-        places: Vec::new(),
-    };
-    let numbers = made.keep();
-    let mut state = gdb.edit();
-    state
-        .breakpoints
-        .add(PointSpec::Watch(spec), numbers, false);
-    Ok(Reply::Breakpoint(place))
-}
-
-async fn restrict(gdb: &Gdb, number: u32, spec: &WatchSpec) -> Result<(), Failure> {
-    if let Some(condition) = &spec.condition {
-        let condition = quote(condition.as_bytes());
-        gdb.mi(format!("-break-condition {number} {condition}"))
-            .await?;
+        return Err(Failure::new(FailureCode::Gdb, text));
     }
-    if spec.ignore > 0 {
-        gdb.mi(format!("-break-after {number} {}", spec.ignore))
-            .await?;
-    }
-    Ok(())
+    restrict(gdb, &made, spec.condition.as_deref(), spec.ignore).await?;
+    Ok(enter(gdb, PointSpec::Watch(spec), made))
 }
