@@ -16,7 +16,7 @@ use sdm_shell::ReportFiles;
 use super::Opener;
 use super::control::Controlled;
 use super::job::{self, Job, Refused};
-use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
+use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs, START_WAIT_S};
 use crate::sink::complain;
 
 /// The launcher's name where a person leaves it to us.
@@ -128,9 +128,8 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
-    if launcher == "manual" {
-        let wait = &mut session.config.start_wait;
-        *wait = BY_HAND_WAIT.max(*wait);
+    if launcher == "manual" && args.tree.start_wait == START_WAIT_S {
+        session.config.start_wait = BY_HAND_WAIT;
     }
     Ok(SessionConfig {
         launcher,

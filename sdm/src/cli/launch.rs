@@ -120,6 +120,9 @@ impl LauncherArgs {
     }
 }
 
+/// How long servers may take to come unless a person says otherwise, in seconds.
+pub const START_WAIT_S: u32 = 60;
+
 /// How the tree of servers is made.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct TreeArgs {
@@ -128,7 +131,7 @@ pub struct TreeArgs {
     pub topology: Topology,
 
     /// How long the servers may take to come, in seconds.
-    #[arg(long, value_name = "S", default_value = "60",
+    #[arg(long, value_name = "S", default_value_t = START_WAIT_S,
           value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub start_wait: u32,
 
@@ -141,7 +144,7 @@ impl Default for TreeArgs {
     fn default() -> Self {
         Self {
             topology: Topology::default(),
-            start_wait: 60,
+            start_wait: START_WAIT_S,
             partial: false,
         }
     }

@@ -55,6 +55,23 @@ fn commands_that_are_shown_start_a_session() {
     assert!(!Path::new(key).exists(), "{key} stays");
 }
 
+/// Nobody types anything: whom it has waited for is named, when it was said for how long.
+#[test]
+fn who_is_not_started_in_time_is_named() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let done = Sdm::run(&place, 2)
+        .args(["--launcher", "manual", "--start-wait", "1"])
+        .env("XDG_RUNTIME_DIR", place.runtime())
+        .program(&work, &[])
+        .finish()
+        .code(124);
+    assert!(
+        done.err.contains("servers of tasks 0-1: no answer within"),
+        "{done}"
+    );
+}
+
 #[test]
 fn a_launcher_of_the_sites_own_starts_a_session() {
     let place = Place::new();
