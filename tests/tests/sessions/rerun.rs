@@ -198,7 +198,7 @@ fn what_was_not_started_here_is_not_started_anew() {
         .args([held.id().to_string()])
         .lines(&["run"])
         .spawn();
-    assert!(done.err.wait_end());
+    assert!(done.err.wait_end() && done.out.wait_end());
     let out = done.out.text();
     assert!(out.contains("they cannot be started anew"), "{out}");
     held.kill().unwrap();
