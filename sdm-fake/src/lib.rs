@@ -6,12 +6,14 @@
 //!
 //! Nothing here starts a process, opens a file, or looks at a clock.
 
+mod breakpoints;
 mod data;
 mod eval;
 mod parse;
 mod probe;
 mod run;
 mod scenario;
+mod stacks;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,8 @@ use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Stop, StopReason, Value};
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, Reply, TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, InterestChange, Reply,
+    TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
 
@@ -22,6 +23,11 @@ use sdm_idset::{IdSet, TaskId};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Answer = Result<Reply, Failure>;
+
+/// Why a command has failed.
+pub(crate) fn code(answer: Answer) -> FailureCode {
+    answer.expect_err("it fails").code
+}
 
 pub(crate) struct Harness {
     pub(crate) backend: GdbBackend,

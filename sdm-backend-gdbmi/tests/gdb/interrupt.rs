@@ -148,6 +148,16 @@ fn a_cancelled_run_goes_on_and_its_stop_is_an_event() {
     assert!(matches!(event, Event::Stopped(stop) if stop.reason == StopReason::Interrupted));
 }
 
+/// Has gdb call a function that never returns, cancels that, and sees that gdb answers the next question.
+fn hang_and_cancel(harness: &mut Harness) {
+    let expression = "wait_for_ever(0)".to_owned();
+    let id = harness.send(Command::Evaluate { expression });
+    harness.turn();
+    harness.backend.cancel(std::time::Instant::now(), id);
+    assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
+    assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
+}
+
 #[test]
 fn a_query_that_hangs_is_given_up() {
     let config = GdbConfig {
@@ -160,12 +170,7 @@ fn a_query_that_hangs_is_given_up() {
     // It calls a function of the program that never returns.
     let failure = harness.evaluate("wait_for_ever(0)").unwrap_err();
     assert_eq!(failure.code, FailureCode::TimedOut, "{failure}");
-    let expression = "wait_for_ever(0)".to_owned();
-    let id = harness.send(Command::Evaluate { expression });
-    harness.turn();
-    harness.backend.cancel(std::time::Instant::now(), id);
-    assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
-    assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
+    hang_and_cancel(&mut harness);
 }
 
 /// A gdb that has not read the question when it is interrupted begins with it behind that.
@@ -175,11 +180,6 @@ fn a_gdb_that_was_interrupted_too_early_is_interrupted_again() {
     let program = harness.compile("spin", &[]);
     harness.start(&program, &[]);
     kill(gdb_of(&harness), Signal::SIGSTOP).unwrap();
-    let expression = "wait_for_ever(0)".to_owned();
-    let id = harness.send(Command::Evaluate { expression });
-    harness.turn();
     // It is made to go on, and to read the signal first.
-    harness.backend.cancel(std::time::Instant::now(), id);
-    assert_eq!(harness.answer(id).unwrap_err().code, FailureCode::Cancelled);
-    assert_eq!(harness.evaluate("1 + 1").unwrap().text, "2");
+    hang_and_cancel(&mut harness);
 }

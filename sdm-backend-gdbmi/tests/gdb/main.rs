@@ -9,6 +9,7 @@ mod ends;
 mod environment;
 mod harness;
 mod interrupt;
+mod objects;
 mod odd;
 mod points;
 mod probe;

@@ -1,0 +1,161 @@
+//! Variable objects on a real gdb: opened, listed in parts, changed, followed.
+
+use sdm_debug::command::{StepKind, ValueFormat};
+use sdm_debug::reply::{VarChange, VarObject};
+use sdm_debug::{Command, FailureCode, Reply};
+
+use crate::harness::{Answer, Harness, code, stopped};
+
+fn object(answer: Answer) -> VarObject {
+    match answer {
+        Ok(Reply::VarObject(object)) => object,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn children(answer: Answer) -> (Vec<VarObject>, bool) {
+    match answer {
+        Ok(Reply::VarChildren { children, more }) => (children, more),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn create(name: &str, expression: &str) -> Command {
+    Command::VarCreate {
+        name: name.to_owned(),
+        expression: expression.to_owned(),
+        floating: false,
+    }
+}
+
+fn list(name: &str, from: u32, count: u32) -> Command {
+    Command::VarChildren {
+        name: name.to_owned(),
+        from,
+        count,
+    }
+}
+
+#[test]
+fn variable_objects_are_opened_step_by_step() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    let outer = object(harness.ask(create("o", "*outer")));
+    assert_eq!(
+        (outer.type_name.as_str(), outer.children),
+        ("struct outer", 3)
+    );
+    let failure = harness.ask(create("x", "nosuch")).unwrap_err();
+    assert!(failure.text.contains("nosuch"), "{failure}");
+    for name in ["o", "", "1a", "a b", "o.first"] {
+        assert_eq!(
+            code(harness.ask(create(name, "1"))),
+            FailureCode::BadCommand,
+            "{name}"
+        );
+    }
+    let (members, more) = children(harness.ask(list("o", 0, 2)));
+    let names: Vec<&str> = members.iter().map(|m| m.expression.as_str()).collect();
+    assert_eq!((names, more), (vec!["first", "second"], true));
+    let (inner, more) = children(harness.ask(list(&members[0].name, 0, 9)));
+    assert_eq!((inner[0].value.text.as_str(), more), ("6", false));
+}
+
+#[test]
+fn variable_objects_say_what_has_changed() {
+    let mut harness = Harness::new();
+    let program = harness.compile("values", &[]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "overwrite").unwrap();
+    stopped(harness.run_on());
+    object(harness.ask(create("o", "*outer")));
+    let (members, _) = children(harness.ask(list("o", 0, 9)));
+    children(harness.ask(list(&members[0].name, 0, 9)));
+    let (ratios, _) = children(harness.ask(list("o", 2, 1)));
+    children(harness.ask(list(&ratios[0].name, 0, 4)));
+    let update = || Command::VarUpdate {
+        name: "o".to_owned(),
+    };
+    assert_eq!(harness.ask(update()), Ok(Reply::VarChanges(Vec::new())));
+    let step = Command::Step {
+        kind: StepKind::Over,
+        count: 2,
+    };
+    stopped(harness.ask(step));
+    let Ok(Reply::VarChanges(mut changes)) = harness.ask(update()) else {
+        panic!("no changes");
+    };
+    changes.sort_by(|a, b| a.name.cmp(&b.name));
+    let change = |name: &str, text: &str| VarChange {
+        name: name.to_owned(),
+        value: Some(sdm_debug::reply::Value {
+            text: text.to_owned(),
+            cut: None,
+        }),
+        type_name: None,
+        children: None,
+    };
+    assert_eq!(
+        changes,
+        [change("o.first.number", "8"), change("o.ratios.1", "9.5")]
+    );
+    let assign = Command::VarAssign {
+        name: "o.first.number".to_owned(),
+        value: "255".to_owned(),
+    };
+    harness.ask(assign).unwrap();
+    let format = Command::VarFormat {
+        name: "o.first.number".to_owned(),
+        format: ValueFormat::Hexadecimal,
+    };
+    let Ok(Reply::Value(value)) = harness.ask(format) else {
+        panic!("no value");
+    };
+    assert_eq!(value.text, "0xff");
+    stopped(harness.ask(Command::Finish));
+    let Ok(Reply::VarChanges(changes)) = harness.ask(update()) else {
+        panic!("no changes");
+    };
+    assert_eq!(
+        (changes.len(), &changes[0].value),
+        (1, &None),
+        "out of scope"
+    );
+    let delete = || Command::VarDelete {
+        name: "o".to_owned(),
+    };
+    assert_eq!(harness.ask(delete()), Ok(Reply::Done));
+    assert_eq!(code(harness.ask(delete())), FailureCode::NoSuchThing);
+    assert_eq!(code(harness.ask(list("o", 0, 1))), FailureCode::NoSuchThing);
+}
+
+#[test]
+fn containers_are_shown_as_their_elements() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("containers");
+    harness.start(&program, &[]);
+    harness.break_at(1, "thrown").unwrap();
+    stopped(harness.run_on());
+    let up = sdm_debug::command::FrameSelect::Move(1);
+    harness.ask(Command::SelectFrame(up)).unwrap();
+    let numbers = harness.evaluate("numbers").unwrap().text;
+    assert!(numbers.ends_with("= {1, 2, 3}"), "{numbers}");
+    let create = Command::VarCreate {
+        name: "n".to_owned(),
+        expression: "numbers".to_owned(),
+        floating: true,
+    };
+    let numbers = object(harness.ask(create));
+    assert!(numbers.pretty, "{numbers:?}");
+    let list = Command::VarChildren {
+        name: "n".to_owned(),
+        from: 0,
+        count: 2,
+    };
+    let (elements, more) = children(harness.ask(list));
+    let values: Vec<&str> = elements.iter().map(|e| e.value.text.as_str()).collect();
+    assert_eq!((values, more), (vec!["1", "2"], true));
+}
