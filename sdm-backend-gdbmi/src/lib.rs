@@ -30,7 +30,7 @@ mod memory_estimate;
 pub mod mi;
 mod process;
 mod restore;
-mod shared;
+mod shared_gdb;
 mod slot;
 mod stdio;
 mod sys;

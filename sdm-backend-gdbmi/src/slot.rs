@@ -9,12 +9,12 @@ use sdm_debug::{BackendOutput, Command};
 use sdm_idset::TaskId;
 
 use crate::driver::Driver;
-use crate::shared::Shared;
+use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
 
 pub(crate) enum Slot {
     Own(Box<Task>),
-    Shared(Box<Shared>),
+    Shared(Box<SharedGdb>),
 }
 
 impl Slot {

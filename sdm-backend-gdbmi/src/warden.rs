@@ -83,7 +83,7 @@ impl Warden {
 }
 
 /// A gdb.
-struct Kept {
+struct WatchedGdb {
     pid: i32,
     /// Readable when it has ended.
     end: OwnedFd,
@@ -99,7 +99,7 @@ struct Attached {
     foreign: Vec<u64>,
 }
 
-impl Kept {
+impl WatchedGdb {
     fn is_alive(&self) -> bool {
         !ends_within(self, Duration::ZERO)
     }
@@ -107,7 +107,7 @@ impl Kept {
 
 /// What the copy does until all is done.
 fn keep(pipe: &OwnedFd) {
-    let mut kept: Vec<Kept> = Vec::new();
+    let mut kept: Vec<WatchedGdb> = Vec::new();
     while let Some(word) = read_word(pipe) {
         note(&mut kept, word);
     }
@@ -154,13 +154,13 @@ fn read_word(pipe: &OwnedFd) -> Option<Word> {
     Some([next()?, next()?, next()?])
 }
 
-fn note(kept: &mut Vec<Kept>, [gdb, pid, what]: Word) {
+fn note(kept: &mut Vec<WatchedGdb>, [gdb, pid, what]: Word) {
     match what {
         GDB => {
             kept.retain(|gdb| gdb.is_alive() || !gdb.attached.is_empty());
             if let Ok(end) = sys::pidfd_open(gdb) {
                 let (pid, attached) = (gdb, Vec::new());
-                kept.push(Kept { pid, end, attached });
+                kept.push(WatchedGdb { pid, end, attached });
             }
         }
         LET_GO => {
@@ -181,7 +181,7 @@ fn note(kept: &mut Vec<Kept>, [gdb, pid, what]: Word) {
     }
 }
 
-fn ends_within(gdb: &Kept, wait: Duration) -> bool {
+fn ends_within(gdb: &WatchedGdb, wait: Duration) -> bool {
     let deadline = Instant::now() + wait;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -195,7 +195,7 @@ fn ends_within(gdb: &Kept, wait: Duration) -> bool {
 }
 
 /// Ends a gdb that does not read its input. Gives the programs that are to go on.
-fn end_blocked(gdb: &Kept) -> Vec<i32> {
+fn end_blocked(gdb: &WatchedGdb) -> Vec<i32> {
     let mut programs = traced_by(gdb.pid);
     // As long as it has not ended, the pid is its own; nobody reaps it before that.
     for _ in 0..STOPS_MAX {
@@ -225,7 +225,7 @@ fn end_blocked(gdb: &Kept) -> Vec<i32> {
 }
 
 /// Has a gdb go on that somebody has stopped: it does not read the end of its input before.
-fn go_on(gdb: &Kept) {
+fn go_on(gdb: &WatchedGdb) {
     process::go_on(gdb.pid);
 }
 

@@ -42,7 +42,7 @@ struct Arguments {
     handover: Option<PathBuf>,
     /// Standard input is a socket that listens, at which the servers call: nobody connects to them
     #[arg(long, conflicts_with = "handover")]
-    desk: bool,
+    reverse_listener: bool,
     /// How slow connections to servers are made, for trying out a network
     #[arg(long, value_name = "SHAPE")]
     shape: Option<Shape>,
@@ -82,12 +82,12 @@ fn serve() -> Result<()> {
         sockets.set_ssh(ssh);
     }
     let mut transport = Reversed::new(Shaped::new(sockets));
-    if arguments.desk {
+    if arguments.reverse_listener {
         let socket = std::io::stdin().as_fd().try_clone_to_owned();
         let sockets = transport.inner().sockets();
         let listening = socket.and_then(|socket| sockets.listen_on(socket.into()));
         listening.context("sdm-master: listen at standard input")?;
-        transport.open_desk(config.clone());
+        transport.listen_for_callers(config.clone());
     }
     let mut driver = MemberDriver::new(Member::new(node, Arc::new(config)), transport);
     let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;

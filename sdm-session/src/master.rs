@@ -35,7 +35,7 @@ impl Master {
         let mut command = Command::new(program);
         let stdin = match reverse_listener {
             Some(reverse_listener) => {
-                command.arg("--desk");
+                command.arg("--reverse-listener");
                 OwnedFd::from(reverse_listener.socket).into()
             }
             None => Stdio::null(),

@@ -16,11 +16,11 @@ use crate::child::{
     Binding, Environment, GdbChild, Launch, Redirects, find_directory, find_gdb, find_program,
     program_environment,
 };
-use crate::driver::{Attached, Before, CoreFile, Driver, Kept};
+use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 use crate::held::Held;
 use crate::host::LocalHost;
 use crate::leash::Leash;
-use crate::shared::Shared;
+use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
 use crate::task::{Streams, Task};
 use crate::warden::Warden;
@@ -136,7 +136,7 @@ impl GdbBackend {
         let [leash] = leash;
         let held = self.hold(pid, spec, &child, leash);
         let mut driver = self.driver(now, &child);
-        driver.attach(now, id, Attached::new(pid, spec));
+        driver.attach(now, id, AttachTarget::new(pid, spec));
         let task_of = Task::new(task, driver, child, Streams::none(), true).holding(held);
         self.add(now, task, task_of);
         Ok(())
@@ -177,11 +177,11 @@ impl GdbBackend {
         let held = wanted.iter().zip(leashes);
         let held = held.map(|((_, pid), leash)| self.hold(*pid, spec, &child, leash));
         let mut held = held.collect::<Vec<_>>().into_iter();
-        let mut shared = Shared::new(child);
+        let mut shared = SharedGdb::new(child);
         for (at, (task, pid)) in wanted.into_iter().enumerate() {
             let host = Box::new(LocalHost::of(gdb));
             let mut driver = Driver::new(now, self.driver_config.clone(), host);
-            driver.attach_among(now, id, Attached::new(pid, spec), at == 0);
+            driver.attach_among(now, id, AttachTarget::new(pid, spec), at == 0);
             shared.add(task, driver, held.next().flatten());
             self.current.insert(task, self.next_slot);
         }
@@ -242,7 +242,7 @@ impl GdbBackend {
     }
 
     /// The breakpoints of a task that has ended; fails where it has not.
-    fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<Kept>, Failure> {
+    fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<KeptPoint>, Failure> {
         let slot = self.current.get(&task);
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
             return Ok(Vec::new());
@@ -294,7 +294,7 @@ fn with_streams(
 }
 
 /// What a task is told before its program runs: what it had before, and what comes with the start.
-fn before_the_start(spec: &StartSpec, task: TaskId, breakpoints: Vec<Kept>) -> Before {
+fn before_the_start(spec: &StartSpec, task: TaskId, breakpoints: Vec<KeptPoint>) -> Before {
     let mut before = Before {
         settings: Vec::new(),
         breakpoints,
@@ -306,7 +306,7 @@ fn before_the_start(spec: &StartSpec, task: TaskId, breakpoints: Vec<Kept>) -> B
     }
     for point in &spec.points {
         if point.tasks.contains(task) {
-            before.breakpoints.push(Kept {
+            before.breakpoints.push(KeptPoint {
                 spec: point.spec.clone(),
                 enabled: point.enabled,
             });

@@ -23,9 +23,9 @@ use crate::mi::Results;
 
 /// A gdb as its operations see it; cheap to clone.
 #[derive(Clone)]
-pub(super) struct Gdb(Rc<Shared>);
+pub(super) struct Gdb(Rc<GdbParts>);
 
-struct Shared {
+struct GdbParts {
     state: RefCell<State>,
     /// Rises with every change: the driver polls until it stands still.
     version: Cell<u64>,
@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 impl Gdb {
     pub(super) fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
-        Self(Rc::new(Shared {
+        Self(Rc::new(GdbParts {
             state: RefCell::new(State::new(now, config)),
             version: Cell::new(0),
             wakeups: RefCell::new(Vec::new()),

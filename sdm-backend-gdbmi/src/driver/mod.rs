@@ -48,10 +48,10 @@ use state::scope::Scope;
 
 pub(crate) use action::Action;
 pub(crate) use config::DriverConfig;
-pub(crate) use ops::attach::Attached;
+pub(crate) use ops::attach::AttachTarget;
 pub(crate) use ops::core_file::CoreFile;
 pub(crate) use ops::start::Before;
-pub(crate) use state::points::Kept;
+pub(crate) use state::points::KeptPoint;
 pub use text::VALUE_BYTES_MAX;
 
 /// Drives one gdb.
@@ -120,7 +120,7 @@ impl Driver {
     }
 
     /// Begins to attach to a process.
-    pub(crate) fn attach(&mut self, now: Instant, id: CommandId, process: Attached) {
+    pub(crate) fn attach(&mut self, now: Instant, id: CommandId, process: AttachTarget) {
         let gdb = self.begin_task(now, id, attached_to(process, None));
         self.push(Some(id), Turn::Alone, attach::attach(gdb, id, process));
         self.run();
@@ -131,7 +131,7 @@ impl Driver {
         &mut self,
         now: Instant,
         id: CommandId,
-        process: Attached,
+        process: AttachTarget,
         first: bool,
     ) {
         let scope = Some(Scope::default());
@@ -292,7 +292,7 @@ impl Driver {
     }
 
     /// The front-end's breakpoints, for another run.
-    pub(crate) fn kept_breakpoints(&self) -> Vec<Kept> {
+    pub(crate) fn kept_breakpoints(&self) -> Vec<KeptPoint> {
         self.gdb.get().breakpoints.kept()
     }
 
@@ -404,7 +404,7 @@ impl Driver {
     }
 }
 
-fn attached_to(process: Attached, scope: Option<Scope>) -> Origin {
+fn attached_to(process: AttachTarget, scope: Option<Scope>) -> Origin {
     let access = if process.read_only {
         Access::ReadOnly
     } else {

@@ -417,7 +417,7 @@ proptest! {
     fn every_command_is_answered_exactly_once(attach: bool, blocks_int: bool, steps in steps()) {
         let mut scene = Scene::new(FakeHost { blocks_int, ..FakeHost::default() });
         if attach {
-            let process = Attached::new(77, &AttachSpec::default());
+            let process = AttachTarget::new(77, &AttachSpec::default());
             scene.driver.attach(scene.now, CommandId(0), process);
             scene.drain();
         } else {
@@ -466,7 +466,7 @@ proptest! {
 fn a_process_that_is_looked_at_is_cleared_when_gdb_has_done_all() {
     let mut scene = Scene::new(FakeHost::default());
     let (read_only, spec) = (true, AttachSpec::default());
-    let process = Attached::new(77, &AttachSpec { read_only, ..spec });
+    let process = AttachTarget::new(77, &AttachSpec { read_only, ..spec });
     scene.driver.attach(scene.now, CommandId(0), process);
     scene.drain();
     scene.answer_all();

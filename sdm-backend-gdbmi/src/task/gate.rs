@@ -31,7 +31,7 @@ enum Kind {
 
 /// A line that gdb was not told yet.
 #[derive(Debug)]
-struct Line {
+struct QueuedLine {
     token: u64,
     kind: Kind,
     text: String,
@@ -73,7 +73,7 @@ pub(crate) enum BrokenOff {
 /// The commands of one gdb.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    waiting: VecDeque<Line>,
+    waiting: VecDeque<QueuedLine>,
     /// What gdb was told and has not answered, in its order.
     under_way: VecDeque<(u64, Kind)>,
     /// Questions under way whose answers nobody wants.
@@ -86,7 +86,7 @@ impl Gate {
     /// A line for gdb, with its number in front.
     pub(crate) fn push(&mut self, line: &str) {
         let (token, command) = split(line);
-        self.waiting.push_back(Line {
+        self.waiting.push_back(QueuedLine {
             token,
             kind: kind_of(command),
             text: line.to_owned(),

@@ -84,7 +84,7 @@ pub enum DialFailure {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum DialState {
     /// The next attempt can be made.
     Idle,
     /// Not before then.
@@ -112,7 +112,7 @@ struct Met {
 #[derive(Debug)]
 pub struct Dialer {
     target: Target,
-    state: State,
+    state: DialState,
     /// Which of the places is next, < `places.len()`.
     place_index: usize,
     /// How far above its first port the next one is.
@@ -143,9 +143,9 @@ impl Dialer {
     #[must_use]
     pub fn new(now: Instant, target: Target) -> Self {
         let state = if target.pause.is_zero() {
-            State::Idle
+            DialState::Idle
         } else {
-            State::Pause(now + target.pause)
+            DialState::Pause(now + target.pause)
         };
         let met = vec![Met::default(); target.places.len()];
         Self {
@@ -188,18 +188,18 @@ impl Dialer {
     /// What to do now.
     pub fn poll(&mut self, now: Instant) -> DialStep {
         match self.state {
-            State::Connecting(until) if now >= until => {
+            DialState::Connecting(until) if now >= until => {
                 let text = format!("{UNANSWERED} {} s", ATTEMPT_WAIT.as_secs());
                 self.failed(now, text, false);
             }
-            State::Greeting(Some(until)) if now >= until => {
+            DialState::Greeting(Some(until)) if now >= until => {
                 self.failed(now, NO_ANSWER.to_owned(), true);
                 self.unanswered = true;
             }
             _ => {}
         }
         if now >= self.target.deadline || self.first_left(now, 0).is_none() {
-            if matches!(self.state, State::Greeting(_)) {
+            if matches!(self.state, DialState::Greeting(_)) {
                 self.failed(now, NO_ANSWER.to_owned(), true);
                 self.unanswered = true;
             }
@@ -207,16 +207,16 @@ impl Dialer {
         }
         let deadline = self.target.deadline;
         match self.state {
-            State::Pause(until) if now < until => DialStep::WaitUntil(until.min(deadline)),
-            State::Idle | State::Pause(_) => {
-                self.state = State::Connecting(now + ATTEMPT_WAIT);
+            DialState::Pause(until) if now < until => DialStep::WaitUntil(until.min(deadline)),
+            DialState::Idle | DialState::Pause(_) => {
+                self.state = DialState::Connecting(now + ATTEMPT_WAIT);
                 self.tries += 1;
                 DialStep::Connect(self.next_address())
             }
-            State::Connecting(until) | State::Greeting(Some(until)) => {
+            DialState::Connecting(until) | DialState::Greeting(Some(until)) => {
                 DialStep::WaitUntil(until.min(deadline))
             }
-            State::Greeting(None) => DialStep::WaitUntil(deadline),
+            DialState::Greeting(None) => DialStep::WaitUntil(deadline),
         }
     }
 
@@ -239,16 +239,19 @@ impl Dialer {
 
     /// The connection stands; its handshake begins.
     pub fn handle_connected(&mut self, now: Instant) {
-        if let State::Connecting(_) = self.state {
+        if let DialState::Connecting(_) = self.state {
             let is_range = !self.target.places[self.place_index].is_known();
-            self.state = State::Greeting(is_range.then_some(now + self.greeting_wait));
+            self.state = DialState::Greeting(is_range.then_some(now + self.greeting_wait));
         }
     }
 
     /// The attempt came to nothing. One that [`Dialer::poll`] has told to drop must not be
     /// reported.
     pub fn handle_failure(&mut self, now: Instant, failure: DialFailure) {
-        if !matches!(self.state, State::Connecting(_) | State::Greeting(_)) {
+        if !matches!(
+            self.state,
+            DialState::Connecting(_) | DialState::Greeting(_)
+        ) {
             return;
         }
         self.note_met(now, &failure);
@@ -308,7 +311,7 @@ impl Dialer {
         self.last = Some((address, text));
         self.unanswered = false;
         self.refusals = 0;
-        self.state = State::Idle;
+        self.state = DialState::Idle;
         self.empty_run = if occupied { 0 } else { self.empty_run + 1 };
         let place = &self.target.places[self.place_index];
         let is_last = self.offset == u16::MAX || place.at(self.offset + 1).is_none();
@@ -341,7 +344,7 @@ impl Dialer {
 
     fn end_round(&mut self, now: Instant) {
         self.place_index = self.first_left(now, 0).unwrap_or(0);
-        self.state = State::Pause(now + self.pause);
+        self.state = DialState::Pause(now + self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         self.empty_run_max = (self.empty_run_max * 2).min(EMPTY_RUN_MAX);
         self.greeting_wait = (self.greeting_wait * 2).min(HANDSHAKE_WAIT);

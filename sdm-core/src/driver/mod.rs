@@ -30,7 +30,7 @@ const READS_MAX: usize = 16;
 /// How long the last bytes may take at the end.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
-struct Connection {
+struct LinkConnection {
     link: LinkId,
     /// Bytes that the socket had no room for.
     unsent: Vec<u8>,
@@ -44,7 +44,7 @@ struct Connection {
 pub struct MemberDriver<T: Transport> {
     member: Member,
     transport: T,
-    connections: BTreeMap<ConnId, Connection>,
+    connections: BTreeMap<ConnId, LinkConnection>,
     by_link: BTreeMap<LinkId, ConnId>,
     /// Connections with bytes left to read after their turn.
     unread: VecDeque<ConnId>,
@@ -179,7 +179,7 @@ impl<T: Transport> MemberDriver<T> {
     }
 
     fn add(&mut self, conn: ConnId, link: LinkId, connected: bool) {
-        let connection = Connection {
+        let connection = LinkConnection {
             link,
             unsent: Vec::new(),
             sent: 0,
@@ -190,7 +190,7 @@ impl<T: Transport> MemberDriver<T> {
         self.by_link.insert(link, conn);
     }
 
-    fn remove(&mut self, conn: ConnId) -> Option<Connection> {
+    fn remove(&mut self, conn: ConnId) -> Option<LinkConnection> {
         let connection = self.connections.remove(&conn)?;
         self.by_link.remove(&connection.link);
         Some(connection)

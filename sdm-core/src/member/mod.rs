@@ -4,8 +4,8 @@
 //! [`Member::poll_output`] to `None`, then waits until bytes come, a socket has room, or
 //! [`Member::poll_timeout`] has passed. The same code runs over sockets and in the simulator.
 
+mod bulk;
 mod dialing;
-mod flow;
 mod links;
 mod sent;
 mod strangers;

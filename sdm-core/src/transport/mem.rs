@@ -23,12 +23,12 @@ pub struct MemNetwork {
 
 #[derive(Default)]
 struct SharedNetwork {
-    state: Mutex<State>,
+    state: Mutex<NetworkState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct NetworkState {
     next_id: u64,
     listeners: HashMap<ConnectionString, EndpointId>,
     endpoints: HashMap<EndpointId, VecDeque<TransportEvent>>,
@@ -70,13 +70,13 @@ impl MemNetwork {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NetworkState> {
         let state = self.shared.state.lock();
         state.expect("nothing panics while it holds the state")
     }
 }
 
-impl State {
+impl NetworkState {
     fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
@@ -203,7 +203,7 @@ pub struct MemTransport {
 
 impl MemTransport {
     /// Changes the network and lets those who wait look again.
-    fn change<T>(&self, change: impl FnOnce(&mut State, EndpointId) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut NetworkState, EndpointId) -> T) -> T {
         let result = change(&mut self.network.lock(), self.endpoint);
         self.network.shared.changed.notify_all();
         result

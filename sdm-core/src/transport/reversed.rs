@@ -1,10 +1,10 @@
 //! Connections that are made the other way round, where a firewall lets them pass in that direction
 //! only: a parent does not connect to its child, the child calls.
 //!
-//! A [`Reversed`] transport passes everything on to the one inside, but for two things. At a desk
-//! ([`Reversed::open_desk`]) whoever connects says first which server it is, in a claim that only a
+//! A [`Reversed`] transport passes everything on to the one inside, but for two things. At a listener
+//! ([`Reversed::listen_for_callers`]) whoever connects says first which server it is, in a claim that only a
 //! holder of the session's key can make; connecting to `called://3` is having the connection of server 3,
-//! now or when it comes. Who calls ([`Reversed::call`]) keeps one such connection waiting at the desk; when one
+//! now or when it comes. Who calls ([`Reversed::call`]) keeps one such connection waiting at the listener; when one
 //! byte says that it is wanted, it is one that was accepted, and the next one is made. The handshake
 //! inside is that of every link: the parent begins it, and only it tells whom one speaks with.
 
@@ -23,7 +23,7 @@ use crate::link::LinkConfig;
 use caller::Caller;
 use claim::{CLAIM_BYTES, Claim};
 
-/// How many connections may be at a desk without having said who they are.
+/// How many connections may be at a listener without having said who they are.
 const UNCLAIMED_MAX: usize = 256;
 /// How long one may take to say so.
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const OWN_ID: u64 = 1 << 63;
 /// Turns connections round; see the module.
 pub struct Reversed<T> {
     inner: T,
-    desk: Option<Desk>,
+    listener: Option<ReverseListener>,
     caller: Option<Caller>,
     /// Events that came about outside of a poll.
     queued: Vec<TransportEvent>,
@@ -43,7 +43,7 @@ pub struct Reversed<T> {
 }
 
 /// Where those call whom nobody can connect to.
-struct Desk {
+struct ReverseListener {
     config: LinkConfig,
     /// Who has not said yet who it is, longest here first.
     unclaimed: Vec<Unclaimed>,
@@ -69,7 +69,7 @@ impl<T: Transport> Reversed<T> {
     pub fn new(inner: T) -> Self {
         Self {
             inner,
-            desk: None,
+            listener: None,
             caller: None,
             queued: Vec::new(),
             raw: Vec::new(),
@@ -82,8 +82,8 @@ impl<T: Transport> Reversed<T> {
     }
 
     /// From now on whoever connects has to say which server of this session it is.
-    pub fn open_desk(&mut self, config: LinkConfig) {
-        self.desk = Some(Desk {
+    pub fn listen_for_callers(&mut self, config: LinkConfig) {
+        self.listener = Some(ReverseListener {
             config,
             unclaimed: Vec::new(),
             waiting: BTreeMap::new(),
@@ -107,8 +107,8 @@ impl<T: Transport> Reversed<T> {
     }
 
     fn inner_of(&self, conn: ConnId) -> ConnId {
-        let desk = self.desk.as_ref();
-        let found = desk.and_then(|desk| desk.inner_of.get(&conn));
+        let listener = self.listener.as_ref();
+        let found = listener.and_then(|listener| listener.inner_of.get(&conn));
         found.copied().unwrap_or(conn)
     }
 
@@ -119,26 +119,26 @@ impl<T: Transport> Reversed<T> {
             let Some(event) = taken else { return };
             return self.queued.push(event);
         }
-        let Some(desk) = &mut self.desk else {
+        let Some(listener) = &mut self.listener else {
             return self.queued.push(event);
         };
         match event {
             TransportEvent::Accepted { conn, .. } => {
-                desk.receive(&mut self.inner, conn);
-                desk.hear(&mut self.inner, conn, &mut self.queued);
+                listener.receive(&mut self.inner, conn);
+                listener.hear(&mut self.inner, conn, &mut self.queued);
             }
-            TransportEvent::Readable(conn) if desk.is_unclaimed(conn) => {
-                desk.hear(&mut self.inner, conn, &mut self.queued);
+            TransportEvent::Readable(conn) if listener.is_unclaimed(conn) => {
+                listener.hear(&mut self.inner, conn, &mut self.queued);
             }
-            TransportEvent::Readable(conn) => match desk.own_of.get(&conn) {
+            TransportEvent::Readable(conn) => match listener.own_of.get(&conn) {
                 Some(own) => self.queued.push(TransportEvent::Readable(*own)),
-                None if desk.waiting.values().any(|waiting| *waiting == conn) => {
-                    desk.look_at_waiting(&mut self.inner, conn);
+                None if listener.waiting.values().any(|waiting| *waiting == conn) => {
+                    listener.look_at_waiting(&mut self.inner, conn);
                 }
                 None => self.queued.push(event),
             },
             TransportEvent::Writable(conn) => {
-                let own = desk.own_of.get(&conn).copied().unwrap_or(conn);
+                let own = listener.own_of.get(&conn).copied().unwrap_or(conn);
                 self.queued.push(TransportEvent::Writable(own));
             }
             event => self.queued.push(event),
@@ -146,7 +146,7 @@ impl<T: Transport> Reversed<T> {
     }
 }
 
-impl Desk {
+impl ReverseListener {
     fn is_unclaimed(&self, conn: ConnId) -> bool {
         self.unclaimed.iter().any(|it| it.conn == conn)
     }
@@ -271,9 +271,9 @@ impl<T: Transport> Transport for Reversed<T> {
     }
 
     fn connect(&mut self, to: &ConnectionString) -> ConnId {
-        match (&mut self.desk, to.caller()) {
-            (Some(desk), Some(server)) if to.scheme() == Scheme::Called => {
-                desk.want(&mut self.inner, server, &mut self.queued)
+        match (&mut self.listener, to.caller()) {
+            (Some(listener), Some(server)) if to.scheme() == Scheme::Called => {
+                listener.want(&mut self.inner, server, &mut self.queued)
             }
             _ => self.inner.connect(to),
         }
@@ -305,10 +305,10 @@ impl<T: Transport> Transport for Reversed<T> {
             caller.forget(conn);
         }
         let inner = self.inner_of(conn);
-        if let Some(desk) = &mut self.desk {
-            desk.wanted.retain(|_, wanted| *wanted != conn);
-            desk.inner_of.remove(&conn);
-            desk.own_of.remove(&inner);
+        if let Some(listener) = &mut self.listener {
+            listener.wanted.retain(|_, wanted| *wanted != conn);
+            listener.inner_of.remove(&conn);
+            listener.own_of.remove(&inner);
         }
         if inner.0 < OWN_ID {
             self.inner.close(inner);
@@ -325,11 +325,14 @@ impl<T: Transport> Transport for Reversed<T> {
         if let Some(caller) = &mut self.caller {
             caller.dial(&mut self.inner, now);
         }
-        if let Some(desk) = &mut self.desk {
-            desk.expire(&mut self.inner, now);
+        if let Some(listener) = &mut self.listener {
+            listener.expire(&mut self.inner, now);
         }
         let due = self.caller.as_ref().and_then(Caller::poll_timeout);
-        let unclaimed = self.desk.iter().flat_map(|desk| &desk.unclaimed);
+        let unclaimed = self
+            .listener
+            .iter()
+            .flat_map(|listener| &listener.unclaimed);
         let due = unclaimed.map(|it| it.until).chain(due).min();
         let due = due.map(|at| at.saturating_duration_since(now));
         let timeout = match self.queued.is_empty() {

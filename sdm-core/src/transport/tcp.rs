@@ -52,7 +52,7 @@ pub struct TcpTransport {
     waker: Arc<mio::Waker>,
     kernel_events: Events,
     listeners: Vec<Listener>,
-    connections: BTreeMap<ConnId, Connection>,
+    connections: BTreeMap<ConnId, SocketConnection>,
     next_conn: u64,
     /// Events that came about outside of a poll.
     queued: Vec<TransportEvent>,
@@ -63,7 +63,7 @@ pub struct TcpTransport {
     ssh: PathBuf,
 }
 
-struct Connection {
+struct SocketConnection {
     stream: Stream,
     /// True until a connection of ours stands.
     connecting: bool,
@@ -164,7 +164,7 @@ impl TcpTransport {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
         registry.register(&mut stream, token(index(conn), CONNECTION), interest)?;
-        let connection = Connection {
+        let connection = SocketConnection {
             stream,
             connecting,
             drained: false,
@@ -255,7 +255,7 @@ impl TcpTransport {
         }
     }
 
-    fn connection(&mut self, conn: ConnId) -> io::Result<&mut Connection> {
+    fn connection(&mut self, conn: ConnId) -> io::Result<&mut SocketConnection> {
         self.connections
             .get_mut(&conn)
             .ok_or_else(no_such_connection)

@@ -8,9 +8,10 @@ use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::model::Model;
+use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::notices::Patience;
-use super::model::open::Open;
+use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
 
 impl SessionHandle {
@@ -30,7 +31,7 @@ impl SessionHandle {
         said: &str,
         to: &IdSet,
         command: &Command,
-    ) -> (Verdict, Option<Open>) {
+    ) -> (Verdict, Option<OpenCommand>) {
         let rule = (rule_of(command), Vec::new());
         self.ask_merged(said, to, command, rule).await
     }
@@ -42,7 +43,7 @@ impl SessionHandle {
         to: &IdSet,
         command: &Command,
         rule: (u16, Vec<u8>),
-    ) -> (Verdict, Option<Open>) {
+    ) -> (Verdict, Option<OpenCommand>) {
         let id = self.send_merged(said, to, command, rule);
         let goal = match command {
             Command::Detach => Goal::Left(id),
@@ -61,7 +62,7 @@ impl SessionHandle {
     }
 
     /// Takes out a question that was waited for, and names those that have not answered.
-    pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<Open> {
+    pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<OpenCommand> {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
             Waited::Reached => {}
@@ -123,8 +124,16 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
 }
 
 /// Shows what came of a command that is over, and takes it out.
-pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<Open> {
+pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCommand> {
     let open = session.edit(|model| model.open.remove(id))?;
     session.show(&Item::Answer(open.gathered.clone()));
     Some(open)
+}
+
+/// Shows what came of a command where it has failed on some task. Whom a signal has cut off did not fail.
+pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
+    let cut_off = session.read(|model| matches!(model.over, Some(Over::Terminated(_))));
+    if open.has_failed() && !cut_off {
+        session.show(&Item::Answer(open.gathered));
+    }
 }

@@ -9,11 +9,11 @@ use sdm_view::item::Happening;
 use sdm_view::render::{Names, set_text};
 
 use super::controls::ScriptLine;
-use super::flow::Ending;
+use super::ending::Ending;
 use super::model::goal::Goal;
-use super::model::open::RunEnd;
+use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
-use super::{SessionHandle, ask, flow, held_back, report};
+use super::{SessionHandle, ask, ending, held_back, report, script};
 
 /// The exit code of a time-out or a hang.
 const TIMED_OUT: u8 = 120;
@@ -66,7 +66,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
         Why::Over => {
             report::look_back(session).await;
             held_back::show_gone(session);
-            return flow::ending(session);
+            return ending::ending(session);
         }
         Why::Ended => code_of_the_end(session),
         Why::GivenUp => {
@@ -91,7 +91,7 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
         session.read(|model| model.over.clone()),
         Some(Over::Terminated(_))
     ) {
-        return flow::ending(session);
+        return ending::ending(session);
     }
     Ending {
         code,
@@ -250,7 +250,7 @@ async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) 
             text: text.clone(),
             origin: origin.to_owned(),
         };
-        flow::carry_out_line(session, &line, 0).await;
+        script::carry_out_line(session, &line, 0).await;
         held_back::show_held(session);
     }
 }

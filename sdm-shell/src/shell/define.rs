@@ -1,8 +1,8 @@
 //! `define` and `commands`: lines that are gathered up to `end`, and commands of the user's own that are made of them.
 use sdm_view::item::Item;
 
-use super::flow::SOURCE_DEPTH_MAX;
 use super::model::dialogue::{Collected, Collecting, DEFINED_MAX, LINES_MAX, Purpose};
+use super::script::SOURCE_DEPTH_MAX;
 use super::{SessionHandle, Verdict, breakpoints, line};
 use crate::commands;
 

@@ -11,8 +11,8 @@ use sdm_idset::IdSet;
 use super::line::Said;
 use super::model::gather::join;
 use super::model::goal::{Goal, Waited};
-use super::model::open::RunEnd;
-use super::{SessionHandle, Verdict, flow};
+use super::model::open_commands::RunEnd;
+use super::{SessionHandle, Verdict, attach};
 use sdm_view::diagnose::{Diagnosis, Observed, judge};
 use sdm_view::item::{Happening, Item};
 
@@ -55,7 +55,7 @@ pub(super) async fn diagnose_target(
 ) -> Diagnosed {
     let all = session.all();
     let since = session.interrupts();
-    let attached = flow::attach_quietly(session, spec, &all).await.1;
+    let attached = attach::attach_quietly(session, spec, &all).await.1;
     if attached.is_empty() || session.is_over() {
         return undiagnosed(session, since);
     }

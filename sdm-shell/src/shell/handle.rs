@@ -19,7 +19,7 @@ use sdm_view::item::{Happening, Item, Problem, View};
 
 use super::controls::InputSource;
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
-use super::model::open::{Open, RunEnd};
+use super::model::open_commands::{OpenCommand, RunEnd};
 use super::model::{Break, Model, Over};
 use super::report::Reporting;
 use super::{Application, Verdict};
@@ -27,10 +27,10 @@ use crate::commands::CommandError;
 
 /// A session as the commands of the shell see it; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct SessionHandle(Rc<Shared>);
+pub(crate) struct SessionHandle(Rc<SessionParts>);
 
 /// What all commands of one session share.
-pub(super) struct Shared {
+pub(super) struct SessionParts {
     pub(super) session: Rc<RefCell<dyn DebugSession>>,
     model: RefCell<Model>,
     pub(super) view: RefCell<Box<dyn View>>,
@@ -56,7 +56,7 @@ impl SessionHandle {
         model: Model,
         now: Instant,
     ) -> Self {
-        Self(Rc::new(Shared {
+        Self(Rc::new(SessionParts {
             session,
             model: RefCell::new(model),
             view: RefCell::new(application.view),
@@ -72,11 +72,11 @@ impl SessionHandle {
     }
 
     /// What is shared, once no command is under way.
-    pub(super) fn into_shared(self) -> Option<Shared> {
+    pub(super) fn into_shared(self) -> Option<SessionParts> {
         Rc::into_inner(self.0)
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &SessionParts {
         &self.0
     }
 
@@ -169,7 +169,7 @@ impl SessionHandle {
         (rule, rule_params): (u16, Vec<u8>),
     ) -> CommandId {
         let run = command.is_run_control();
-        let mut open = Open::new(said, to);
+        let mut open = OpenCommand::new(said, to);
         open.run = run;
         let timeout = self.edit(|model| {
             model.job.note_sent(command);

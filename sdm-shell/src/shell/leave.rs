@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use sdm_debug::{Command, EndPolicy};
 
-use super::flow::{Ending, told_to_end};
+use super::ending::{Ending, told_to_end};
 use super::model::Over;
 use super::model::goal::{Goal, Waited};
-use super::model::open::RunEnd;
+use super::model::open_commands::RunEnd;
 use super::{SessionHandle, ask, held_back};
 use sdm_view::item::{Happening, Item};
 use sdm_view::render::set_text;

@@ -5,9 +5,9 @@ use sdm_view::item::Item;
 
 use super::model::dialogue::{ListFrom, Question};
 use super::{
-    SessionHandle, Verdict, breakpoints, define, diagnose, display, flow, held_back, memory_use,
-    program_input, report, rerun, run, save, session_info, sets, system, thread_apply, values,
-    widen, working_directory,
+    SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
+    program_input, report, rerun, run, save, script, session_info, sets, system, thread_apply,
+    values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -129,8 +129,8 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         } => run::run(session, said, &command, background).await,
         C::Interrupt => run::interrupt(session, said).await,
         C::Kill => run::end_tasks(session, said, &Command::Kill).await,
-        C::Attach(set) => widen::attach_more(session, said, &set).await,
-        C::Detach(set) => widen::detach(session, said, set.as_ref()).await,
+        C::Attach(set) => attach::attach_more(session, said, &set).await,
+        C::Detach(set) => attach::detach(session, said, set.as_ref()).await,
         C::Quit => run::quit(session, said.depth),
         C::Focus(set) => sets::set_focus(session, said, set.as_ref()).await,
         C::Ranks(set) => run::show_ranks(session, said, set.as_ref()).await,
@@ -161,7 +161,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::Undisplay(numbers) => display::undisplay(session, &numbers),
         C::Report(file) => report::write_report_to(session, &file).await,
         C::Save(file) => save::save(session, &file),
-        C::Load(file) => flow::source(session, &file, said.depth).await,
+        C::Load(file) => script::source(session, &file, said.depth).await,
         C::Dump(file) => save::dump(session, said, &file).await,
         C::Job(command) => rerun::about_the_job(session, said, command).await,
         C::Outside(command) => working_directory::outside(session, &command),
@@ -170,7 +170,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         }
         C::Output(on) => run::switch_output(session, on),
         C::Wait { to, seconds } => run::wait_command(session, said, to.as_ref(), seconds).await,
-        C::Source(file) => flow::source(session, &file, said.depth).await,
+        C::Source(file) => script::source(session, &file, said.depth).await,
         C::Help(word) => help(session, word.as_deref()),
     }
 }

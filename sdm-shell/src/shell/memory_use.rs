@@ -6,14 +6,14 @@ use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::line::Said;
-use super::model::open::Open;
+use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, values};
 
 /// `info memory`.
 pub(super) async fn show_memory(session: &SessionHandle, said: &Said<'_>) -> Verdict {
     let asked = session.ask_quietly(said.line, &said.to, &Command::Usage);
     let (verdict, open) = asked.await;
-    let Some(Open { mut gathered, .. }) = open else {
+    let Some(OpenCommand { mut gathered, .. }) = open else {
         return verdict;
     };
     let (mut tasks, mut usage) = (IdSet::new(), TotalUsage::default());

@@ -9,6 +9,7 @@
 //! holds commands, which are async functions over a `SessionHandle`.
 
 mod ask;
+mod attach;
 mod batch;
 mod breakpoints;
 mod complete;
@@ -18,8 +19,8 @@ mod define;
 mod diagnose;
 mod display;
 mod effects;
+mod ending;
 mod event_loop;
-mod flow;
 mod handle;
 mod held_back;
 mod leave;
@@ -32,8 +33,11 @@ mod report;
 mod rerun;
 mod run;
 mod save;
+mod script;
 mod session_info;
 mod sets;
+mod stacks;
+mod start;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -41,7 +45,6 @@ mod thread_apply;
 mod values;
 mod wait;
 mod watch;
-mod widen;
 mod working_directory;
 
 pub use batch::Batch;
@@ -50,7 +53,8 @@ pub use diagnose::Diagnosed;
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
-pub use flow::{Ending, StacksCode};
+pub use ending::Ending;
+pub use stacks::StacksCode;
 pub use wait::COMPLETE_WAIT;
 
 use std::cell::RefCell;
@@ -247,28 +251,28 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
     pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
         let session = self.handle.clone();
-        self.block_on(flow::start(&session, programs))
+        self.block_on(start::start(&session, programs))
     }
 
     /// Attaches to the `first` of these processes; false where none could be attached to. The others are
     /// those that a server is beside, for `attach SET`.
     pub fn attach(&mut self, spec: AttachSpec, first: &IdSet) -> bool {
         let session = self.handle.clone();
-        self.block_on(widen::attach(&session, spec, first))
+        self.block_on(attach::attach(&session, spec, first))
     }
 
     /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
     /// will do, where nobody could be attached to.
     pub fn attach_held(&mut self, spec: AttachSpec, partial: bool) -> bool {
         let session = self.handle.clone();
-        self.block_on(widen::attach_held(&session, spec, partial))
+        self.block_on(attach::attach_held(&session, spec, partial))
     }
 
     /// Carries out lines until there are none left or the session is over. A script ends at its
     /// first line that fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
         let session = self.handle.clone();
-        self.block_on(flow::run_lines(&session, source))
+        self.block_on(script::run_lines(&session, source))
     }
 
     /// Lets all tasks run to their end; at the first crash, or when it takes too long, carries out
@@ -302,19 +306,19 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// How a session ends whose start failed.
     #[must_use]
     pub fn failed_start(&self) -> Ending {
-        flow::failed_start(&self.handle)
+        ending::failed_start(&self.handle)
     }
 
     /// How a session ends that could attach to nobody.
     #[must_use]
     pub fn failed_attach(&self) -> Ending {
-        widen::failed_attach(&self.handle)
+        attach::failed_attach(&self.handle)
     }
 
     /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
     pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
         let session = self.handle.clone();
-        self.block_on(flow::show_stacks_of(&session, spec, full))
+        self.block_on(stacks::show_stacks_of(&session, spec, full))
     }
 
     /// Attaches to processes without changing them and shows their merged stacks whenever they

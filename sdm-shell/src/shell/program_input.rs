@@ -7,7 +7,7 @@ use sdm_session::SendOptions;
 
 use super::line::Said;
 use super::model::input::{INPUT, Piece};
-use super::model::open::Open;
+use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, event_loop};
 use crate::commands::SetExpr;
 
@@ -52,7 +52,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
             let options = SendOptions::default();
             let debug = &session.shared().session;
             let id = debug.borrow_mut().send(&to, &command, &options);
-            session.edit(|model| model.open.insert(id, Open::new(INPUT, &to)));
+            session.edit(|model| model.open.insert(id, OpenCommand::new(INPUT, &to)));
             Piece::Sent(id, length)
         }
     };

@@ -11,7 +11,7 @@ use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
 use super::model::job::Stage;
 use super::run;
-use super::{SessionHandle, Verdict, flow, held_back, memory_estimate};
+use super::{SessionHandle, Verdict, held_back, memory_estimate, start};
 use crate::commands::{JobCommand, UserCommand as C};
 
 /// What is about the job as a whole.
@@ -125,7 +125,7 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
         Ok(None) => {}
     }
     let programs = session.read(|model| model.programs_again(again.to_main));
-    flow::show_start(session, &programs);
+    start::show_start(session, &programs);
     say_start(session, &programs);
     if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         return session.complain(
@@ -133,12 +133,12 @@ async fn start_anew(session: &SessionHandle, again: Rerun) -> Verdict {
             "`run` tries again; `sdm run --force` starts them all the same",
         );
     }
-    let ids = flow::send_starts(session, programs);
+    let ids = start::send_starts(session, programs);
     if again.to_main {
         let waited = session
             .wait_for(&Goal::Held(ids.clone()), &again.line, None)
             .await;
-        return match flow::finish_start(session, &ids, waited) {
+        return match start::finish_start(session, &ids, waited) {
             true => Verdict::Done,
             false => Verdict::Failed,
         };

@@ -10,7 +10,7 @@ use super::line::Said;
 use super::model::Over;
 use super::model::dialogue::Question;
 use super::model::goal::{Goal, Waited};
-use super::model::open::RunEnd;
+use super::model::open_commands::RunEnd;
 use super::{SessionHandle, Verdict, ask, display, held_back, sets};
 use crate::commands::SetExpr;
 

@@ -5,7 +5,7 @@ use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
 use super::line::Said;
-use super::model::open::Open;
+use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
 
 /// Who has which value.
@@ -113,7 +113,7 @@ async fn stats_of(
     let params = bins.map(|bins| bins.encode()).unwrap_or_default();
     let by_rule = (RULE_STATS, params.clone());
     let (verdict, open) = session.ask_merged(said.line, to, &command, by_rule).await;
-    let Open { mut gathered, .. } = open?;
+    let OpenCommand { mut gathered, .. } = open?;
     let rule = rule(RULE_STATS, &params)?;
     let mut acc = rule.start();
     let mut all = IdSet::new();

@@ -8,7 +8,7 @@ use super::controls::LineSource;
 use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::notices::Patience;
-use super::model::open::RunEnd;
+use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
 use super::{Control, SessionHandle, complete};
 use crate::commands;

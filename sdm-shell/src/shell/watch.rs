@@ -6,10 +6,10 @@ use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
 use sdm_idset::IdSet;
 
-use super::flow::StacksCode;
-use super::model::open::RunEnd;
+use super::model::open_commands::RunEnd;
 use super::run::answer;
-use super::{SessionHandle, Verdict, diagnose, flow};
+use super::stacks::StacksCode;
+use super::{SessionHandle, Verdict, attach, diagnose, stacks};
 use sdm_view::item::{Item, MergedStacks};
 use sdm_view::render::set_text;
 
@@ -27,9 +27,9 @@ pub(super) async fn watch_stacks_of(
 ) -> StacksCode {
     let all = session.all();
     let since = session.interrupts();
-    let (verdict, attached) = flow::attach_quietly(session, spec, &all).await;
+    let (verdict, attached) = attach::attach_quietly(session, spec, &all).await;
     if attached.is_empty() || session.is_over() {
-        return flow::code_of_nothing(session, since);
+        return stacks::code_of_nothing(session, since);
     }
     session.edit(|model| model.open.set_run_end(RunEnd::Hidden));
     let mut watch = Watch {
@@ -70,7 +70,7 @@ pub(super) async fn watch_stacks_of(
         Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
         Some(_) if verdict == Verdict::Done => StacksCode::Agree,
         Some(_) => StacksCode::Error,
-        None => flow::code_of_nothing(session, since),
+        None => stacks::code_of_nothing(session, since),
     }
 }
 

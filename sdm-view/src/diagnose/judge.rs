@@ -9,7 +9,7 @@ use super::wait::{Wait, WaitKind, user_frame};
 use super::{Diagnosis, Finding, Kind, Observed};
 
 /// Tasks that stand in the same place.
-struct Group {
+struct SamePlace {
     tasks: IdSet,
     wait: Wait,
 }
@@ -137,8 +137,8 @@ fn all_of(stacks: &[(IdSet, TaskStacks)]) -> IdSet {
 }
 
 /// Where some tasks stood in the last sample, biggest group first.
-fn groups(samples: &[Probes], among: &IdSet) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(samples: &[Probes], among: &IdSet) -> Vec<SamePlace> {
+    let mut groups: Vec<SamePlace> = Vec::new();
     for (tasks, stacks) in samples.last().map(|s| &s.stacks[..]).unwrap_or_default() {
         let tasks = tasks.intersection(among);
         let Some(wait) = Wait::of(stacks).filter(|_| !tasks.is_empty()) else {
@@ -146,7 +146,7 @@ fn groups(samples: &[Probes], among: &IdSet) -> Vec<Group> {
         };
         match groups.iter_mut().find(|group| group.wait == wait) {
             Some(group) => group.tasks.union_with(&tasks),
-            None => groups.push(Group { tasks, wait }),
+            None => groups.push(SamePlace { tasks, wait }),
         }
     }
     groups.sort_by(|a, b| {
@@ -161,14 +161,14 @@ fn conclude(
     observed: &Observed,
     evidence: &Evidence,
     motion: &Motion,
-    still: &[Group],
-    within: &[Group],
+    still: &[SamePlace],
+    within: &[SamePlace],
 ) -> (String, IdSet, bool) {
     if observed.samples.len() < 2 {
         let text = "nobody could be sampled twice: nothing can be said of progress";
         return (text.to_owned(), IdSet::new(), false);
     }
-    let waiting: Vec<&Group> = still.iter().filter(|group| group.wait.is_mpi()).collect();
+    let waiting: Vec<&SamePlace> = still.iter().filter(|group| group.wait.is_mpi()).collect();
     let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
     let ill = IdSet::union_all(observed.states.iter().map(|(tasks, _)| tasks));
     if !evidence.circles.is_empty() {
@@ -184,7 +184,7 @@ fn conclude(
         let text = "a process is in a state in which it cannot go on";
         return (text.to_owned(), ill, true);
     }
-    let collective: Vec<&Group> = of_kind(still, WaitKind::Collective);
+    let collective: Vec<&SamePlace> = of_kind(still, WaitKind::Collective);
     if !collective.is_empty() {
         return in_collectives(motion, still, within, &collective);
     }
@@ -197,7 +197,7 @@ fn conclude(
     stands_elsewhere(motion, still)
 }
 
-fn of_kind(groups: &[Group], kind: WaitKind) -> Vec<&Group> {
+fn of_kind(groups: &[SamePlace], kind: WaitKind) -> Vec<&SamePlace> {
     groups
         .iter()
         .filter(|group| group.wait.kind == kind)
@@ -218,9 +218,9 @@ fn nothing_stands(motion: &Motion) -> (String, IdSet, bool) {
 /// Some wait in a collective operation: who is not there, or in another one?
 fn in_collectives(
     motion: &Motion,
-    still: &[Group],
-    within: &[Group],
-    collective: &[&Group],
+    still: &[SamePlace],
+    within: &[SamePlace],
+    collective: &[&SamePlace],
 ) -> (String, IdSet, bool) {
     let biggest = collective[0];
     let call = &biggest.wait.call;
@@ -234,7 +234,7 @@ fn in_collectives(
         .iter()
         .chain(within)
         .filter(|group| group.wait.kind != WaitKind::Collective);
-    let elsewhere: Vec<&Group> = elsewhere.collect();
+    let elsewhere: Vec<&SamePlace> = elsewhere.collect();
     if collective.len() > 1 {
         let others = IdSet::union_all(collective[1..].iter().map(|group| &group.tasks));
         let same = collective.iter().all(|group| group.wait.call == *call);
@@ -266,7 +266,7 @@ fn in_collectives(
 }
 
 /// All that stand wait for messages, or for those who do.
-fn in_messages(evidence: &Evidence, motion: &Motion, still: &[Group]) -> (String, IdSet, bool) {
+fn in_messages(evidence: &Evidence, motion: &Motion, still: &[SamePlace]) -> (String, IdSet, bool) {
     if !motion.moving.is_empty() {
         let text = "some wait for messages while others make progress: nothing says that they are \
                     stuck";
@@ -296,7 +296,7 @@ fn in_messages(evidence: &Evidence, motion: &Motion, still: &[Group]) -> (String
 }
 
 /// Nobody waits in MPI.
-fn stands_elsewhere(motion: &Motion, still: &[Group]) -> (String, IdSet, bool) {
+fn stands_elsewhere(motion: &Motion, still: &[SamePlace]) -> (String, IdSet, bool) {
     let biggest = &still[0];
     let (call, tasks) = (&biggest.wait.call, motion.still.clone());
     let all = motion.moving.is_empty() && motion.within.is_empty();
@@ -337,7 +337,7 @@ fn findings(
     observed: &Observed,
     evidence: &Evidence,
     motion: &Motion,
-    (still, within): (&[Group], &[Group]),
+    (still, within): (&[SamePlace], &[SamePlace]),
     suspects: &IdSet,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();

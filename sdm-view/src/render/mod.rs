@@ -23,6 +23,6 @@ pub(crate) use sdm_text::{printable, printable_lines};
 pub(crate) use stacks::lines as stack_lines;
 pub use style::Style;
 pub(crate) use text::item_lines;
-pub use text::recorder::Recorder;
+pub use text::recorded_screen::RecordedScreen;
 pub use text::{Screen, TextView};
 pub use topics::amount;

@@ -300,14 +300,14 @@ fn error(style: &Style, problem: &Problem) -> Vec<String> {
     lines
 }
 
-pub(super) mod recorder;
+pub(super) mod recorded_screen;
 
 #[cfg(test)]
 mod tests {
-    use super::recorder::Recorder;
+    use super::recorded_screen::RecordedScreen;
     use super::*;
     fn check(item: Item, expect: &str) {
-        let recorder = Recorder::new(80);
+        let recorder = RecordedScreen::new(80);
         let mut view = TextView::new(recorder.clone(), Names::ranks());
         view.show(Duration::ZERO, &item);
         assert_eq!(*recorder.text.borrow(), expect.trim_start_matches('\n'));

@@ -45,13 +45,13 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
 }
 
 /// Tasks with the same names in the same order.
-struct Group<'a> {
+struct SameNames<'a> {
     names: Vec<&'a str>,
     members: Vec<(&'a IdSet, &'a [Variable])>,
 }
 
-fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<SameNames<'a>> {
+    let mut groups: Vec<SameNames<'a>> = Vec::new();
     for (tasks, reply) in classes {
         let Reply::Variables(variables) = reply else {
             continue;
@@ -59,7 +59,7 @@ fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<Group<'a>> {
         let names: Vec<_> = variables.iter().map(|v| v.name.as_str()).collect();
         match groups.iter_mut().find(|group| group.names == names) {
             Some(group) => group.members.push((tasks, variables)),
-            None => groups.push(Group {
+            None => groups.push(SameNames {
                 names,
                 members: vec![(tasks, variables)],
             }),
@@ -73,7 +73,7 @@ fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<Group<'a>> {
 }
 
 /// The distinct values of one variable, biggest class first.
-fn distinct(group: &Group<'_>, index: usize) -> Vec<(IdSet, String)> {
+fn distinct(group: &SameNames<'_>, index: usize) -> Vec<(IdSet, String)> {
     let mut values: Vec<(IdSet, String)> = Vec::new();
     for (tasks, variables) in &group.members {
         let value = printable(place::value(&variables[index].value).as_bytes());

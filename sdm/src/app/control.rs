@@ -28,7 +28,7 @@ pub(super) struct Controlled {
 }
 
 /// Processes that wait to be attached to.
-pub(super) struct Waiting {
+pub(super) struct HeldProcesses {
     spec: AttachSpec,
     hold: Hold,
     partial: bool,
@@ -93,7 +93,7 @@ impl Controlled {
         self,
         opener: &mut O,
         records: bool,
-    ) -> (Option<Waiting>, Opened<O>) {
+    ) -> (Option<HeldProcesses>, Opened<O>) {
         let gdb = self.gdb.clone().unwrap_or_else(|| "gdb".into());
         let started = Held::start(&*self.launcher, self.control, self.spec, &gdb, self.wait);
         let mut held = match started {
@@ -137,13 +137,13 @@ fn adopt<O: Opener>(
     mut found: Attachment,
     (mut session, wake): (O::Session, Wake),
     (records, partial): (bool, bool),
-) -> (Option<Waiting>, Opened<O>) {
+) -> (Option<HeldProcesses>, Opened<O>) {
     let (starter, hold) = held.into_parts();
     if let Err(why) = opener.adopt(&mut session, starter, records) {
         return (None, Err((124, why)));
     }
     found.keep_to(session.tasks());
-    let waiting = Waiting {
+    let waiting = HeldProcesses {
         spec: found.spec,
         hold,
         partial,
@@ -151,7 +151,7 @@ fn adopt<O: Opener>(
     (Some(waiting), Ok((session, wake)))
 }
 
-impl Waiting {
+impl HeldProcesses {
     /// Attaches to all of them, and has their starter go on; false where that failed.
     pub(super) fn attach<D: DebugSession + 'static>(self, shell: &mut Shell<D>) -> bool {
         shell.begin_input();

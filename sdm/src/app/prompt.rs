@@ -35,13 +35,13 @@ const NOTHING: &str = "\x1b[A\n";
 
 /// Text to be printed above the line that a person edits, and what the prompt before it says.
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueuedTexts>,
     changed: Condvar,
     reading: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedTexts {
     texts: VecDeque<String>,
     /// What the prompt says now.
     prompt: String,
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueuedTexts> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -12,7 +12,7 @@ pub(super) struct Peer {
     inbox: VecDeque<String>,
     /// What it has said and nobody has read.
     said: VecDeque<String>,
-    pub(super) points: BTreeMap<u32, Point>,
+    pub(super) points: BTreeMap<u32, PeerPoint>,
     pub(super) objects: BTreeMap<String, String>,
     /// The names of the signals that go through without a stop.
     pub(super) signals: BTreeMap<String, Flags>,
@@ -30,7 +30,7 @@ pub(super) struct Peer {
 
 /// A breakpoint as gdb has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct PeerPoint {
     pub(super) condition: String,
     pub(super) ignore: u32,
     pub(super) disabled: bool,
@@ -229,15 +229,15 @@ impl Peer {
     fn make(&mut self, words: &str) -> u32 {
         self.last_point += 1;
         let condition = words.split("-c ").nth(1).unwrap_or_default();
-        let point = Point {
+        let point = PeerPoint {
             condition: condition.to_owned(),
-            ..Point::default()
+            ..PeerPoint::default()
         };
         self.points.insert(self.last_point, point);
         self.last_point
     }
 
-    fn point(&mut self, number: u32) -> Result<&mut Point, String> {
+    fn point(&mut self, number: u32) -> Result<&mut PeerPoint, String> {
         let point = self.points.get_mut(&number);
         point.ok_or_else(|| format!("No breakpoint number {number}."))
     }

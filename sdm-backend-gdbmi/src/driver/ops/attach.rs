@@ -22,7 +22,7 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 
 /// A process to attach to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attached {
+pub(crate) struct AttachTarget {
     /// Its Unix pid.
     pub(crate) pid: i32,
     /// True where nothing in it may be changed.
@@ -31,7 +31,7 @@ pub(crate) struct Attached {
     pub(crate) held: bool,
 }
 
-impl Attached {
+impl AttachTarget {
     /// The process of one task.
     pub(crate) fn new(pid: i32, spec: &AttachSpec) -> Self {
         let (read_only, held) = (spec.read_only, spec.held);
@@ -43,7 +43,7 @@ impl Attached {
     }
 }
 
-pub(in crate::driver) async fn attach(gdb: Gdb, id: CommandId, process: Attached) {
+pub(in crate::driver) async fn attach(gdb: Gdb, id: CommandId, process: AttachTarget) {
     let result = attach_to(&gdb, process, true).await;
     if result.is_err() {
         not_begun(&gdb);
@@ -55,7 +55,7 @@ pub(in crate::driver) async fn attach(gdb: Gdb, id: CommandId, process: Attached
 pub(in crate::driver) async fn attach_among(
     gdb: Gdb,
     id: CommandId,
-    process: Attached,
+    process: AttachTarget,
     first: bool,
 ) {
     let result = match add_inferior(&gdb).await {
@@ -92,7 +92,7 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn attach_to(gdb: &Gdb, process: Attached, prepare: bool) -> Result<Reply, Failure> {
+async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Reply, Failure> {
     let pid = process.pid;
     // Nothing in these texts tells one task from another: who meets the same says so together.
     let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);

@@ -16,7 +16,7 @@ use crate::driver::answer::Answer;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::activity::RunKind;
 use crate::driver::state::origin::Wrapped;
-use crate::driver::state::points::Kept;
+use crate::driver::state::points::KeptPoint;
 use crate::driver::state::signals::PASSED;
 use crate::driver::text::base_name;
 use crate::driver::text::console_line;
@@ -28,7 +28,7 @@ pub(crate) struct Before {
     /// Lines for its command line.
     pub(crate) settings: Vec<String>,
     /// What is there from the beginning.
-    pub(crate) breakpoints: Vec<Kept>,
+    pub(crate) breakpoints: Vec<KeptPoint>,
 }
 
 pub(in crate::driver) async fn start(

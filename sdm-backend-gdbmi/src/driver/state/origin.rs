@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sdm_debug::command::StopAt;
 
-use super::points::Kept;
+use super::points::KeptPoint;
 use super::scope::Scope;
 
 /// Where a task comes from.
@@ -41,7 +41,7 @@ pub(in crate::driver) struct Wrapped {
     /// Where the program is to be held.
     pub(in crate::driver) stop: StopAt,
     /// The breakpoints that are inserted when it is there.
-    pub(in crate::driver) kept: Vec<Kept>,
+    pub(in crate::driver) kept: Vec<KeptPoint>,
     /// gdb's number of the catchpoint that catches each `exec`.
     pub(in crate::driver) catch: Option<u32>,
 }

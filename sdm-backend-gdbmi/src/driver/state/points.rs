@@ -32,7 +32,7 @@ pub(in crate::driver) struct Breakpoints {
 
 /// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPoint {
     /// What was asked for.
     pub(crate) spec: PointSpec,
     /// False while it is disabled.
@@ -41,7 +41,7 @@ pub(crate) struct Kept {
 
 /// One of the front-end's as it is in gdb.
 pub(in crate::driver) struct Point {
-    pub(in crate::driver) kept: Kept,
+    pub(in crate::driver) kept: KeptPoint,
     /// gdb's numbers: several for a regular expression.
     pub(in crate::driver) numbers: Vec<u32>,
     /// True while gdb knows no place for it.
@@ -62,7 +62,7 @@ const BREAKPOINTS_MAX: usize = 4096;
 
 impl Breakpoints {
     /// What the front-end asked for, for another run.
-    pub(in crate::driver) fn kept(&self) -> Vec<Kept> {
+    pub(in crate::driver) fn kept(&self) -> Vec<KeptPoint> {
         self.user.iter().map(|point| point.kept.clone()).collect()
     }
 
@@ -121,7 +121,7 @@ impl Breakpoints {
 
     /// gdb has made what the front-end asked for, under these numbers of its own.
     pub(in crate::driver) fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
-        let kept = Kept {
+        let kept = KeptPoint {
             spec,
             enabled: true,
         };

@@ -6,7 +6,7 @@ use sdm_debug::command::{
     WatchSpec,
 };
 
-use super::Step::{self, Answers, Ask, Send, Until};
+use super::StoryStep::{self, Answers, Ask, Send, Until};
 use super::{Beginning, Story};
 
 pub(super) fn stories() -> Vec<Story> {
@@ -20,7 +20,7 @@ pub(super) fn stories() -> Vec<Story> {
 fn started(
     name: &'static str,
     (fixture, args): (&'static str, &'static str),
-    steps: Vec<Step>,
+    steps: Vec<StoryStep>,
 ) -> Story {
     Story {
         name,
@@ -365,22 +365,22 @@ fn opened() -> Vec<Story> {
     ]
 }
 
-fn go() -> Step {
+fn go() -> StoryStep {
     Ask(Command::Continue)
 }
 
-fn step(kind: StepKind, count: u32) -> Step {
+fn step(kind: StepKind, count: u32) -> StoryStep {
     Ask(Command::Step { kind, count })
 }
 
-fn stack() -> Step {
+fn stack() -> StoryStep {
     Ask(Command::Backtrace(BacktraceSpec {
         args: true,
         ..BacktraceSpec::default()
     }))
 }
 
-fn point(number: u32, location: &str) -> Step {
+fn point(number: u32, location: &str) -> StoryStep {
     Ask(Command::BreakInsert(BreakSpec {
         number,
         location: location.to_owned(),
@@ -388,17 +388,17 @@ fn point(number: u32, location: &str) -> Step {
     }))
 }
 
-fn watch(number: u32, expression: &str, kind: WatchKind) -> Step {
+fn watch(number: u32, expression: &str, kind: WatchKind) -> StoryStep {
     Ask(Command::WatchInsert(WatchSpec::new(
         number, expression, kind,
     )))
 }
 
-fn catch(number: u32, event: CatchEvent) -> Step {
+fn catch(number: u32, event: CatchEvent) -> StoryStep {
     Ask(Command::CatchInsert(CatchSpec::new(number, event)))
 }
 
-fn evaluate(expression: &str) -> Step {
+fn evaluate(expression: &str) -> StoryStep {
     Ask(Command::Evaluate {
         expression: expression.to_owned(),
     })

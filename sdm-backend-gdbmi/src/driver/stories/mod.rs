@@ -20,7 +20,7 @@ struct Story {
     /// The program: a file of tests/fixtures.
     fixture: &'static str,
     beginning: Beginning,
-    steps: Vec<Step>,
+    steps: Vec<StoryStep>,
 }
 
 /// How the task comes to be.
@@ -33,7 +33,7 @@ enum Beginning {
     Core,
 }
 
-enum Step {
+enum StoryStep {
     /// A command and its answer.
     Ask(Command),
     /// A command; its answer comes when it comes.

@@ -17,10 +17,10 @@ use sdm_debug::command::{AttachSpec, StopAt};
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{Command, GdbOptions};
 
-use super::{Beginning, Step, Story};
+use super::{Beginning, Story, StoryStep};
 use crate::child::{Launch, gdb_arguments};
 use crate::driver::fake_host::FakeHost;
-use crate::driver::{Action, Attached, Before, CoreFile, Driver, DriverConfig};
+use crate::driver::{Action, AttachTarget, Before, CoreFile, Driver, DriverConfig};
 use crate::mi::{LineReader, Record};
 
 /// Where the programs of the stories lie while they are recorded.
@@ -121,7 +121,7 @@ impl Player {
             }
             Beginning::Attach => {
                 self.log.push(format!("$ attach {pid}"));
-                let process = Attached::new(pid, &AttachSpec::default());
+                let process = AttachTarget::new(pid, &AttachSpec::default());
                 self.driver.attach(self.now, id, process);
             }
             Beginning::Core => {
@@ -135,23 +135,23 @@ impl Player {
         self.wait(id);
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &StoryStep) {
         match step {
-            Step::Ask(command) => {
+            StoryStep::Ask(command) => {
                 let id = self.send(command);
                 self.wait(id);
             }
-            Step::Send(command) => {
+            StoryStep::Send(command) => {
                 self.send(command);
             }
-            Step::Until(beginning) => {
+            StoryStep::Until(beginning) => {
                 let wanted = format!("< {beginning}");
                 let from = self.log.len();
                 while !self.log[from..].iter().any(|l| l.starts_with(&wanted)) {
                     self.feed();
                 }
             }
-            Step::Answers => {
+            StoryStep::Answers => {
                 for id in self.open.clone() {
                     self.wait(id);
                 }

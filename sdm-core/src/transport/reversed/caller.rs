@@ -1,4 +1,4 @@
-//! Who calls: it keeps one connection waiting at the desk.
+//! Who calls: it keeps one connection waiting at the listener.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,19 +19,19 @@ pub(super) struct Caller {
     places: Vec<ConnectionString>,
     /// Which of them is next, < `places.len()`.
     place: usize,
-    state: State,
+    state: CallState,
     pause: Duration,
     /// What came right behind the byte that said so.
     early: Vec<(ConnId, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum CallState {
     /// Not before then.
     Pause(Instant),
     /// Under way; it has failed then.
     Connecting(ConnId, Instant),
-    /// At the desk.
+    /// At the listener.
     Waiting(ConnId),
 }
 
@@ -47,7 +47,7 @@ impl Caller {
             me,
             places,
             place: 0,
-            state: State::Pause(now),
+            state: CallState::Pause(now),
             pause: PAUSE_MIN,
             early: Vec::new(),
         }
@@ -56,32 +56,32 @@ impl Caller {
     /// The connection that nobody outside knows of.
     pub(super) fn conn(&self) -> Option<ConnId> {
         match self.state {
-            State::Pause(_) => None,
-            State::Connecting(conn, _) | State::Waiting(conn) => Some(conn),
+            CallState::Pause(_) => None,
+            CallState::Connecting(conn, _) | CallState::Waiting(conn) => Some(conn),
         }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Pause(until) | State::Connecting(_, until) => Some(until),
-            State::Waiting(_) => None,
+            CallState::Pause(until) | CallState::Connecting(_, until) => Some(until),
+            CallState::Waiting(_) => None,
         }
     }
 
     /// Connects where it is time to.
     pub(super) fn dial(&mut self, inner: &mut impl Transport, now: Instant) {
-        if let State::Connecting(conn, until) = self.state
+        if let CallState::Connecting(conn, until) = self.state
             && until <= now
         {
             inner.close(conn);
             self.failed(now);
         }
-        if let State::Pause(until) = self.state
+        if let CallState::Pause(until) = self.state
             && until <= now
             && let Some(place) = self.places.get(self.place)
         {
             let conn = inner.connect(place);
-            self.state = State::Connecting(conn, now + ATTEMPT_WAIT);
+            self.state = CallState::Connecting(conn, now + ATTEMPT_WAIT);
         }
     }
 
@@ -94,7 +94,7 @@ impl Caller {
             until += self.pause;
             self.pause = (self.pause * 2).min(PAUSE_MAX);
         }
-        self.state = State::Pause(until);
+        self.state = CallState::Pause(until);
     }
 
     /// Takes an event of the connection that waits; gives back all others.
@@ -110,7 +110,7 @@ impl Caller {
         let now = Instant::now();
         match event {
             TransportEvent::Connected(conn) => match self.claim(inner, conn) {
-                Ok(()) => self.state = State::Waiting(conn),
+                Ok(()) => self.state = CallState::Waiting(conn),
                 Err(_) => {
                     inner.close(conn);
                     self.failed(now);
@@ -146,7 +146,7 @@ impl Caller {
                     events.push(TransportEvent::Readable(conn));
                 }
                 self.pause = PAUSE_MIN;
-                self.state = State::Pause(Instant::now());
+                self.state = CallState::Pause(Instant::now());
             }
             _ => {
                 inner.close(conn);

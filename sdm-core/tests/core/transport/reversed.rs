@@ -12,13 +12,13 @@ use crate::transport::driven::{config, drive_until, links};
 use crate::transport::hosts::{Hosts, local};
 use crate::transport::suite::transport_suite;
 
-/// B calls at A's desk.
+/// B calls at A's listener.
 fn hosts_the_other_way_round() -> Hosts {
     let transport = || Reversed::new(TcpTransport::new().expect("an event loop"));
     let (mut a, mut b) = (transport(), transport());
-    let desk = a.listen(&local(), 1).expect("listen");
-    a.open_desk(config(1));
-    b.call(config(1), ServerId(3), vec![nobody(), desk]);
+    let listener = a.listen(&local(), 1).expect("listen");
+    a.listen_for_callers(config(1));
+    b.call(config(1), ServerId(3), vec![nobody(), listener]);
     Hosts::new(a, b, || ConnectionString::called(ServerId(3)))
 }
 
@@ -43,12 +43,12 @@ transport_suite!(
     ]
 );
 
-/// Strangers at a desk are heard for a while, and make room for those who come after them.
+/// Strangers at a listener are heard for a while, and make room for those who come after them.
 #[test]
 fn strangers_at_a_desk_change_nothing() {
     let mut hosts = hosts_the_other_way_round();
-    let desk = hosts.a.listen(&local(), 1).expect("listen");
-    let at = desk.socket_addr().expect("tcp");
+    let listener = hosts.a.listen(&local(), 1).expect("listen");
+    let at = listener.socket_addr().expect("tcp");
     let strangers: Vec<TcpStream> = (0..300)
         .map(|number| {
             let mut stream = TcpStream::connect(at).expect("it listens");

@@ -12,7 +12,7 @@ use sdm_view::item::{Happening, Item};
 use super::gather::join;
 use super::input::{INPUT, Piece};
 use super::job::{Launcher, Stage};
-use super::open::{Open, RunEnd};
+use super::open_commands::{OpenCommand, RunEnd};
 use super::tasks::Row;
 use super::{Break, Effect, Model, Over};
 use crate::Control;
@@ -119,7 +119,7 @@ impl Model {
         }
         let has_answers = !rest.is_empty();
         let name = self.open.name_of(id).unwrap_or("an earlier command");
-        let mut open = Open::new(name, &IdSet::new());
+        let mut open = OpenCommand::new(name, &IdSet::new());
         rest.into_iter().for_each(|class| open.take(class));
         open.miss(missing, lost);
         // What comes when the command is over is late, also where only the person who gave it up thinks that it is.

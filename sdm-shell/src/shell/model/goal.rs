@@ -9,7 +9,7 @@ use sdm_view::render::set_text;
 use super::Model;
 use super::job::Launcher;
 use super::notices::Patience;
-use super::open::RunEnd;
+use super::open_commands::RunEnd;
 
 /// Who is slowest is named after this long.
 const SLOWEST_AFTER: Duration = Duration::from_secs(10);

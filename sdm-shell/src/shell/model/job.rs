@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
 use super::gather::join;
-use super::open::Open;
+use super::open_commands::OpenCommand;
 use super::{Model, Over};
 
 /// The most settings of gdb's that are remembered.
@@ -146,7 +146,7 @@ impl Job {
 
     /// True where a program as a whole has not what a command is about, and another one has it: that
     /// is how programs differ, and no failure.
-    pub(crate) fn only_programs_differ(&self, open: &Open) -> bool {
+    pub(crate) fn only_programs_differ(&self, open: &OpenCommand) -> bool {
         let gathered = &open.gathered;
         let refused = gathered.failed.iter();
         let plain = refused

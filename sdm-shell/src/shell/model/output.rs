@@ -20,7 +20,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const LINES_MAX: usize = 2048;
 
 #[derive(Debug, PartialEq)]
-struct Line {
+struct PrintedLine {
     stream: Stream,
     bytes: Vec<u8>,
     complete: bool,
@@ -51,7 +51,7 @@ struct Arrivals {
 #[derive(Debug)]
 pub(crate) struct Output {
     partials: Vec<Partial>,
-    lines: Merged<Line>,
+    lines: Merged<PrintedLine>,
     since: Option<Instant>,
     stdout_ended: IdSet,
     stderr_ended: IdSet,
@@ -186,7 +186,7 @@ impl Output {
     /// All, lines without an end as well.
     pub(crate) fn take_all(&mut self) -> Vec<Item> {
         for partial in std::mem::take(&mut self.partials) {
-            let line = Line {
+            let line = PrintedLine {
                 stream: partial.stream,
                 bytes: partial.bytes,
                 complete: false,
@@ -240,7 +240,7 @@ impl Output {
 
     fn line(&mut self, now: Instant, tasks: &IdSet, stream: Stream, line: &[u8], complete: bool) {
         self.since.get_or_insert(now);
-        let line = Line {
+        let line = PrintedLine {
             stream,
             bytes: line.to_vec(),
             complete,

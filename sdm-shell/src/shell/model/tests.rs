@@ -11,7 +11,7 @@ use sdm_view::item::Item;
 use super::goal::Goal;
 use super::input::{OwnInput, Piece};
 use super::job::Stage;
-use super::open::{Open, RunEnd};
+use super::open_commands::{OpenCommand, RunEnd};
 use super::{Break, Effect, Model, Over};
 use crate::shell::tests::fake::{class, failed, set};
 use crate::{Control, Options};
@@ -34,7 +34,7 @@ fn interrupted() -> Reply {
 fn run(model: &mut Model, id: u64, tasks: &str) -> CommandId {
     let id = CommandId(id);
     let to = set(tasks);
-    let mut open = Open::new("continue", &to);
+    let mut open = OpenCommand::new("continue", &to);
     open.run = true;
     open.before = model.note_run(&to, &Command::Continue);
     model.open.insert(id, open);
@@ -107,7 +107,9 @@ fn a_refused_run_leaves_its_tasks_where_they_were() {
 fn a_late_answer_is_an_effect_and_names_the_command() {
     let (now, mut model) = model();
     let id = CommandId(5);
-    model.open.insert(id, Open::new("print x", &set("0")));
+    model
+        .open
+        .insert(id, OpenCommand::new("print x", &set("0")));
     model.open.remove(id);
     model.handle_event(now, answer(id, vec![class("0", Reply::Done)]));
     let Some(Effect::Show(item)) = model.poll_effect() else {

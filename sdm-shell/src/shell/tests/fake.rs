@@ -13,7 +13,7 @@ use sdm_debug::reply::{Frame, Stop, StopReason, Value, Variable};
 use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent};
-use sdm_view::render::{Names, Recorder, TextView};
+use sdm_view::render::{Names, RecordedScreen, TextView};
 
 use crate::{
     Application, Control, Ending, LocalMachine, LocalProcess, Options, Script, ScriptLine, Shell,
@@ -164,7 +164,7 @@ pub(in crate::shell) fn act(
     respond: Responder,
     deed: impl FnOnce(&mut Shell<Fake>, Sender<Control>) -> Ending,
 ) -> Run {
-    let recorder = Recorder::new(width);
+    let recorder = RecordedScreen::new(width);
     let now = Rc::new(Cell::new(Duration::ZERO));
     let sent = Rc::default();
     let (to, controls) = channel();

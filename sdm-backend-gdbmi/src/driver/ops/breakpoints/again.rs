@@ -5,10 +5,10 @@ use sdm_debug::{Event, Failure, FailureCode};
 
 use super::{enable, insert, insert_catch, insert_watch};
 use crate::driver::gdb::Gdb;
-use crate::driver::state::points::Kept;
+use crate::driver::state::points::KeptPoint;
 
 /// Inserts what is to be there before the program runs; one that cannot be costs only itself.
-pub(in crate::driver) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<Kept>) {
+pub(in crate::driver) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
     for kept in breakpoints {
         let number = kept.spec.number();
         if let Err(failure) = insert_again(gdb, kept).await {
@@ -19,7 +19,7 @@ pub(in crate::driver) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<Kept>) {
 }
 
 /// Inserts again what was there in an earlier run.
-pub(super) async fn insert_again(gdb: &Gdb, kept: Kept) -> Result<(), Failure> {
+pub(super) async fn insert_again(gdb: &Gdb, kept: KeptPoint) -> Result<(), Failure> {
     let number = kept.spec.number();
     match kept.spec {
         PointSpec::Break(mut spec) => {

@@ -25,7 +25,7 @@ pub(crate) enum RunEnd {
 
 /// A command under way.
 #[derive(Debug, Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenCommand {
     /// What has come of it.
     pub(crate) gathered: Gathered,
     /// Who has not answered.
@@ -44,7 +44,7 @@ pub(crate) struct Open {
     pub(crate) complete: bool,
 }
 
-impl Open {
+impl OpenCommand {
     /// A command that was just sent.
     pub(crate) fn new(command: &str, to: &IdSet) -> Self {
         Self {
@@ -141,25 +141,25 @@ impl Open {
 /// All commands under way, and the names of some that are over.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
-    open: BTreeMap<CommandId, Open>,
+    open: BTreeMap<CommandId, OpenCommand>,
     recent: VecDeque<(CommandId, String)>,
 }
 
 impl OpenCommands {
-    pub(crate) fn insert(&mut self, id: CommandId, open: Open) {
+    pub(crate) fn insert(&mut self, id: CommandId, open: OpenCommand) {
         self.open.insert(id, open);
     }
 
-    pub(crate) fn find(&mut self, id: CommandId) -> Option<&mut Open> {
+    pub(crate) fn find(&mut self, id: CommandId) -> Option<&mut OpenCommand> {
         self.open.get_mut(&id)
     }
 
-    pub(crate) fn get(&self, id: CommandId) -> Option<&Open> {
+    pub(crate) fn get(&self, id: CommandId) -> Option<&OpenCommand> {
         self.open.get(&id)
     }
 
     /// The command is over, or given up.
-    pub(crate) fn remove(&mut self, id: CommandId) -> Option<Open> {
+    pub(crate) fn remove(&mut self, id: CommandId) -> Option<OpenCommand> {
         let open = self.open.remove(&id)?;
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();

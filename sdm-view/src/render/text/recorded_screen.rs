@@ -7,14 +7,14 @@ use super::{Screen, Style};
 
 /// A screen that remembers; the line at the bottom is written as `~ text`.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct RecordedScreen {
     /// All that was written, lines at the bottom included.
     pub text: Rc<RefCell<String>>,
     /// How wide it is, in characters; any width where absent.
     pub width: Option<usize>,
 }
 
-impl Recorder {
+impl RecordedScreen {
     /// An empty screen of `width` characters.
     #[must_use]
     pub fn new(width: usize) -> Self {
@@ -25,7 +25,7 @@ impl Recorder {
     }
 }
 
-impl Screen for Recorder {
+impl Screen for RecordedScreen {
     fn write(&mut self, text: &str) {
         self.text.borrow_mut().push_str(text);
     }

@@ -22,9 +22,9 @@ use crate::mi::{AsyncKind, Record, Results};
 use crate::task::{BrokenOff, GdbIo, Pipe, lets_go, split, withdrawn};
 
 /// A gdb and the tasks that it holds.
-pub(crate) struct Shared {
+pub(crate) struct SharedGdb {
     gdb: GdbIo,
-    members: Vec<Member>,
+    members: Vec<SharingTask>,
     pulse: Pulse,
     /// Whose command a number is, and its number there.
     tokens: BTreeMap<u64, (usize, u64)>,
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) outputs: Vec<BackendOutput>,
 }
 
-struct Member {
+struct SharingTask {
     task: TaskId,
     driver: Driver,
     /// Its process, until gdb has left it.
@@ -52,7 +52,7 @@ struct Member {
     done: bool,
 }
 
-impl Member {
+impl SharingTask {
     /// Takes out what gdb has inserted, where it runs: into who stands gdb inserts it when he goes on.
     fn clear(&self) {
         if self.driver.task_state() == TaskState::Running {
@@ -61,7 +61,7 @@ impl Member {
     }
 }
 
-impl Shared {
+impl SharedGdb {
     pub(crate) fn new(gdb: GdbChild) -> Self {
         Self {
             gdb: GdbIo::new(gdb),
@@ -81,7 +81,7 @@ impl Shared {
     /// Adds a task; its driver has been told what to do.
     pub(crate) fn add(&mut self, task: TaskId, driver: Driver, mut held: Option<Held>) {
         held.iter_mut().filter(|_| self.tied).for_each(Held::tie);
-        self.members.push(Member {
+        self.members.push(SharingTask {
             task,
             driver,
             held,
@@ -194,13 +194,13 @@ impl Shared {
         }
         let drivers = self.members.iter().map(|member| &member.driver);
         self.pulse.keep(now, drivers);
-        let starting = |member: &Member| member.driver.task_state() == TaskState::Starting;
+        let starting = |member: &SharingTask| member.driver.task_state() == TaskState::Starting;
         if !self.members.iter().any(starting) {
             self.gdb.all_attached();
         }
         // Once for all that gdb was told together.
         if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
-            self.members.iter().for_each(Member::clear);
+            self.members.iter().for_each(SharingTask::clear);
         }
         self.gdb.write(now);
     }

@@ -4,18 +4,19 @@ use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, TaskId};
 
-use super::flow::{Ending, StacksCode};
+use super::ending::Ending;
 use super::line::Said;
 use super::model::Over;
-use super::{SessionHandle, Verdict, flow, held_back, rerun, run};
+use super::stacks::StacksCode;
+use super::{SessionHandle, Verdict, held_back, rerun, run};
+use super::{ask, memory_estimate};
 use crate::commands::SetExpr;
+use sdm_view::item::Item;
 
 /// Attaches to the `first` of these processes; false where none could be attached to. The others are
 /// those that a server is beside, for `attach SET`.
 pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &IdSet) -> bool {
-    let attached = flow::attach_quietly(session, among(&spec, first), first)
-        .await
-        .1;
+    let attached = attach_quietly(session, among(&spec, first), first).await.1;
     session.edit(|model| model.job.attachable = Some(spec));
     if attached != session.all() && !attached.is_empty() {
         session.edit(|model| model.sets.focus.clone_from(&attached));
@@ -41,7 +42,7 @@ pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
 /// will do, where nobody could be attached to.
 pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
     let all = session.all();
-    let attached = flow::attach_quietly(session, spec, &all).await.1;
+    let attached = attach_quietly(session, spec, &all).await.1;
     held_back::show_places(session, &attached);
     let enough = attached == all || (partial && !attached.is_empty());
     enough && !session.is_over()
@@ -73,10 +74,41 @@ pub(super) async fn attach_more(
             "",
         );
     }
-    let (verdict, attached) = flow::attach_quietly(session, among(&spec, &wanted), &wanted).await;
+    let (verdict, attached) = attach_quietly(session, among(&spec, &wanted), &wanted).await;
     session.edit(|model| model.sets.focus.union_with(&attached));
     held_back::show_places(session, &attached);
     verdict
+}
+
+/// Attaches; says who could not be attached to, and gives those who could.
+pub(super) async fn attach_quietly(
+    session: &SessionHandle,
+    spec: AttachSpec,
+    to: &IdSet,
+) -> (Verdict, IdSet) {
+    let item = Item::Start {
+        session: session.session_name(),
+        tasks: to.clone(),
+        programs: Vec::new(),
+        pids: spec.pids.clone(),
+    };
+    session.show(&item);
+    if let Some(lack) = memory_estimate::lack_of_room_to_attach(session, &spec, to).await {
+        let verdict = session.complain(lack, "`--force` attaches to them all the same");
+        return (verdict, IdSet::new());
+    }
+    let (verdict, open) = session
+        .ask_quietly("attach", to, &Command::Attach(spec))
+        .await;
+    let attached = match open {
+        Some(open) => {
+            let attached = open.done();
+            ask::show_unless_all_well(session, open);
+            attached
+        }
+        None => IdSet::new(),
+    };
+    (verdict, attached)
 }
 
 /// Ranks of the job that are on hosts without a server.
@@ -113,7 +145,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
         session.say(text);
     }
     let (spec, wanted) = (widened.spec, widened.wanted);
-    let (verdict, attached) = flow::attach_quietly(session, among(&spec, &wanted), &wanted).await;
+    let (verdict, attached) = attach_quietly(session, among(&spec, &wanted), &wanted).await;
     session.edit(|model| model.job.attachable = Some(spec));
     session.edit(|model| model.sets.focus.clone_from(&attached));
     for point in points {
@@ -148,7 +180,7 @@ async fn insert_again(
     for command in commands.into_iter().flatten() {
         let (_, open) = session.ask_quietly(said.line, &tasks, &command).await;
         if let Some(open) = open {
-            flow::show_unless_all_well(session, open);
+            ask::show_unless_all_well(session, open);
         }
     }
 }

@@ -1,0 +1,112 @@
+//! Starts programs, each on its tasks, and brings them to `main`.
+
+use sdm_core::CommandId;
+use sdm_debug::command::{StartSpec, StopAt};
+use sdm_debug::{Command, Failure, FailureCode};
+use sdm_idset::IdSet;
+
+use super::model::gather::join;
+use super::model::goal::{Goal, Waited};
+use super::model::job::Stage;
+use super::model::open_commands::OpenCommand;
+use super::{SessionHandle, ask, held_back, memory_estimate, program_input};
+use sdm_view::item::Item;
+
+/// The exit codes of shells, `env` and others for a program that is not there, and for one that cannot be run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+
+/// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
+pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
+    session.edit(|model| model.job.programs.clone_from(&programs));
+    show_start(session, &programs);
+    if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
+        session.complain(lack, "`sdm run --force` starts them all the same");
+        return false;
+    }
+    let held = programs.iter().any(|(_, spec)| spec.stop == StopAt::Main);
+    let ids = send_starts(session, programs);
+    let goal = if held {
+        Goal::Held(ids.clone())
+    } else {
+        Goal::Started(ids.clone())
+    };
+    let waited = session.wait_for(&goal, "start", None).await;
+    finish_start(session, &ids, waited)
+}
+
+pub(super) fn show_start(session: &SessionHandle, programs: &[(IdSet, StartSpec)]) {
+    let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+    let words = |spec: &StartSpec| {
+        let words = std::iter::once(&spec.program).chain(&spec.args);
+        words.map(text).collect::<Vec<_>>()
+    };
+    let mut shown = Vec::new();
+    for (tasks, spec) in programs {
+        join(&mut shown, tasks, words(spec));
+    }
+    let item = Item::Start {
+        session: session.session_name(),
+        tasks: session.all(),
+        programs: shown,
+        pids: Vec::new(),
+    };
+    session.show(&item);
+}
+
+pub(super) fn send_starts(
+    session: &SessionHandle,
+    programs: Vec<(IdSet, StartSpec)>,
+) -> Vec<CommandId> {
+    let all = session.all();
+    let programs = programs.into_iter();
+    let programs = programs.map(|(tasks, spec)| (tasks.intersection(&all), spec));
+    let ids = programs
+        .filter(|(tasks, _)| !tasks.is_empty())
+        .map(|(tasks, spec)| session.send("start", &tasks, &Command::Start(spec)))
+        .collect();
+    program_input::begin_input(session);
+    ids
+}
+
+pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: Waited) -> bool {
+    held_back::show_held(session);
+    if waited == Waited::Over {
+        return false;
+    }
+    let mut well = !ids.is_empty();
+    let mut all_stand = well;
+    let mut lacks = Vec::new();
+    for id in ids {
+        if session.edit(|model| model.open.leave_unattended(*id)) {
+            well &= waited == Waited::Reached;
+            all_stand = false;
+            continue;
+        }
+        let open = ask::conclude(session, *id);
+        lacks.push(open.as_ref().and_then(lack_of_program));
+        well &= open.is_some_and(|open| !open.has_failed());
+    }
+    let lacks: Option<Vec<u8>> = lacks.into_iter().collect();
+    let programless = lacks.and_then(|codes| codes.into_iter().min());
+    session.edit(|model| model.job.programless = programless);
+    if well && all_stand {
+        session.edit(|model| model.job.stage = Stage::Untouched);
+    }
+    well
+}
+
+/// The exit code that a shell has where all whom a start went to lack their program: 127 where none of them has
+/// one, 126 where it cannot be run.
+fn lack_of_program(start: &OpenCommand) -> Option<u8> {
+    let failed = &start.gathered.failed;
+    let who = IdSet::union_all(failed.iter().map(|(tasks, _)| tasks));
+    let code = |failure: &Failure| match failure.code {
+        FailureCode::NotFound => Some(NOT_FOUND),
+        FailureCode::NoProgram => Some(NOT_RUNNABLE),
+        _ => None,
+    };
+    let codes: Option<Vec<u8>> = failed.iter().map(|(_, failure)| code(failure)).collect();
+    let codes = codes.filter(|_| who == start.gathered.to);
+    codes.and_then(|codes| codes.into_iter().min())
+}
