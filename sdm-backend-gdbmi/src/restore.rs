@@ -5,6 +5,7 @@
 //! holds a trap instruction and the file another one, a breakpoint stands. Nothing has to be kept
 //! while all is well, and none is missed.
 
+use sdm_text::printable_name;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -96,7 +97,7 @@ fn each_breakpoint(
                 }
             }
             Err(error) => {
-                let text = format!("{}: {error}", code.path.display());
+                let text = format!("{}: {error}", printable_name(&code.path));
                 gone = Err(io::Error::new(error.kind(), text));
             }
         }

@@ -1,5 +1,6 @@
 //! The keeper: the process that stays with a kept program while terminals come and go.
 
+use sdm_text::printable_name;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -127,11 +128,7 @@ struct State {
 fn start(
     options: &KeeperOptions,
 ) -> Result<(Arc<Keeper>, Box<dyn Child + Send + Sync>), KeepError> {
-    let words: Vec<_> = options
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
+    let words: Vec<_> = options.command.iter().map(printable_name).collect();
     let failed = |error: &dyn std::fmt::Display| KeepError::Start {
         program: words.first().map_or("nothing", |w| w).to_owned(),
         what: error.to_string(),

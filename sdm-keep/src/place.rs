@@ -1,5 +1,6 @@
 //! Where keepers listen: one socket each, in a folder of the user's own.
 
+use sdm_text::printable_name;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -137,7 +138,8 @@ pub struct About {
 /// A folder that cannot be used.
 pub fn sessions() -> Result<Vec<About>, PlaceError> {
     let folder = folder()?;
-    let unread = |error: io::Error| PlaceError::Folder(format!("{} {error}", folder.display()));
+    let unread =
+        |error: io::Error| PlaceError::Folder(format!("{} {error}", printable_name(&folder)));
     let entries = fs::read_dir(&folder).map_err(unread)?;
     let names = entries
         .flatten()

@@ -13,6 +13,7 @@
 
 mod gdb;
 
+use sdm_text::printable_name;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -280,7 +281,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     match options.iter().find(is_ours) {
         Some(option) if control == Control::Pmix => Err(LaunchError::Option {
             launcher: launcher.name().to_owned(),
-            option: option.to_string_lossy().into_owned(),
+            option: printable_name(option),
             why: "--control pmix gives it itself",
         }),
         _ => Ok(()),

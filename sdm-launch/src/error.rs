@@ -1,5 +1,6 @@
 //! Why servers could not be started.
 
+use sdm_text::printable_name;
 use std::io;
 use std::path::PathBuf;
 
@@ -27,7 +28,7 @@ pub enum LaunchError {
         tried: String,
     },
     /// A program answered `--version` in no known way.
-    #[error("launcher {}: {what}", program.display())]
+    #[error("launcher {}: {what}", printable_name(program))]
     Version {
         /// The program that was asked.
         program: PathBuf,
@@ -73,13 +74,13 @@ pub enum LaunchError {
         max: u32,
     },
     /// The directory to start in is none.
-    #[error("directory {}: no such directory", path.display())]
+    #[error("directory {}: no such directory", printable_name(path))]
     Directory {
         /// The directory asked for.
         path: PathBuf,
     },
     /// The process could not be started.
-    #[error("start {who}: {}: {source}", program.display())]
+    #[error("start {who}: {}: {source}", printable_name(program))]
     Spawn {
         /// Which process.
         who: String,

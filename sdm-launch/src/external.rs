@@ -19,6 +19,7 @@
 //! write to standard output it passes on, announcements above all. The end of its standard input
 //! means that the session is over.
 
+use sdm_text::printable_name;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -103,7 +104,7 @@ impl Launcher for External {
     }
 
     fn describe(&self) -> String {
-        self.program.display().to_string()
+        printable_name(&self.program)
     }
 
     fn may_span_hosts(&self, _: &LaunchSpec) -> bool {

@@ -1,5 +1,6 @@
 //! Hydra: the `mpiexec` of MPICH and its kin.
 
+use sdm_text::printable_name;
 use std::path::PathBuf;
 
 use crate::hosts::names_hosts;
@@ -34,7 +35,7 @@ impl Launcher for Hydra {
     }
 
     fn describe(&self) -> String {
-        format!("{} ({})", self.program.display(), self.version)
+        format!("{} ({})", printable_name(&self.program), self.version)
     }
 
     fn carries_environment(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Servers on this machine, without any runtime.
 
+use sdm_text::printable_name;
 use std::process::Command;
 
 use crate::launched_process::Started;
@@ -106,13 +107,13 @@ fn begin(
     if let Some(option) = spec.launcher_options.first() {
         return Err(LaunchError::Option {
             launcher: name.to_owned(),
-            option: option.to_string_lossy().into_owned(),
+            option: printable_name(option),
             why: "this launcher has no options",
         });
     }
     let mut launch = make_room(spec, processes)?;
     if spec.verbose {
-        let server = spec.server.display();
+        let server = printable_name(&spec.server);
         launch.note(format!("{name}: {} times {server}", spec.count));
     }
     Ok(launch)

@@ -1,6 +1,7 @@
 //! Whether this machine has room for what is to be started: said before it starts, with the figure
 //! that would be needed.
 
+use sdm_text::printable_name;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -123,7 +124,7 @@ fn process_limits() -> Vec<(String, u64, u64)> {
         for folder in Path::new(&group).ancestors().take_while(|it| *it != below) {
             let (max, used) = (folder.join("pids.max"), folder.join("pids.current"));
             if let (Some(max), Some(used)) = (number_in(&max), number_in(&used)) {
-                limits.push((folder.join("pids.max").display().to_string(), max, used));
+                limits.push((printable_name(folder.join("pids.max")), max, used));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Open MPI's `mpirun`.
 
+use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
@@ -98,7 +99,7 @@ impl Launcher for OpenMpi {
     }
 
     fn describe(&self) -> String {
-        format!("{} ({})", self.program.display(), self.version)
+        format!("{} ({})", printable_name(&self.program), self.version)
     }
 
     fn carries_environment(&self) -> bool {

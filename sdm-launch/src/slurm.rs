@@ -1,5 +1,6 @@
 //! Slurm's `srun`.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ impl Launcher for Srun {
     }
 
     fn describe(&self) -> String {
-        format!("{} ({})", self.program.display(), self.version)
+        format!("{} ({})", printable_name(&self.program), self.version)
     }
 
     fn carries_environment(&self) -> bool {
@@ -130,7 +131,7 @@ fn programs(spec: &LaunchSpec) -> Result<String, LaunchError> {
                 None => {
                     return Err(LaunchError::Option {
                         launcher: "srun".to_owned(),
-                        option: word.to_string_lossy().into_owned(),
+                        option: printable_name(&word),
                         why: "cannot be written into the file that --multi-prog reads",
                     });
                 }

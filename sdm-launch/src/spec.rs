@@ -1,5 +1,6 @@
 //! What is to be started, and the trait of those who start it.
 
+use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -131,7 +132,7 @@ impl LaunchSpec {
         if self.stage && !self.server.is_file() {
             return Err(LaunchError::Hosts {
                 launcher: launcher.to_owned(),
-                what: format!("{}: no such program to copy", self.server.display()),
+                what: format!("{}: no such program to copy", printable_name(&self.server)),
             });
         }
         if count == 0 || count > max {
@@ -180,7 +181,7 @@ impl LaunchSpec {
             None => Ok(()),
             Some(option) => Err(LaunchError::Option {
                 launcher: launcher.to_owned(),
-                option: option.to_string_lossy().into_owned(),
+                option: printable_name(option),
                 why: "this launcher has no options for one program of several",
             }),
         }
@@ -263,7 +264,7 @@ impl LaunchSpec {
                 ":" => "further programs stand behind the first: PROGRAM ARGS : -n N PROGRAM ARGS",
                 _ => continue,
             };
-            let option = option.to_string_lossy().into_owned();
+            let option = printable_name(option);
             return Err(LaunchError::Option {
                 launcher: launcher.to_owned(),
                 option,
@@ -276,7 +277,7 @@ impl LaunchSpec {
 
 /// The program and its arguments; never the environment, which holds the session key.
 pub(crate) fn command_line(command: &Command) -> String {
-    let mut line = command.get_program().to_string_lossy().into_owned();
+    let mut line = printable_name(command.get_program());
     for argument in command.get_args() {
         line.push(' ');
         line.push_str(&argument.to_string_lossy());

@@ -1,5 +1,6 @@
 //! Servers on hosts that are reached by `ssh`.
 
+use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -181,7 +182,8 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
         true => std::fs::metadata(&spec.server).map(|it| it.len()),
         false => Ok(0),
     };
-    let bytes = bytes.map_err(|error| refuse(format!("{}: {error}", spec.server.display())))?;
+    let bytes =
+        bytes.map_err(|error| refuse(format!("{}: {error}", printable_name(&spec.server))))?;
     say("its size", OsStr::new(&bytes.to_string()))?;
     let entries: Vec<String> = group
         .iter()

@@ -2,6 +2,7 @@
 //! them out; version 5 has the same.
 #![allow(unsafe_code)]
 
+use sdm_text::printable_name;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -246,7 +247,7 @@ fn load(library: &Path) -> Result<*mut c_void> {
     if handle.is_null() {
         // SAFETY: a string of the loader's, or null.
         let why = unsafe { text(libc::dlerror()) };
-        bail!("load {}: {why}", library.display());
+        bail!("load {}: {why}", printable_name(library));
     }
     Ok(handle)
 }

@@ -5,6 +5,7 @@
 //! So what it said lies in its own session directory, which it removes when it ends: who comes next
 //! reads that. A `prte` is made for tools and lives until it is told to end: it has no such file.
 
+use sdm_text::printable_name;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -45,13 +46,13 @@ pub(crate) fn look(server: i32) -> Result<Before> {
     match options.write(true).create_new(true).mode(0o600).open(&path) {
         Ok(file) => Ok(Before::Unknown(Some(file))),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Before::Known(read(&path)?)),
-        Err(error) => Err(error).with_context(|| format!("write {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("write {}", printable_name(&path))),
     }
 }
 
 fn read(path: &Path) -> Result<String> {
     let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("read {}", path.display()))?;
+    let file = File::open(path).with_context(|| format!("read {}", printable_name(path)))?;
     file.take(BYTES_MAX).read_to_string(&mut text)?;
     if !text.ends_with(END) {
         bail!(

@@ -4,6 +4,7 @@
 //! they carry is a place: a socket at which this process says the key to this user's processes, or a file that only this
 //! user may read.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{DirBuilder, OpenOptions};
@@ -218,7 +219,7 @@ impl Drop for Offer {
 
 fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
     SessionError::Io {
-        what: format!("hand the key over: {what} {}", path.display()),
+        what: format!("hand the key over: {what} {}", printable_name(path)),
         source,
     }
 }

@@ -1,5 +1,6 @@
 //! Starting the processes of a session: the master, and who starts the servers.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::net::Ipv6Addr;
 use std::os::fd::RawFd;
@@ -42,7 +43,7 @@ impl Starting<'_> {
             let beside = own.as_deref().and_then(Path::parent);
             SessionError::NoBinary {
                 program,
-                beside: beside.map_or_else(String::new, |path| path.display().to_string()),
+                beside: beside.map_or_else(String::new, printable_name),
             }
         })
     }

@@ -1,5 +1,6 @@
 //! The master of a session on its way, and what somebody who starts it by hand is handed.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -51,7 +52,7 @@ impl Master {
         let io = |what: String| move |source| SessionError::Io { what, source };
         let mut child = crate::sys::in_own_session(&mut command)
             .spawn()
-            .map_err(io(format!("start {}", program.display())))?;
+            .map_err(io(format!("start {}", printable_name(program))))?;
         match sdm_system::pidfd_open(child.id()) {
             Ok(end) => Ok(Self {
                 running: Some((child, end)),
@@ -107,7 +108,7 @@ impl HandoverFile {
         let text = handover::to_text(session, key);
         withdraw::remember(&path);
         let written = files::create_new(&path).and_then(|mut it| it.write_all(text.as_bytes()));
-        written.map_err(failed(&format!("write {}", path.display())))?;
+        written.map_err(failed(&format!("write {}", printable_name(&path))))?;
         Ok(Self(path))
     }
 }

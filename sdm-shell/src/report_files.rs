@@ -1,5 +1,6 @@
 //! Where reports go.
 
+use sdm_text::printable_name;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::LocalMachine;
 
 /// A file of a report could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("write {}: {error}", file.display())]
+#[error("write {}: {error}", printable_name(file))]
 pub struct NotWritten {
     /// The file.
     pub file: PathBuf,

@@ -5,6 +5,7 @@
 //! made anew under a name that nobody can foresee, for this user alone, and then renamed into place. What is found on
 //! `PATH` is found in a folder that has a whole name: an empty one is whatever folder one happens to be in.
 
+use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
@@ -199,14 +200,9 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
 /// There can be none; the error names the folder that was tried last.
 pub fn runtime_folder() -> io::Result<PathBuf> {
     let own = geteuid();
-    let set = std::env::var_os("XDG_RUNTIME_DIR").filter(|set| !set.is_empty());
     let by_system = Path::new("/run/user").join(own.to_string());
-    // Behind su and sudo the variable names the folder of whoever was there before.
-    for runtime in set.map(PathBuf::from).into_iter().chain([by_system]) {
-        let is_mine = |found: Metadata| {
-            found.is_dir() && found.uid() == own.as_raw() && found.mode() & 0o022 == 0
-        };
-        if fs::metadata(&runtime).is_ok_and(is_mine) {
+    for runtime in given_runtime().into_iter().chain([by_system]) {
+        if objection(&runtime).is_none() {
             let folder = runtime.join("sdm");
             return checked(folder);
         }
@@ -234,11 +230,38 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
     }
 }
 
+/// Why [`runtime_folder`] passes by the folder that `XDG_RUNTIME_DIR` names, and whose that is: behind `su` and `sudo`
+/// it is that of whoever was there before. `None` where it is used, or not set.
+#[must_use]
+pub fn runtime_passed_by() -> Option<String> {
+    let given = given_runtime()?;
+    let what = objection(&given)?;
+    Some(format!("XDG_RUNTIME_DIR {} {what}", printable_name(given)))
+}
+
+fn given_runtime() -> Option<PathBuf> {
+    let set = std::env::var_os("XDG_RUNTIME_DIR").filter(|set| !set.is_empty());
+    set.map(PathBuf::from)
+}
+
+/// What is wrong with a folder in which this user's own folder shall be.
+fn objection(runtime: &Path) -> Option<String> {
+    match fs::metadata(runtime) {
+        Err(error) => Some(format!("cannot be used: {}", error)),
+        Ok(found) if !found.is_dir() => Some("is no folder".to_owned()),
+        Ok(found) if found.uid() != geteuid().as_raw() => {
+            Some(format!("belongs to {}", user(found.uid())))
+        }
+        Ok(found) if found.mode() & 0o022 != 0 => Some("can be written by others".to_owned()),
+        Ok(_) => None,
+    }
+}
+
 fn checked(folder: PathBuf) -> io::Result<PathBuf> {
     match private_folder(&folder) {
         Ok(()) => Ok(folder),
         Err(error) => {
-            let text = format!("{} {error}", folder.display());
+            let text = format!("{} {error}", printable_name(&folder));
             Err(io::Error::new(error.kind(), text))
         }
     }

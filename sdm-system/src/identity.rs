@@ -1,6 +1,7 @@
 //! Who a member is that a runtime started: its number, from an argument or from what the runtime put in
 //! the environment. The variables are those of every runtime that is known.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 
 /// The largest number that a process can have; those above name members of the tree that are no servers.
@@ -210,7 +211,7 @@ fn number(
         Some(number) => Ok(Some(number)),
         None => Err(IdentityError::Bad {
             variable,
-            value: value.to_string_lossy().chars().take(40).collect(),
+            value: printable_name(&value).chars().take(40).collect(),
         }),
     }
 }

@@ -1,5 +1,7 @@
 //! Text that is shown but not ours: it must not move the cursor or change the terminal.
 
+use std::ffi::OsStr;
+
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
@@ -13,6 +15,13 @@ pub fn printable(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// A name that is not ours (a path, a word of a command line) as a part of one line: a line end in it must not
+/// make a line of its own, which would read as if we had said it.
+#[must_use]
+pub fn printable_name(name: impl AsRef<OsStr>) -> String {
+    printable(name.as_ref().as_encoded_bytes())
 }
 
 /// The same for text of several lines: line ends stay.
@@ -57,5 +66,6 @@ mod tests {
             assert_eq!(printable(bytes), expect);
         }
         assert_eq!(printable_lines("a\nb\x1b"), "a\nb\\x1b");
+        assert_eq!(printable_name("a\nb\x1b"), "a\\x0ab\\x1b");
     }
 }

@@ -109,10 +109,22 @@ impl Write for Records {
     }
 }
 
-/// A line on standard error.
+/// A line on standard error; where what is said has several, the further ones are indented, so that
+/// none of them reads as another message.
 pub(crate) fn complain(what: impl Display) {
+    let what = printable_lines(&what.to_string());
+    let mut text = String::with_capacity(what.len() + 1);
+    for line in what.split('\n') {
+        // An empty line before all others leaves that of the prompt.
+        let is_further = !text.trim_end().is_empty();
+        if is_further && !line.starts_with(' ') {
+            text.push_str("  ");
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
     // Nothing can be said where standard error is gone.
-    let _ = Sink::Complaints.pass(format!("{}\n", printable_lines(&what.to_string())).as_bytes());
+    let _ = Sink::Complaints.pass(text.as_bytes());
 }
 
 /// A line on standard output.

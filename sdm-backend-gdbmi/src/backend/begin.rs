@@ -1,5 +1,6 @@
 //! How a task begins: a program is started, processes are attached to, a core file is opened.
 
+use sdm_text::printable_name;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -229,7 +230,7 @@ impl GdbBackend {
         let program = find_program(&spec.program, &directory, search_path.as_deref())?;
         let core = directory.join(std::ffi::OsStr::from_bytes(core));
         if !core.is_file() {
-            let text = format!("{}: no such core file", core.display());
+            let text = format!("{}: no such core file", printable_name(&core));
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         let gdb = self.find_gdb(spec.gdb.as_deref())?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
-use sdm_text::printable;
+use sdm_text::{printable, printable_name};
 
 use super::{Binding, Preload, autoload};
 use crate::leash::Leash;
@@ -116,11 +116,11 @@ impl GdbChild {
             crate::sys::bind(&mut command, binding.program);
         }
         let failed = |error: std::io::Error| {
-            let text = format!("{}: {error}", gdb.display());
+            let text = format!("{}: {error}", printable_name(gdb));
             Failure::new(FailureCode::NoGdb, text)
         };
         let mut child = command.spawn().map_err(failed)?;
-        tracing::info!(pid = child.id(), "gdb started: {}", gdb.display());
+        tracing::info!(pid = child.id(), "gdb started: {}", printable_name(gdb));
         let stdin = child.stdin.take().map(OwnedFd::from);
         let stdout = child.stdout.take().map(OwnedFd::from);
         let stderr = child.stderr.take().map(OwnedFd::from);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sdm_debug::{Failure, FailureCode};
 use sdm_system::files;
+use sdm_text::{printable, printable_name};
 
 /// The path of a program that can be run, absolute; `directory` is where it will run.
 pub(crate) fn find_program(
@@ -19,7 +20,7 @@ pub(crate) fn find_program(
     if name.is_empty() {
         return Err(no_program("no program was named"));
     }
-    let shown = String::from_utf8_lossy(name).into_owned();
+    let shown = printable(name);
     let path = if name.contains(&b'/') {
         directory.join(OsStr::from_bytes(name))
     } else {
@@ -33,7 +34,7 @@ pub(crate) fn find_program(
 /// The path of gdb, absolute.
 pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let name = OsStr::from_bytes(name.unwrap_or(b"gdb"));
-    let shown = name.to_string_lossy();
+    let shown = printable_name(name);
     let found = if name.as_bytes().contains(&b'/') {
         std::path::absolute(name)
             .ok()
@@ -58,7 +59,7 @@ pub(crate) fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failur
     let Some(directory) = directory else {
         return Ok(current);
     };
-    let shown = String::from_utf8_lossy(directory);
+    let shown = printable(directory);
     let path = current.join(OsStr::from_bytes(directory));
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(path),
@@ -101,6 +102,9 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
     if found.is_dir() {
         return Err(no_program(format!("{shown}: is a directory")));
     }
+    if !found.is_file() {
+        return Err(no_program(format!("{shown}: is not a regular file")));
+    }
     if !is_executable(path) {
         return Err(no_program(format!("{shown}: is not executable"))
             .with_hint("chmod +x makes it so, if it is a program"));
@@ -113,7 +117,7 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
     let head = &head[..read];
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let interpreter = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        let interpreter = printable(line.trim_ascii());
         return Err(no_program(format!(
             "{shown}: is a script (#!{interpreter}): give its interpreter as the program"
         )));

@@ -1,5 +1,6 @@
 //! Where the session's name and key are read from: a file, a socket or standard input.
 
+use sdm_text::printable_name;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -23,7 +24,7 @@ const SOCKET_WAIT: Duration = Duration::from_secs(60);
 
 /// What is handed over there.
 pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
-    let name = source.display().to_string();
+    let name = printable_name(source);
     let failed = |what: String| HandoverError::Source {
         name: name.clone(),
         what,

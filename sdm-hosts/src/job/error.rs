@@ -2,7 +2,11 @@
 
 use std::io;
 
+use sdm_text::printable_name;
 use thiserror::Error;
+
+/// The most processes that a question names.
+const LISTED_MAX: usize = 16;
 
 /// Why a job could not be found; each says what to do.
 #[derive(Debug, Error)]
@@ -16,21 +20,33 @@ pub enum JobError {
     #[error("process {pid}: no such process on this machine (has it ended?)")]
     NoProcess { pid: i32 },
     #[error(
-        "no process of yours is called `{name}`, nor has it in its command line (give a pid, or the \
-         pid of mpirun, mpiexec or srun)"
+        "no process of yours is called `{}`, nor runs something of that name (give a pid, or the \
+         pid of mpirun, mpiexec or srun)",
+        printable_name(name)
     )]
     NoName { name: String },
-    #[error("{} processes are called {name}: say which one: {}", pids.len(), list(pids))]
-    Ambiguous { name: String, pids: Vec<i32> },
-    #[error("{program} (pid {pid}) belongs to {owner}: run sdm as {owner} or as root")]
+    #[error(
+        "{} can be several processes: say which one: {}",
+        printable_name(name),
+        list(found)
+    )]
+    Ambiguous {
+        name: String,
+        found: Vec<(i32, String)>,
+    },
+    #[error(
+        "{} (pid {pid}) belongs to {owner}: run sdm as {owner} or as root",
+        printable_name(program)
+    )]
     Foreign {
         pid: i32,
         program: String,
         owner: String,
     },
     #[error(
-        "{program} (pid {pid}) has started nothing on this machine (yet): wait for it, or give the \
-         pids of the processes themselves"
+        "{} (pid {pid}) has started nothing on this machine (yet): wait for it, or give the \
+         pids of the processes themselves",
+        printable_name(program)
     )]
     NothingStarted { pid: i32, program: String },
     #[error("read the memory of process {pid}: {source}{}", hint(source))]
@@ -60,7 +76,8 @@ pub enum JobError {
     #[error("{what}")]
     NotTheirs { what: String },
     #[error(
-        "{program} (pid {pid}) runs several jobs: say which one: {}{}",
+        "{} (pid {pid}) runs several jobs: say which one: {}{}",
+        printable_name(program),
         namespaces.join(", "),
         whose(owner.as_ref())
     )]
@@ -104,9 +121,16 @@ fn known(namespaces: &[String]) -> String {
     }
 }
 
-fn list(pids: &[i32]) -> String {
-    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
-    pids.join(", ")
+fn list(found: &[(i32, String)]) -> String {
+    let mut names: Vec<String> = found
+        .iter()
+        .take(LISTED_MAX)
+        .map(|(pid, program)| format!("{pid} ({})", printable_name(program)))
+        .collect();
+    if found.len() > LISTED_MAX {
+        names.push(format!("and {} more", found.len() - LISTED_MAX));
+    }
+    names.join(", ")
 }
 
 fn hint(source: &io::Error) -> &'static str {

@@ -18,6 +18,7 @@ mod ranks;
 mod starter;
 mod target;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use access::{Obstacle, obstacles};
@@ -198,9 +199,10 @@ impl Search {
         })
     }
 
-    /// The processes of this user that are called `name`; where there is none, those whose command
-    /// line holds it. Starters, helpers, and what this process descends from, are meant only where
-    /// a starter is named.
+    /// The processes of this user that are called `name`; where there is none, those of one program
+    /// (an interpreter) with `name` as a word of their command line, with or without its folder.
+    /// Starters, helpers, and what this process descends from, are meant only where a starter is
+    /// named.
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
         let mine =
@@ -218,8 +220,13 @@ impl Search {
         };
         let mut found: Vec<&Process> = called.iter().copied().filter(meant).collect();
         if found.is_empty() {
-            let holds = |process: &&Process| process.words().iter().any(|it| it.contains(name));
-            found = self.processes.all().filter(meant).filter(holds).collect();
+            let runs = |process: &&Process| process.has_word(name);
+            found = self.processes.all().filter(meant).filter(runs).collect();
+            // An editor that has the script open is not meant, and which of them it is nobody can tell.
+            let programs: BTreeSet<_> = found.iter().map(|it| it.program()).collect();
+            if programs.len() > 1 {
+                return Err(ambiguous(name, &found));
+            }
         }
         if let (true, Some(other)) = (
             found.is_empty(),
@@ -233,7 +240,7 @@ impl Search {
         }
         if found.is_empty() {
             return Err(JobError::NoName {
-                name: sdm_text::printable(name.as_bytes()),
+                name: name.to_owned(),
             });
         }
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
@@ -253,13 +260,20 @@ impl Search {
         match found[..] {
             [one] => self.of_pid(one.pid),
             [] => Err(JobError::NoName {
-                name: sdm_text::printable(name.as_bytes()),
-            }),
-            _ => Err(JobError::Ambiguous {
                 name: name.to_owned(),
-                pids: found.iter().map(|process| process.pid).collect(),
             }),
+            _ => Err(ambiguous(name, &found)),
         }
+    }
+}
+
+fn ambiguous(name: &str, found: &[&Process]) -> JobError {
+    JobError::Ambiguous {
+        name: name.to_owned(),
+        found: found
+            .iter()
+            .map(|process| (process.pid, process.program().to_owned()))
+            .collect(),
     }
 }
 

@@ -60,6 +60,12 @@ impl Process {
         self.command.as_deref().unwrap_or_default()
     }
 
+    /// Whether `name` is a word of its command line, or the file's name of one.
+    pub(super) fn has_word(&self, name: &str) -> bool {
+        let is_it = |word: &String| word == name || word.rsplit('/').next() == Some(name);
+        self.words().iter().any(is_it)
+    }
+
     pub(super) fn is_called_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.is_called(name))
     }

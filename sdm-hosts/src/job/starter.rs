@@ -235,13 +235,10 @@ impl Search {
         let pids: Vec<i32> = found.iter().map(|(process, _)| process.pid).collect();
         found.retain(|(process, _)| !pids.contains(&process.parent));
         let step = step.map_or_else(String::new, |step| format!(".{step}"));
-        let pids = found.iter().map(|(process, _)| process.pid).collect();
-        match (found.pop(), found.is_empty()) {
-            (Some((process, mpir)), true) => self.of_table(process, mpir),
-            (Some(_), false) => Err(JobError::Ambiguous {
-                name: format!("srun of job {job}"),
-                pids,
-            }),
+        let sruns: Vec<&Process> = found.iter().map(|(process, _)| *process).collect();
+        match (found.pop(), sruns.len()) {
+            (Some((process, mpir)), 1) => self.of_table(process, mpir),
+            (Some(_), _) => Err(super::ambiguous(&format!("srun of job {job}"), &sruns)),
             (None, _) => Err(JobError::NoSrun {
                 id: format!("{job}{step}"),
             }),

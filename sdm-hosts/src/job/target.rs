@@ -22,7 +22,8 @@ pub enum Target {
     },
     /// A job of a PMIx server on this machine, by the name of its namespace.
     Namespace(String),
-    /// The processes of this user with this name, or whose command line holds it.
+    /// The processes of this user with this name, else those of one program that have it as a word of their
+    /// command line (what an interpreter runs).
     Name(String),
 }
 

@@ -104,16 +104,23 @@ fn names_mean_programs_and_starters() {
     assert!(job.ranked);
     let job = find(&proc, "solver.py").unwrap();
     assert_eq!((ranks(&job), job.ranked), (vec![(0, BASE + 6)], false));
-    let job = find(&proc, "mpirun").unwrap();
-    assert_eq!(ranks(&job), [(0, BASE + 4), (1, BASE + 3)]);
     let check = |target: &str, expect: &str| {
         let error = find(&proc, target).unwrap_err().to_string();
         assert!(error.contains(expect), "{target}: {error}");
     };
+    // A part of a word means nobody: that takes in whoever happens to have it.
+    check("olver", "no process of yours is called `olver`");
+    proc.add(BASE + 9, 1, "vim /home/me/solver.py", "");
+    check(
+        "solver.py",
+        &format!("{} (python3), {} (vim)", BASE + 6, BASE + 9),
+    );
+    let job = find(&proc, "mpirun").unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 4), (1, BASE + 3)]);
     check("nothing", "no process of yours is called `nothing`");
     check(
         "orterun",
-        &format!("say which one: {}, {}", BASE + 7, BASE + 8),
+        &format!("which one: {} (orterun), {} (orterun)", BASE + 7, BASE + 8),
     );
     check(
         &(BASE + 7).to_string(),

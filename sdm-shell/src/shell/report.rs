@@ -1,4 +1,5 @@
 //! The report of a session: what tasks are asked for it, and when its files are written.
+use sdm_text::printable_name;
 use std::time::{Duration, Instant};
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
@@ -126,7 +127,7 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
     let report = report(session);
     match session.machine(|machine| files.write(&report, machine)) {
         Ok(()) => {
-            let also = [&files.text, &files.json].map(|path| path.display().to_string());
+            let also = [&files.text, &files.json].map(printable_name);
             session.say(&format!("{file} is written; also {}", also.join(" and ")));
             Verdict::Done
         }
@@ -358,7 +359,7 @@ impl Ended {
         });
         report.took = (self.clock)().saturating_duration_since(self.began);
         files.write(&report, &mut *self.machine)?;
-        let page = files.page.display();
+        let page = printable_name(&files.page);
         Ok(Some(format!(
             "{}  {page} has it all\n",
             sdm_view::report::text(&report)

@@ -1,4 +1,5 @@
 //! The directory where `sdm` itself runs: `pwd`, `cd`.
+use sdm_text::printable_name;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(super) fn outside(session: &SessionHandle, command: &Outside) -> Verdict {
 fn where_am_i(session: &SessionHandle) -> Verdict {
     match session.machine(|machine| machine.working_directory()) {
         Ok(folder) => {
-            let folder = folder.display();
+            let folder = printable_name(&folder);
             session.show(&Item::Text(format!("Working directory {folder}.")));
             Verdict::Done
         }
@@ -44,7 +45,7 @@ fn go_to(session: &SessionHandle, folder: &str) -> Verdict {
     let before = session.machine(|machine| machine.working_directory());
     let changed = session.machine(|machine| machine.change_directory(&folder));
     if let Err(error) = changed {
-        return session.complain(format!("{}: {error}", folder.display()), "");
+        return session.complain(format!("{}: {error}", printable_name(&folder)), "");
     }
     if let Ok(before) = before {
         session.edit(|model| keep_paths(&mut model.job.programs, &before));

@@ -68,9 +68,19 @@ impl Style {
         (self.width.unwrap_or(120) * 2 / 5).clamp(16, 80)
     }
 
-    /// Breaks a line that is too long at blanks, later parts indented; words longer than a line
-    /// are cut into several.
-    pub(super) fn wrap(&self, line: &str, indent: usize) -> String {
+    /// Breaks lines that are too long at blanks, words longer than a line anywhere; all but the
+    /// first part are indented: a line end in a text begins nothing that reads as a line of ours.
+    pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
+        let mut lines = text.split('\n');
+        let mut wrapped = self.wrap_line(lines.next().unwrap_or_default(), indent);
+        for line in lines {
+            wrapped.push('\n');
+            wrapped.push_str(&self.wrap_line(&format!("{}{line}", " ".repeat(indent)), indent));
+        }
+        wrapped
+    }
+
+    fn wrap_line(&self, line: &str, indent: usize) -> String {
         let Some(width) = self.width.filter(|width| *width > indent + 8) else {
             return line.to_owned();
         };

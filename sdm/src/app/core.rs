@@ -1,5 +1,6 @@
 //! `sdm core`.
 
+use sdm_text::printable_name;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -143,14 +144,15 @@ fn options(args: &CoreArgs, interactive: bool) -> Options {
 /// There is no such program, or a file that is no core file.
 fn look_up(args: &CoreArgs) -> Result<Cores, String> {
     let program = sdm_launch::find_program(&args.program).filter(|path| path.is_file());
-    let program = program.ok_or_else(|| format!("{}: no such program", args.program.display()))?;
+    let program =
+        program.ok_or_else(|| format!("{}: no such program", printable_name(&args.program)))?;
     let absolute = |path: &Path| {
-        std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
+        std::path::absolute(path).map_err(|error| format!("{}: {error}", printable_name(path)))
     };
     let mut processes = Vec::new();
     for path in &args.cores {
         let said = if args.hosts.is_empty() {
-            core_file::read(path).map_err(|error| format!("{}: {error}", path.display()))?
+            core_file::read(path).map_err(|error| format!("{}: {error}", printable_name(path)))?
         } else {
             // It may be on those hosts only.
             core_file::read(path).unwrap_or_default()
@@ -197,15 +199,12 @@ fn numbers(processes: &[CoreProcess]) -> (Vec<u32>, Names) {
 
 /// Those that another program seems to have left: gdb would show nonsense without a word.
 fn strangers(program: &Path, processes: &[CoreProcess], args: &CoreArgs) -> Vec<String> {
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
+    let name = |path: &Path| path.file_name().map(printable_name);
     let mine = name(program);
     let said = processes.iter().zip(&args.cores).filter_map(|(it, core)| {
         let theirs = name(it.program.as_ref()?)?;
         let mine = mine.as_ref().filter(|mine| **mine != theirs)?;
-        let core = core.display();
+        let core = printable_name(core);
         Some(format!(
             "{core} was left by `{theirs}`, which is perhaps not `{mine}`"
         ))

@@ -1,5 +1,6 @@
 //! `sdm emulate`: a real session of real servers on this machine, whose tasks follow a script.
 
+use sdm_text::printable_name;
 use std::path::Path;
 
 use sdm_debug::BackendSettings;
@@ -77,7 +78,7 @@ fn scenario(file: Option<&Path>) -> Result<String, Refused> {
     let Some(file) = file else {
         return Ok(String::new());
     };
-    let name = file.display();
+    let name = printable_name(file);
     let text =
         sdm_system::files::read_text(file).map_err(|error| (2, format!("read {name}: {error}")))?;
     match Scenario::parse(&text) {

@@ -1,5 +1,6 @@
 //! A session and the commands for it: what `run` and `emulate` have in common.
 
+use sdm_text::printable_name;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -271,7 +272,7 @@ pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused
                 });
             }
             Commands::File(path) => {
-                let name = path.display().to_string();
+                let name = printable_name(&path);
                 let text = sdm_system::files::read_text(&path)
                     .map_err(|error| (2, format!("read {name}: {error}")))?;
                 lines.extend(ScriptLine::of_file(&name, &text));

@@ -43,6 +43,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
     if !io::stdin().is_terminal() || !Sink::Output.is_terminal() {
         return say(2, &"--keep: standard input and output must be a terminal");
     }
+    say_where_not();
     match sdm_keep::sessions() {
         Ok(sessions) if sessions.iter().any(|s| s.name == name.as_str()) => {
             let name = name.as_str();
@@ -102,6 +103,7 @@ pub(super) fn keeper(args: &KeeperArgs) -> u8 {
 
 /// `sdm sessions`.
 pub(super) fn sessions() -> u8 {
+    say_where_not();
     let sessions = match sdm_keep::sessions() {
         Ok(sessions) => sessions,
         Err(error) => return say(2, &error),
@@ -193,6 +195,15 @@ fn lend(name: &Name) -> u8 {
 fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
     complain(format_args!("sdm: {error}"));
     code
+}
+
+/// A folder that is passed by is named: sessions that were kept in it are not seen.
+fn say_where_not() {
+    if let Some(passed_by) = sdm_system::files::runtime_passed_by() {
+        complain(format_args!(
+            "sdm: {passed_by}: sessions are kept elsewhere"
+        ));
+    }
 }
 
 #[cfg(test)]

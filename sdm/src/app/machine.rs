@@ -1,5 +1,6 @@
 //! What is known of the machine and of how `sdm` was called.
 
+use sdm_text::printable_name;
 use std::fs;
 
 use sdm_view::report::Fact;
@@ -20,7 +21,7 @@ pub(super) fn of_machine() -> Vec<Fact> {
         words.collect::<Vec<_>>().join(" "),
     )];
     if let Ok(directory) = std::env::current_dir() {
-        facts.push(Fact::new("directory", directory.display().to_string()));
+        facts.push(Fact::new("directory", printable_name(directory)));
     }
     facts.push(Fact::new("machine", machine()));
     for (variable, system) in JOBS {

@@ -1,5 +1,6 @@
 //! What a report says of the run as a whole.
 
+use sdm_text::printable_name;
 use std::ffi::OsStr;
 
 use sdm_session::SessionConfig;
@@ -17,7 +18,7 @@ pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec
     let mut facts = of_machine();
     let found = sdm_launch::find_program(program);
     if let Some(path) = &found {
-        facts.push(Fact::new("program", path.display().to_string()));
+        facts.push(Fact::new("program", printable_name(path)));
     }
     if let Some(id) = found.and_then(|path| sdm_launch::build_id(&path)) {
         facts.push(Fact::new("build-id", id));

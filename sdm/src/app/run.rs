@@ -1,5 +1,6 @@
 //! `sdm run`.
 
+use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -36,7 +37,7 @@ fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let stdin_tasks = args.stdin.among(count).map_err(|why| (2, why))?;
     for part in &parts {
         if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
-            let program = part.words[0].display();
+            let program = printable_name(&part.words[0]);
             return Err((
                 124,
                 format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::error::ContextValue;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use sdm_text::printable;
+use sdm_text::{printable, printable_name};
 
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings, SettingsError};
@@ -77,7 +77,7 @@ pub(super) fn man(directory: &Path) -> u8 {
     match made {
         Ok(()) => 0,
         Err(error) => {
-            complain(format_args!("sdm: {}: {error}", directory.display()));
+            complain(format_args!("sdm: {}: {error}", printable_name(directory)));
             1
         }
     }
@@ -103,8 +103,8 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
         }
     };
     let mut text = match settings.file() {
-        Some(path) if path.is_file() => format!("# {}\n", path.display()),
-        Some(path) => format!("# {} (there is none)\n", path.display()),
+        Some(path) if path.is_file() => format!("# {}\n", printable_name(path)),
+        Some(path) => format!("# {} (there is none)\n", printable_name(path)),
         None => String::new(),
     };
     let mut of = "";

@@ -1,5 +1,6 @@
 //! Options of who starts the processes, and of their tree.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,7 +114,7 @@ impl LauncherArgs {
         let Some(path) = &self.hostfile else {
             return Ok(self.hosts.clone());
         };
-        let name = path.display();
+        let name = printable_name(path);
         let text =
             sdm_system::files::read_text(path).map_err(|error| format!("read {name}: {error}"))?;
         HostShare::file(&text).map_err(|error| format!("{name}: {error}"))

@@ -1,5 +1,6 @@
 //! Several programs in one job.
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 
 use super::TASKS_MAX;
@@ -62,7 +63,7 @@ fn further(words: &[OsString]) -> Result<ProgramPart, String> {
             let Some(end) = rest.iter().position(|word| word == "--") else {
                 return Err(format!(
                     "`: -n {count} {}`: expected `--` between the launcher's options and the program",
-                    first.to_string_lossy()
+                    printable_name(first)
                 ));
             };
             (&rest[..end], &rest[end + 1..])

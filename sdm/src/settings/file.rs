@@ -1,5 +1,6 @@
 //! The file of settings: TOML, options outside of tables or in a command's table.
 
+use sdm_text::printable_name;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Reads a file; one that is not there is empty, unless it is `wanted`.
 pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsError> {
     let error = |what: String| SettingsError {
-        place: path.display().to_string(),
+        place: printable_name(path),
         what,
     };
     // A setting can name a program: another user's are none.
@@ -25,7 +26,7 @@ pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsEr
     };
     let text = files::text_of(file, FILE_BYTES_MAX).map_err(|why| error(why.to_string()))?;
     parse(&text).map_err(|(line, what)| SettingsError {
-        place: format!("{}:{line}", path.display()),
+        place: format!("{}:{line}", printable_name(path)),
         what,
     })
 }

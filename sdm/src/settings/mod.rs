@@ -10,6 +10,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
+use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -265,7 +266,7 @@ fn place(file: Option<&Path>, origin: &Origin) -> String {
         Origin::Definition => "default".to_owned(),
         Origin::Variable(name) => name.clone(),
         Origin::File(line) | Origin::Table(line) => {
-            let file = file.map_or_else(|| "file".to_owned(), |path| path.display().to_string());
+            let file = file.map_or_else(|| "file".to_owned(), printable_name);
             format!("{file}:{line}")
         }
     }

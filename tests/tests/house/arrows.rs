@@ -7,7 +7,7 @@ use std::path::Path;
 const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
     ("sdm-text", &[]),
-    ("sdm-system", &[]),
+    ("sdm-system", &["sdm-text"]),
     ("sdm-core", &["sdm-idset"]),
     ("sdm-bootstrap", &["sdm-text", "sdm-core", "sdm-system"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),
@@ -29,15 +29,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-hosts", &["sdm-text", "sdm-system"]),
     (
         "sdm-launch",
-        &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-hosts"],
+        &[
+            "sdm-text",
+            "sdm-system",
+            "sdm-core",
+            "sdm-bootstrap",
+            "sdm-hosts",
+        ],
     ),
-    ("sdm-pmix", &[]),
+    ("sdm-pmix", &["sdm-text"]),
     ("sdm-xstate", &[]),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
     ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
     (
         "sdm-session",
         &[
+            "sdm-text",
             "sdm-idset",
             "sdm-system",
             "sdm-core",
@@ -50,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sdm-shell",
         &[
+            "sdm-text",
             "sdm-idset",
             "sdm-core",
             "sdm-debug",

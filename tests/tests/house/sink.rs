@@ -42,8 +42,21 @@ const ALLOWED: [(&str, &str); 9] = [
     ),
 ];
 
-/// The lines of a source that go around the sink.
-fn ways_around(text: &str) -> Vec<&str> {
+/// A name as it is: a line end in it reads as a line of ours (`sdm_text::printable_name` has none).
+const RAW_NAMES: [&str; 1] = [".display()"];
+
+/// Who may, and why.
+const ALLOWED_RAW: [(&str, &str); 3] = [
+    ("sdm-launch/src/manual.rs", "words for a shell, quoted"),
+    ("sdm-session/src/key.rs", "an argument that is read again"),
+    (
+        "sdm-shell/src/shell/report.rs",
+        "a library's file, compared and shown later",
+    ),
+];
+
+/// The lines of a source that have one of these.
+fn lines_with<'a>(text: &'a str, ways: &[&str]) -> Vec<&'a str> {
     let code = text
         .split("#[cfg(test)]\nmod tests {")
         .next()
@@ -51,14 +64,16 @@ fn ways_around(text: &str) -> Vec<&str> {
     let lines = code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
-    let around = |line: &&str| WAYS_AROUND.iter().any(|way| line.contains(way));
+    let around = |line: &&str| ways.iter().any(|way| line.contains(way));
     lines.filter(around).collect()
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
-        let is_test = path.file_stem().is_some_and(|name| name == "tests");
+        let is_test = path
+            .file_stem()
+            .is_some_and(|name| name == "tests" || name == "stories");
         if path.is_dir() && !is_test {
             sources(&path, found);
         } else if path.extension().is_some_and(|end| end == "rs") && !is_test {
@@ -81,7 +96,18 @@ fn what_a_panic_says_is_escaped() {
 
 #[test]
 fn nothing_goes_around_the_sink() {
-    assert_eq!(ways_around("fn a() {\n    eprintln!(\"x\");\n}\n").len(), 1);
+    let line = "fn a() {\n    eprintln!(\"x\");\n}\n";
+    assert_eq!(lines_with(line, &WAYS_AROUND).len(), 1);
+    hold(&WAYS_AROUND, &ALLOWED);
+}
+
+#[test]
+fn no_name_is_shown_as_it_is() {
+    hold(&RAW_NAMES, &ALLOWED_RAW);
+}
+
+/// Nobody has one of these but who is allowed, and who is allowed has.
+fn hold(ways: &[&str], allowed: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the workspace");
@@ -115,8 +141,8 @@ fn nothing_goes_around_the_sink() {
             .display()
             .to_string();
         let text = fs::read_to_string(path).expect("a source");
-        let lines = ways_around(&text);
-        let is_allowed = ALLOWED.iter().any(|(allowed, _)| *allowed == name);
+        let lines = lines_with(&text, ways);
+        let is_allowed = allowed.iter().any(|(allowed, _)| *allowed == name);
         assert!(!is_allowed || !lines.is_empty(), "{name} needs no leave");
         if !is_allowed {
             around.extend(lines.iter().map(|line| format!("{name}: {}", line.trim())));

@@ -29,6 +29,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         126,
         "./text: is not executable\n  chmod +x",
     ),
+    ("-n 2", "./fifo", 126, "./fifo: is not a regular file\n"),
     ("-n 2", "./", 126, "./: is a directory\n"),
     (
         "-n 2",
@@ -84,6 +85,10 @@ fn what_cannot_be_started_is_said() {
     fs::write(&script, "#!/bin/sh\nexit\n").expect("a file");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
     fs::write(place.path().join("text"), "text").expect("a file");
+    let fifo = Command::new("mkfifo")
+        .arg(place.path().join("fifo"))
+        .status();
+    assert!(fifo.expect("mkfifo runs").success());
     for (options, program, code, words) in NOT_STARTED {
         let done = Sdm::new(&place, "run")
             .args(options.split(' '))
@@ -93,6 +98,40 @@ fn what_cannot_be_started_is_said() {
             .code(*code);
         said(&done, words);
         assert!(!done.out.contains("(sdm) bt"), "{done}");
+    }
+}
+
+/// A name of several lines is shown as one: none of them can read as if we had said it.
+#[test]
+fn a_line_end_in_a_name_forges_no_line() {
+    const FORGED: &str = "x\nrank 7: all fine";
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    fs::write(place.path().join(FORGED), "text").expect("a file");
+    let work = work.to_str().expect("it is text");
+    let missing = format!("./no{FORGED}");
+    let there = format!("./{FORGED}");
+    for (verb, words) in [
+        ("core", vec![work, FORGED]),
+        ("core", vec![work, &missing]),
+        ("core", vec![&missing, FORGED]),
+        ("run", vec!["--batch", "-n", "2", "--", &missing]),
+        ("run", vec!["--batch", "-n", "2", "--", &there]),
+        ("run", vec!["--batch", "-x", &missing, "--", work]),
+        ("run", vec!["--batch", "--hostfile", &missing, "--", work]),
+        ("run", vec!["--batch", "--gdb", &missing, "--", work]),
+        ("run", vec!["--batch", "--directory", &missing, "--", work]),
+        ("emulate", vec!["--scenario", &missing]),
+        ("stacks", vec![FORGED]),
+    ] {
+        let done = Sdm::new(&place, verb).args(words.iter().copied()).finish();
+        assert_ne!(done.code, Some(0), "{verb} {words:?}: {done}");
+        let said = format!("{}{}", done.out, done.err);
+        let forged = said.lines().any(|line| line.starts_with("rank 7"));
+        assert!(
+            !forged && said.contains("x\\x0arank 7"),
+            "{verb} {words:?}: {done}"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! Core files: what a program was at its end.
 
+use sdm_text::{printable, printable_name};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -36,7 +37,7 @@ pub(in crate::driver) async fn open(gdb: Gdb, id: CommandId, file: CoreFile) {
 
 async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
     let program = file.program.as_os_str().as_bytes();
-    let name = String::from_utf8_lossy(program).into_owned();
+    let name = printable(program);
     gdb.edit().program_name = base_name(&name).to_owned();
     for answer in super::start::prepare(gdb) {
         answer.await?;
@@ -49,7 +50,7 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
     gdb.tell(Event::Progress(Phase::Symbols));
     let core = file.core.as_os_str().as_bytes();
     let results = read_core(gdb, core).await.map_err(|failure| {
-        let core = file.core.display();
+        let core = printable_name(&file.core);
         Failure::new(failure.code, format!("{core}: {}", failure.text))
     })?;
     gdb.edit().set_task(TaskState::Stopped);

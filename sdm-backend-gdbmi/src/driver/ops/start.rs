@@ -1,5 +1,6 @@
 //! Starting a program and bringing it to `main`.
 
+use sdm_text::printable;
 use std::os::unix::ffi::OsStrExt;
 
 use sdm_core::CommandId;
@@ -68,7 +69,7 @@ async fn run_program(
         breakpoints,
     } = before;
     let program = launch.program.as_os_str().as_bytes();
-    let name = String::from_utf8_lossy(program).into_owned();
+    let name = printable(program);
     gdb.edit().program_name = base_name(&name).to_owned();
     let mut answers = prepare(gdb);
     super::registers::look(gdb).await?;

@@ -147,10 +147,14 @@ fn folders_of_whoever_was_there_before_are_not_taken_for_ones_own() {
     );
     let mut sdm = neighbour.sdm(Who::User, ["sessions"]);
     let told = Outcome::of(sdm.env("XDG_RUNTIME_DIR", &theirs));
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let named = format!(
+        "XDG_RUNTIME_DIR {} belongs to user 65533: sessions are kept elsewhere",
+        theirs.display()
+    );
+    told.expect(0, &named);
     let mut sdm = neighbour.sdm(Who::Root, ["sessions"]);
     let told = Outcome::of(sdm.env("XDG_RUNTIME_DIR", &theirs));
-    assert_eq!(told.code, Some(0), "{told:?}");
+    told.expect(0, &named);
     assert!(!theirs.join("sdm").exists(), "a folder of ours in theirs");
 }
 
