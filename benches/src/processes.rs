@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use sdm_system::proc::{self, Process, Status};
+
 /// The servers below this process, each with its number.
 #[must_use]
 pub fn servers() -> Vec<(u32, u32)> {
@@ -16,10 +18,14 @@ pub fn server_pids() -> Vec<u32> {
     servers().into_iter().map(|(_, pid)| pid).collect()
 }
 
+fn of(pid: u32) -> Process {
+    proc::of(pid.cast_signed())
+}
+
 /// The number of a server, which is in its name.
 fn server_number(pid: u32) -> Option<u32> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    name.trim_end().strip_prefix("sdm-srv-")?.parse().ok()
+    let name = of(pid).name().ok()?;
+    name.strip_prefix("sdm-srv-")?.parse().ok()
 }
 
 /// Memory of a process, in kB.
@@ -36,9 +42,11 @@ pub struct Memory {
 pub fn memory(pids: &[u32]) -> Memory {
     let mut sum = Memory::default();
     for pid in pids {
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-        sum.rss += field(&text, "Rss:");
-        sum.pss += field(&text, "Pss:");
+        let text = fs::read_to_string(of(*pid).path("smaps_rollup")).unwrap_or_default();
+        let fields = Status::parse(&text);
+        let kilobytes = |name| fields.bytes(name).unwrap_or(0) >> 10;
+        sum.rss += kilobytes("Rss");
+        sum.pss += kilobytes("Pss");
     }
     sum
 }
@@ -47,8 +55,10 @@ pub fn memory(pids: &[u32]) -> Memory {
 #[must_use]
 pub fn switches(pids: &[u32]) -> u64 {
     let of = |pid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        field(&text, "voluntary_ctxt_switches:") + field(&text, "nonvoluntary_ctxt_switches:")
+        let status = of(*pid).status().ok();
+        let count = |name| status.as_ref()?.number::<u64>(name);
+        let names = ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"];
+        names.into_iter().filter_map(count).sum::<u64>()
     };
     pids.iter().map(of).sum()
 }
@@ -57,7 +67,7 @@ pub fn switches(pids: &[u32]) -> u64 {
 #[must_use]
 pub fn cpu(pids: &[u32]) -> Duration {
     let of = |pid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        let text = fs::read_to_string(of(*pid).path("schedstat")).unwrap_or_default();
         let nanos = text
             .split_whitespace()
             .next()
@@ -71,8 +81,8 @@ pub fn cpu(pids: &[u32]) -> Duration {
 #[must_use]
 pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
     let is_named = |pid: &&u32| {
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        comm.trim_end() == name.get(..15).unwrap_or(name)
+        let called = of(**pid).name().unwrap_or_default();
+        called == name.get(..15).unwrap_or(name)
     };
     pids.iter().filter(is_named).copied().collect()
 }
@@ -80,11 +90,9 @@ pub fn named(pids: &[u32], name: &str) -> Vec<u32> {
 /// All processes below this one.
 #[must_use]
 pub fn descendants() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = pids
-        .filter_map(|pid| Some((pid, stat_fields(pid)?.get(1)?.parse().ok()?)))
-        .collect();
+    let pids = proc::pids().into_iter().flatten().map(i32::cast_unsigned);
+    let parent = |pid| Some(of(pid).stat().ok()?.parent()?.cast_unsigned());
+    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
     let mut found = vec![std::process::id()];
     let mut at = 0;
     while let Some(&parent) = found.get(at) {
@@ -99,26 +107,13 @@ pub fn descendants() -> Vec<u32> {
 #[must_use]
 pub fn cpu_with_threads(pids: &[u32]) -> Duration {
     let ticks = |pid: &u32| {
-        let fields = stat_fields(*pid).unwrap_or_default();
-        let times = fields.get(11..15).unwrap_or_default();
-        let times = times.iter().filter_map(|text| text.parse::<u64>().ok());
+        let stat = of(*pid).stat().ok();
+        // Its own, in the program and in the kernel, then those of its children.
+        let times = (14..=17).filter_map(|number| stat.as_ref()?.field::<u64>(number));
         times.sum::<u64>()
     };
     // USER_HZ is 100 on every Linux.
     Duration::from_millis(10 * pids.iter().map(ticks).sum::<u64>())
-}
-
-/// What `/proc/PID/stat` says behind the name: state, parent, ...
-fn stat_fields(pid: u32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let rest = &stat[stat.rfind(')')? + 1..];
-    Some(rest.split_whitespace().map(str::to_owned).collect())
-}
-
-fn field(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use nix::sys::signal::Signal;
-use sdm_system::files;
+use sdm_system::proc::{self, State};
 
 use crate::leash::{Grip, Leash};
 use crate::process::{Identity, identity};
@@ -125,7 +125,5 @@ impl Drop for Held {
 
 /// True where a signal has stopped the process, and no tracer.
 pub(crate) fn is_stopped(pid: i32) -> bool {
-    let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-    state.is_some_and(|rest| rest.starts_with('T'))
+    proc::of(pid).state().is_some_and(State::is_stopped)
 }

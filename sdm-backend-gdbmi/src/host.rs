@@ -6,8 +6,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
 
-use crate::child::{is_loaded, signals_of};
+use crate::child::is_loaded;
 use crate::kernel;
 
 /// Looks at processes and files of this host. Nothing here changes anything.
@@ -73,38 +74,31 @@ impl Host for LocalHost {
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {
-        let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
-        let letter = stat.rsplit_once(") ")?.1.chars().next()?;
-        let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
-        let wchan = if wchan == "0" { String::new() } else { wchan };
-        Some((letter, wchan))
+        let process = proc::of(pid);
+        Some((process.state()?.0, process.wait_channel()))
     }
 
     fn memory(&self, pid: i32) -> Option<(u64, u64)> {
-        let status = files::read_lossy(format!("/proc/{pid}/status")).ok()?;
-        let bytes = |name| {
-            let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kilobytes: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
-            kilobytes.checked_mul(1024)
-        };
-        Some((bytes("VmRSS:")?, bytes("VmHWM:")?))
+        let status = proc::of(pid).status().ok()?;
+        Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
     }
 
     fn program(&self, pid: i32) -> Option<PathBuf> {
-        fs::read_link(format!("/proc/{pid}/exe")).ok()
+        proc::of(pid).program().ok()
     }
 
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool {
-        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        let process = proc::of(pid);
+        let Ok(threads) = process.thread_ids() else {
             return false;
         };
         let mut seen = false;
-        for thread in threads.flatten() {
-            let Ok(status) = files::read_lossy(thread.path().join("status")) else {
+        for thread in threads {
+            let Ok(status) = process.thread(thread).status() else {
                 continue;
             };
             seen = true;
-            if !signals_of(&status, "SigBlk:").contains(&signal) {
+            if !status.signals("SigBlk").contains(&signal) {
                 return false;
             }
         }
@@ -112,19 +106,20 @@ impl Host for LocalHost {
     }
 
     fn signal_pending(&self, pid: i32, signal: i32) -> bool {
-        let status = files::read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
-        signals_of(&status, "ShdPnd:").contains(&signal)
-            || signals_of(&status, "SigPnd:").contains(&signal)
+        let waits = |status: proc::Status| {
+            let mut fields = ["ShdPnd", "SigPnd"].into_iter();
+            fields.any(|name| status.signals(name).contains(&signal))
+        };
+        proc::of(pid).status().is_ok_and(waits)
     }
 
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)> {
-        let maps = files::read_lossy(format!("/proc/{pid}/maps")).ok()?;
-        place_in(&maps, address)
+        place_in(&proc::of(pid).maps().ok()?, address)
     }
 
     fn runs(&self, pid: i32, program: &Path) -> bool {
         use std::os::unix::fs::MetadataExt;
-        let running = fs::metadata(format!("/proc/{pid}/exe"));
+        let running = fs::metadata(proc::of(pid).path("exe"));
         let (Ok(running), Ok(wanted)) = (running, fs::metadata(program)) else {
             return false;
         };
@@ -132,14 +127,8 @@ impl Host for LocalHost {
     }
 
     fn entry_address(&self, pid: i32) -> Option<u64> {
-        const AT_ENTRY: usize = 9;
-        let auxv = fs::read(format!("/proc/{pid}/auxv")).ok()?;
-        let word = |bytes: &[u8]| bytes.try_into().ok().map(usize::from_ne_bytes);
-        let size = size_of::<usize>();
-        auxv.chunks_exact(2 * size)
-            .find(|pair| word(&pair[..size]) == Some(AT_ENTRY))
-            .and_then(|pair| word(&pair[size..]))
-            .map(|address| address as u64)
+        const AT_ENTRY: u64 = 9;
+        proc::of(pid).auxiliary_value(AT_ENTRY)
     }
 
     fn cpu_ms(&self, pid: i32) -> Option<u64> {
@@ -147,7 +136,7 @@ impl Host for LocalHost {
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {
-        kernel::system_call(pid, thread)
+        proc::of(pid).thread(thread).system_call()
     }
 
     fn source_line(&self, path: &str, line: u32) -> Option<String> {
@@ -173,12 +162,11 @@ impl Host for LocalHost {
 /// The process that a process has become by starting another and waiting for it, as a script does that gdb is started by.
 fn last_started(mut pid: i32) -> i32 {
     for _ in 0..WRAPPERS_MAX {
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.unwrap_or_default();
-        let Some(child) = children.split(' ').find_map(|child| child.parse().ok()) else {
-            break;
-        };
-        pid = child;
+        let children = proc::of(pid).children_of_thread(pid);
+        match children.unwrap_or_default().first() {
+            Some(child) => pid = *child,
+            None => break,
+        }
     }
     pid
 }
@@ -193,23 +181,16 @@ fn read_source(path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn place_in(maps: &str, address: u64) -> Option<(String, u64)> {
-    let mut first: Option<(&str, u64)> = None;
-    for line in maps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (start, end) = fields.next()?.split_once('-')?;
-        let start = u64::from_str_radix(start, 16).ok()?;
-        let end = u64::from_str_radix(end, 16).ok()?;
-        // Permissions, offset, device, inode; then the path, which may hold blanks.
-        let Some(path) = line.find(['/', '[']).map(|at| &line[at..]) else {
-            continue;
-        };
-        if first.is_none_or(|(known, _)| known != path) {
-            first = Some((path, start));
+fn place_in(maps: &[Mapping], address: u64) -> Option<(String, u64)> {
+    let mut first: Option<&Mapping> = None;
+    for mapping in maps.iter().filter(|it| !it.name.is_empty()) {
+        if first.is_none_or(|known| known.name != mapping.name) {
+            first = Some(mapping);
         }
-        if (start..end).contains(&address) {
-            let (path, base) = first?;
-            return Some((path.to_owned(), address - base));
+        if mapping.holds(address) {
+            let first = first?;
+            let name = first.name.to_string_lossy().into_owned();
+            return Some((name, address - first.start));
         }
     }
     None
@@ -230,7 +211,8 @@ mod tests {
 
     fn check(address: u64, expect: Option<(&str, u64)>) {
         let expect = expect.map(|(path, offset)| (path.to_owned(), offset));
-        assert_eq!(place_in(MAPS, address), expect, "{address:#x}");
+        let maps = proc::mappings(MAPS.as_bytes());
+        assert_eq!(place_in(&maps, address), expect, "{address:#x}");
     }
 
     #[test]

@@ -1,32 +1,15 @@
 //! What `/proc` says of a process and its threads that gdb does not.
 
-use std::fs;
-
 use nix::libc;
 use nix::unistd::{SysconfVar, sysconf};
-use sdm_system::files;
+use sdm_system::proc;
 
 /// The time that all threads of a process have spent on a processor, in milliseconds.
 pub(crate) fn cpu_ms(pid: i32) -> Option<u64> {
-    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = proc::of(pid).stat().ok()?.cpu_ticks()?;
     let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
     let per_second = u64::try_from(per_second).ok().filter(|ticks| *ticks > 0)?;
-    Some(ticks_in(&stat)?.saturating_mul(1000) / per_second)
-}
-
-/// `utime` and `stime` of a `stat` of `/proc`, together, in clock ticks.
-fn ticks_in(stat: &str) -> Option<u64> {
-    // The name in parentheses may hold anything; the state follows it.
-    let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace().skip(11);
-    let mut field = || fields.next()?.parse::<u64>().ok();
-    field()?.checked_add(field()?)
-}
-
-/// The number of the system call that a thread is in; `None` where it is in none, or may not be looked at.
-pub(crate) fn system_call(pid: i32, thread: i32) -> Option<i64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
-    let number: i64 = text.split_ascii_whitespace().next()?.parse().ok()?;
-    (number >= 0).then_some(number)
+    Some(ticks.saturating_mul(1000) / per_second)
 }
 
 /// The name of a system call in which a thread can wait; `number N` for another one, and `None` for the one
@@ -87,10 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_is_read_behind_any_name() {
-        let stat = "7 (a b) c) t 1 7 7 0 -1 64 1 0 0 0 12 3 9 9 20 0 2 0 354214";
-        assert_eq!(ticks_in(stat), Some(15));
-        assert_eq!(ticks_in("7 (a) t 1"), None);
+    fn processor_time_is_known_of_who_is_there() {
         assert!(cpu_ms(std::process::id().cast_signed()).is_some());
         assert_eq!(cpu_ms(-1), None);
     }
@@ -99,9 +79,8 @@ mod tests {
     fn a_thread_that_reads_is_in_that_system_call() {
         // The kernel is asked by this thread, which reads its answer.
         let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
-        let number = system_call(pid.as_raw(), thread.as_raw());
+        let number = proc::of(pid.as_raw()).thread(thread.as_raw()).system_call();
         assert_eq!(number.and_then(name_of).as_deref(), Some("read"));
-        assert_eq!(system_call(pid.as_raw(), -1), None);
         assert_eq!(name_of(9999).as_deref(), Some("number 9999"));
         assert_eq!(name_of(libc::SYS_restart_syscall), None);
     }

@@ -1,11 +1,10 @@
 //! Whether processes that gdb holds still live: it does not hear of the end of one that stands still, which only
 //! SIGKILL brings about, and the kernel tells nobody else as long as gdb has not taken note of its threads.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use sdm_debug::TaskState;
-use sdm_system::files;
+use sdm_system::proc::{self, State};
 
 use crate::driver::Driver;
 
@@ -53,14 +52,11 @@ fn standing(driver: &Driver) -> Option<i32> {
 
 /// True where no thread of a process lives; its first one can have ended by itself.
 fn is_dead(pid: i32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+    let process = proc::of(pid);
+    let Ok(mut threads) = process.thread_ids() else {
         return true;
     };
-    threads.flatten().all(|thread| {
-        let stat = files::read_lossy(thread.path().join("stat")).unwrap_or_default();
-        let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-        state.is_none_or(|rest| rest.starts_with(['Z', 'X']))
-    })
+    threads.all(|thread| process.thread(thread).state().is_none_or(State::has_ended))
 }
 
 #[cfg(test)]

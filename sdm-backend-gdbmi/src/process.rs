@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_system::files;
+use sdm_system::proc;
 
 /// One process, told from a later one of the same pid by when it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +14,9 @@ pub(crate) struct Identity {
 
 /// The process that has this pid now, unless it is dead already.
 pub(crate) fn identity(pid: i32) -> Option<Identity> {
-    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; the state follows it.
-    let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    let began = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(Identity { pid, began })
+    let stat = proc::of(pid).stat().ok()?;
+    let began = stat.began_ticks()?;
+    (!stat.state().has_ended()).then_some(Identity { pid, began })
 }
 
 /// Has a process go on that somebody has stopped; one of ours, which nobody has reaped.
@@ -32,18 +29,10 @@ pub(crate) fn go_on(pid: i32) {
 /// Kills what a gdb that was killed at its start has left behind: it tries out tracing on a child of its own, which
 /// stands still for ever then. Every gdb is a session of its own.
 pub(crate) fn end_trials_of(gdb: i32) {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    for pid in pids {
-        let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let Some((name, rest)) = stat.rsplit_once(") ") else {
-            continue;
-        };
-        let fields: Vec<&str> = rest.split(' ').collect();
-        let is_its = fields
-            .get(3)
-            .is_some_and(|session| session.parse() == Ok(gdb));
-        if is_its && pid != gdb && name.ends_with("(gdb") {
+    for pid in proc::pids().into_iter().flatten() {
+        let stat = proc::of(pid).stat();
+        let is_its = |it: proc::Stat| it.session() == Some(gdb) && it.name == "gdb";
+        if pid != gdb && stat.is_ok_and(is_its) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }

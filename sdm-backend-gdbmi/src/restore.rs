@@ -5,13 +5,14 @@
 //! holds a trap instruction and the file another one, a breakpoint stands. Nothing has to be kept
 //! while all is well, and none is missed.
 
-use sdm_text::printable_name;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
+use sdm_text::printable_name;
 
 /// What gdb writes over an instruction.
 #[cfg(target_arch = "aarch64")]
@@ -48,7 +49,7 @@ pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize>
     let memory = OpenOptions::new()
         .read(true)
         .write(true)
-        .open(format!("/proc/{pid}/mem"))?;
+        .open(proc::of(pid).path("mem"))?;
     let mut count = 0;
     each_breakpoint(pid, &memory, |address, before| {
         if !foreign.contains(&address) {
@@ -65,7 +66,7 @@ pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize>
 /// # Errors
 /// As [`remove_breakpoints`].
 pub(crate) fn breakpoints(pid: i32) -> io::Result<Vec<u64>> {
-    let memory = File::open(format!("/proc/{pid}/mem"))?;
+    let memory = File::open(proc::of(pid).path("mem"))?;
     let mut found = Vec::new();
     each_breakpoint(pid, &memory, |address, _| {
         found.push(address);
@@ -80,10 +81,10 @@ fn each_breakpoint(
     memory: &File,
     mut act: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let maps = files::read_lossy(format!("/proc/{pid}/maps"))?;
-    let pages = File::open(format!("/proc/{pid}/pagemap"))?;
+    let maps = proc::of(pid).maps()?;
+    let pages = File::open(proc::of(pid).path("pagemap"))?;
     let mut gone = Ok(());
-    for code in maps.lines().filter_map(read_code) {
+    for code in maps.iter().filter_map(code_of) {
         let places = written_to(&code, &pages).unwrap_or_default();
         if places.is_empty() {
             continue;
@@ -108,9 +109,10 @@ fn each_breakpoint(
 /// The file that code is of. One that is gone or was replaced is seen through the process's own mapping, where that is
 /// allowed (it is root's), or as what it executes.
 fn open(pid: i32, code: &Code) -> io::Result<File> {
-    let mapped = format!("/proc/{pid}/map_files/{:x}-{:x}", code.start, code.end);
-    let executed = format!("/proc/{pid}/exe");
-    let is_executed = fs::read_link(&executed).is_ok_and(|path| path == code.path);
+    let process = proc::of(pid);
+    let mapped = process.path(&format!("map_files/{:x}-{:x}", code.start, code.end));
+    let executed = process.path("exe");
+    let is_executed = process.program().is_ok_and(|path| path == code.path);
     File::open(mapped).or_else(|_| match is_executed {
         true => File::open(executed),
         false => files::open(&code.path),
@@ -162,22 +164,16 @@ fn traps(now: &[u8], before: &[u8]) -> Vec<usize> {
     found.map(|(index, _)| index * TRAP.len()).collect()
 }
 
-/// One line of `/proc/PID/maps`, where it is private code of a file.
-fn read_code(line: &str) -> Option<Code> {
-    let mut fields = line.split_ascii_whitespace();
-    let (start, end) = fields.next()?.split_once('-')?;
-    let permissions = fields.next()?;
-    let offset = fields.next()?;
-    let path = &line[line.find('/')?..];
-    let is_code = permissions.as_bytes().get(2..4) == Some(b"xp");
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let code = Code {
-        start: number(start)?,
-        end: number(end)?,
-        offset: number(offset)?,
-        path: PathBuf::from(path),
-    };
-    (is_code && code.start < code.end).then_some(code)
+/// A mapping that is private code of a file.
+fn code_of(mapping: &Mapping) -> Option<Code> {
+    let is_code = mapping.is_executable() && mapping.is_private() && mapping.start < mapping.end;
+    let path = mapping.file().filter(|_| is_code)?;
+    Some(Code {
+        start: mapping.start,
+        end: mapping.end,
+        offset: mapping.offset,
+        path: path.to_owned(),
+    })
 }
 
 fn page_size() -> u64 {
@@ -191,12 +187,17 @@ fn page_size() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::{Read, Write};
 
     use super::*;
 
     #[test]
     fn code_among_mappings() {
+        let read_code = |line: &str| {
+            let maps = proc::mappings(line.as_bytes());
+            maps.first().and_then(code_of)
+        };
         let code = read_code("5555000-5557000 r-xp 00001000 08:01 11  /tmp/my prog").unwrap();
         assert_eq!(
             (code.start, code.end, code.offset),
@@ -245,11 +246,11 @@ mod tests {
         let (stdin, stdout) = (child.stdin.as_mut(), child.stdout.as_mut());
         stdin.unwrap().write_all(b"x").unwrap();
         stdout.unwrap().read_exact(&mut [0]).unwrap();
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-        let mut code = maps.lines().filter_map(read_code);
+        let maps = proc::of(pid).maps().unwrap();
+        let mut code = maps.iter().filter_map(code_of);
         let of_program = |code: &Code| code.path.starts_with(std::env::temp_dir());
         let code = code.find(of_program).unwrap();
-        let memory = format!("/proc/{pid}/mem");
+        let memory = proc::of(pid).path("mem");
         let memory = OpenOptions::new().read(true).write(true).open(memory);
         let memory = memory.unwrap();
         let mut before = [0; TRAP.len()];

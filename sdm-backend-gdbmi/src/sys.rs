@@ -180,21 +180,12 @@ pub(crate) fn adopt_orphans() {
 /// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
 /// afterwards.
 fn rename(name: &std::ffi::CStr) {
-    let Ok(stat) = sdm_system::files::read_lossy("/proc/self/stat") else {
+    let Ok(stat) = sdm_system::proc::own().stat() else {
         return;
     };
-    // Behind the name in brackets, from the state on: where the arguments begin is the 46th field, and the 49th
-    // where the environment, which follows them, ends.
-    let mut fields = stat
-        .rsplit_once(") ")
-        .map_or("", |(_, rest)| rest)
-        .split(' ');
-    let mut field = |skip| {
-        fields
-            .nth(skip)
-            .and_then(|it| it.trim().parse::<usize>().ok())
-    };
-    let (begin, end) = (field(45).unwrap_or(0), field(2).unwrap_or(0));
+    // Where the arguments begin, and where the environment, which follows them, ends.
+    let field = |number| stat.field::<usize>(number).unwrap_or(0);
+    let (begin, end) = (field(48), field(51));
     let length = end.saturating_sub(begin);
     let text = name.to_bytes_with_nul();
     // SAFETY: the kernel says that these bytes of ours hold the arguments and the environment, and nothing uses

@@ -7,7 +7,6 @@
 //! taken out, and they go on as they did before. It never sends gdb SIGINT, which gdb passes on to a program that it is
 //! just letting go.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, read, write};
-use sdm_system::files;
+use sdm_system::proc::{self, State};
 
 use crate::held::is_stopped;
 use crate::process::{self, Identity, identity};
@@ -231,22 +230,14 @@ fn go_on(gdb: &WatchedGdb) {
 
 /// How much processor time a process has used, where it sleeps.
 fn asleep(pid: i32) -> Option<u64> {
-    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    let is_asleep = fields.first() == Some(&"S");
-    Some(ticks(11)? + ticks(12)?).filter(|_| is_asleep)
+    let stat = proc::of(pid).stat().ok()?;
+    stat.cpu_ticks().filter(|_| stat.state() == State('S'))
 }
 
 /// The processes that a gdb traces.
 fn traced_by(gdb: i32) -> Vec<i32> {
-    let line = format!("TracerPid:\t{gdb}\n");
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &i32| {
-        let status = files::read_lossy(format!("/proc/{pid}/status"));
-        status.is_ok_and(|status| status.contains(&line))
-    })
-    .collect()
+    let is_its = |status: proc::Status| status.tracer() == Some(gdb);
+    let pids = proc::pids().into_iter().flatten();
+    pids.filter(|pid| proc::of(*pid).status().is_ok_and(is_its))
+        .collect()
 }

@@ -9,10 +9,10 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getppid};
-use sdm_system::files;
+use sdm_system::proc::{self, Stat};
 
 /// The kernel's flag of a thread that is on its way out (`PF_EXITING`).
-const EXITING: u64 = 0x4;
+const EXITING: u32 = 0x4;
 
 /// Who started this process.
 #[derive(Clone, Copy, Debug)]
@@ -50,23 +50,15 @@ impl Starter {
         if getppid() != self.0 {
             return true;
         }
-        match files::read_lossy(format!("/proc/{}/stat", self.0)) {
+        match proc::of(self.0.as_raw()).stat() {
             Ok(stat) => is_ending(&stat),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
 }
 
-/// Reads `/proc/PID/stat`.
-fn is_ending(stat: &str) -> bool {
-    // The name in parentheses may hold anything.
-    let Some((_, fields)) = stat.rsplit_once(") ") else {
-        return false;
-    };
-    let mut fields = fields.split(' ');
-    let state = fields.next();
-    let flags: Option<u64> = fields.nth(5).and_then(|flags| flags.parse().ok());
-    matches!(state, Some("Z" | "X")) || flags.is_some_and(|flags| flags & EXITING != 0)
+fn is_ending(stat: &Stat) -> bool {
+    stat.state().has_ended() || stat.flags().is_some_and(|flags| flags & EXITING != 0)
 }
 
 #[cfg(test)]
@@ -81,10 +73,12 @@ mod tests {
 
     #[test]
     fn endings_are_told_by_state_and_by_flag() {
-        let stat = |state, flags| format!("7 (a ) b) {state} 1 7 7 0 -1 {flags} 0 0");
+        let stat = |state, flags| {
+            let line = format!("7 (a ) b) {state} 1 7 7 0 -1 {flags} 0 0");
+            Stat::parse(&line).unwrap()
+        };
         assert!(!is_ending(&stat("S", 4_194_304)));
         assert!(is_ending(&stat("Z", 4_194_304)));
         assert!(is_ending(&stat("R", 4_194_308)));
-        assert!(!is_ending("nonsense"));
     }
 }

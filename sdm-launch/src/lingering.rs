@@ -5,10 +5,9 @@
 //! it has given back, whether a debugger had attached or not. Whoever waits for its end, waits for ever, too. So it is asked to end
 //! and then made to, once it has had nobody and has said nothing for [`END_AFTER`].
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use sdm_system::files;
+use sdm_system::proc;
 
 /// How often it is looked whether it has anybody.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -98,10 +97,9 @@ impl Lingering {
         if is_child(self.known, self.pid) {
             return true;
         }
-        let Ok(entries) = fs::read_dir("/proc") else {
+        let Ok(mut pids) = proc::pids() else {
             return true;
         };
-        let mut pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         match pids.find(|pid| is_child(*pid, self.pid)) {
             Some(pid) => {
                 self.known = pid;
@@ -112,22 +110,14 @@ impl Lingering {
     }
 }
 
-/// The state of a process and its parent.
-fn stat(pid: i32) -> Option<(char, i32)> {
-    let stat = files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
-}
-
 fn is_child(pid: i32, of: i32) -> bool {
-    stat(pid).is_some_and(|(state, parent)| parent == of && !matches!(state, 'Z' | 'X'))
+    let lives_below = |it: proc::Stat| it.parent() == Some(of) && !it.state().has_ended();
+    proc::of(pid).stat().is_ok_and(lives_below)
 }
 
 fn is_stopped(pid: i32) -> bool {
-    stat(pid).is_some_and(|(state, _)| matches!(state, 'T' | 't'))
+    let state = proc::of(pid).state();
+    state.is_some_and(|state| state.is_stopped() || state.is_held())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
-use sdm_system::files;
+use sdm_system::proc;
 
 use crate::LaunchError;
 
@@ -28,11 +28,17 @@ pub(crate) fn descriptors_of_children() -> Option<(rlim_t, rlim_t)> {
 /// How many descriptors this process can open beside those it has, its limit raised as far as
 /// that is allowed.
 pub(crate) fn descriptors_left() -> u64 {
-    let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+    let open = descriptors_open();
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return u64::MAX;
     };
     hard.max(soft).saturating_sub(open + DESCRIPTORS_SPARE)
+}
+
+fn descriptors_open() -> u64 {
+    proc::own()
+        .descriptor_count()
+        .map_or(0, |count| count as u64)
 }
 
 /// Raises this process's limit so that it can open `count` descriptors more. Those that it starts
@@ -41,7 +47,7 @@ pub(crate) fn descriptors_left() -> u64 {
 /// # Errors
 /// The limit does not allow it; the error says what would be needed.
 pub fn reserve_descriptors(count: u64, who: &str) -> Result<(), LaunchError> {
-    let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+    let open = descriptors_open();
     let needed = count + open + DESCRIPTORS_SPARE;
     let io = |source: io::Error| LaunchError::Limits { source };
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|error| io(error.into()))?;
@@ -106,8 +112,8 @@ fn process_limits() -> Vec<(String, u64, u64)> {
     let mut limits = Vec::new();
     let all = all_threads();
     for (name, reserved) in [("pid_max", PIDS_RESERVED), ("threads-max", 0)] {
-        let path = format!("/proc/sys/kernel/{name}");
-        if let Some(max) = number_in(Path::new(&path)) {
+        let max = proc::of_machine(&format!("sys/kernel/{name}")).ok();
+        if let Some(max) = max.and_then(|text| text.trim().parse().ok()) {
             limits.push((format!("kernel.{name}"), max, all + reserved));
         }
     }
@@ -118,7 +124,7 @@ fn process_limits() -> Vec<(String, u64, u64)> {
     {
         limits.push(("ulimit -u".to_owned(), max, own_threads()));
     }
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = proc::of_machine("self/cgroup").unwrap_or_default();
     for group in groups.lines().filter_map(cgroup_of_pids) {
         let below = Path::new("/sys/fs/cgroup");
         for folder in Path::new(&group).ancestors().take_while(|it| *it != below) {
@@ -151,7 +157,7 @@ fn number_in(path: &Path) -> Option<u64> {
 
 /// All threads of this machine: the number behind the slash of `/proc/loadavg`.
 fn all_threads() -> u64 {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let text = proc::of_machine("loadavg").unwrap_or_default();
     let field = text.split_whitespace().nth(3);
     let total = field.and_then(|it| it.split_once('/')?.1.parse().ok());
     total.unwrap_or(0)
@@ -160,18 +166,11 @@ fn all_threads() -> u64 {
 /// The threads of this user.
 fn own_threads() -> u64 {
     let own = nix::unistd::getuid().as_raw();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let statuses = entries.filter_map(|entry| {
-        entry.file_name().to_str()?.parse::<u32>().ok()?;
-        files::read_lossy(entry.path().join("status")).ok()
-    });
-    let field = |status: &str, name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
+    let pids = proc::pids().into_iter().flatten();
+    let statuses = pids.filter_map(|pid| proc::of(pid).status().ok());
     statuses
-        .filter(|status| field(status, "Uid:") == Some(own.into()))
-        .filter_map(|status| field(&status, "Threads:"))
+        .filter(|status| status.ids("Uid").is_some_and(|ids| ids[0] == own))
+        .filter_map(|status| status.number::<u64>("Threads"))
         .sum()
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_launch::{Announcement, Launch, LaunchEvent, LaunchSpec, find};
+use sdm_system::proc;
 
 /// How long anything may take: far more than it does.
 const BOUND: Duration = Duration::from_secs(60);
@@ -104,11 +105,8 @@ fn texts<'a>(events: &'a [LaunchEvent]) -> Vec<&'a str> {
 }
 
 fn is_alive(pid: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    let state = status.rsplit(')').next().unwrap_or_default();
-    !state.trim_start().starts_with(['Z', 'X'])
+    let state = proc::of(pid.cast_signed()).state();
+    state.is_some_and(|state| !state.has_ended())
 }
 
 fn await_gone(pids: &[u32]) {
@@ -148,10 +146,9 @@ fn spec(script: &Script, count: u32) -> LaunchSpec {
 
 /// Whether any process shows the secret on its command line.
 fn secret_is_shown() -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
-        .any(|line| String::from_utf8_lossy(&line).contains(&secret()))
+    let words = proc::pids().unwrap().map(|pid| proc::of(pid).words());
+    let mut words = words.flatten().flatten();
+    words.any(|word| word.contains(&secret()))
 }
 
 fn servers_announce_themselves(launcher: &str, count: u32, options: &[&str]) {

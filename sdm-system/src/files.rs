@@ -17,7 +17,7 @@ use std::process::Command;
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, Uid, User, access, geteuid};
 
-/// The largest text that is read of a file or of `/proc`, in bytes.
+/// The largest text that is read of a file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 /// The folders that are searched where `PATH` is not set.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -78,22 +78,6 @@ pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
         true => Err(io::Error::other(format!("larger than {bytes_max} bytes"))),
         false => Ok(text),
     }
-}
-
-/// What the kernel says in a file of `/proc`. Names of processes and files need not be text: a process must not be
-/// overlooked for one that is none.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(TEXT_BYTES_MAX)
-        .read_to_end(&mut bytes)?;
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
 }
 
 /// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of

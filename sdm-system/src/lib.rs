@@ -3,7 +3,7 @@
 //! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
 //! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
-//! [`lender::Lender`] lends others what this process may not show.
+//! [`lender::Lender`] lends others what this process may not show. [`proc`] reads what the kernel says of processes.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
@@ -12,6 +12,7 @@ pub mod files;
 pub mod identity;
 pub mod lender;
 mod lines;
+pub mod proc;
 mod programs;
 pub mod stream;
 mod sys;

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::fixture::{self, Compiler};
+use crate::processes;
 use crate::run::BOUND;
 
 /// A folder of one test, gone when it is over.
@@ -180,28 +181,24 @@ pub struct Look {
 pub fn look(pid: u32) -> Look {
     let deadline = Instant::now() + BOUND;
     loop {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
-            .unwrap_or_else(|error| panic!("process {pid}: {error}"));
-        let fields: BTreeMap<_, _> = status
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
-            .collect();
-        let runs = matches!(fields["State"].as_bytes()[0], b'R' | b'S' | b'D');
-        if runs && fields["TracerPid"] == "0" {
-            let signals = fields.into_iter().filter(|(name, _)| {
-                ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"].contains(&name.as_str())
-            });
+        let status = processes::of(pid).status();
+        let status = status.unwrap_or_else(|error| panic!("process {pid}: {error}"));
+        let state = status.field("State").expect("its state");
+        if state.starts_with(['R', 'S', 'D']) && status.tracer().is_none() {
+            let signal = |name: &str| {
+                let bits = status.field(name).expect("a field of it");
+                (name.to_owned(), bits.to_owned())
+            };
+            let names = ["SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"];
             return Look {
-                signals: signals.collect(),
+                signals: names.map(signal).into(),
                 code: code_of(pid),
             };
         }
         assert!(
             Instant::now() < deadline,
-            "process {pid} is {} and traced by {}",
-            fields["State"],
-            fields["TracerPid"]
+            "process {pid} is {state} and traced by {:?}",
+            status.tracer()
         );
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -209,24 +206,21 @@ pub fn look(pid: u32) -> Look {
 
 /// The program's own code, as it is in memory.
 fn code_of(pid: u32) -> Vec<u8> {
-    let program = std::fs::read_link(format!("/proc/{pid}/exe")).expect("its program");
-    let program = program.to_string_lossy().into_owned();
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("its maps");
-    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).expect("its memory");
+    let process = processes::of(pid);
+    let program = process.program().expect("its program");
+    let maps = process.maps().expect("its maps");
+    let memory = std::fs::File::open(process.path("mem")).expect("its memory");
     let mut code = Vec::new();
-    for line in maps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (range, rights) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
-        if !line.ends_with(&program) || !rights.contains('x') {
-            continue;
-        }
-        let (start, end) = range.split_once('-').expect("a range");
-        let [start, end] = [start, end].map(|it| u64::from_str_radix(it, 16).expect("an address"));
-        let mut bytes = vec![0; usize::try_from(end - start).expect("a size")];
-        memory.read_exact_at(&mut bytes, start).expect("its code");
+    let own = maps.iter().filter(|it| it.file() == Some(&program));
+    for mapping in own.filter(|it| it.is_executable()) {
+        let length = usize::try_from(mapping.end - mapping.start).expect("a size");
+        let mut bytes = vec![0; length];
+        memory
+            .read_exact_at(&mut bytes, mapping.start)
+            .expect("its code");
         code.extend(bytes);
     }
-    assert!(!code.is_empty(), "no code of {program} in {maps}");
+    assert!(!code.is_empty(), "no code of {program:?} in {maps:?}");
     code
 }
 
@@ -236,10 +230,8 @@ pub fn below(root: u32, name: &str) -> Vec<u32> {
     let mut found: Vec<u32> = descendants(root)
         .into_iter()
         .filter(|pid| {
-            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-            comm.is_ok_and(|comm| {
-                comm.trim_end() == name || name == "sdm-server" && comm.starts_with("sdm-srv-")
-            })
+            let called = processes::name(*pid);
+            called == name || name == "sdm-server" && called.starts_with("sdm-srv-")
         })
         .collect();
     found.sort_unstable();
@@ -249,8 +241,10 @@ pub fn below(root: u32, name: &str) -> Vec<u32> {
 /// The processes of a program, by rising pid.
 #[must_use]
 pub fn running(program: &Path) -> Vec<u32> {
-    let runs =
-        |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|it| it == program);
+    let runs = |pid: &u32| {
+        let found = processes::of(*pid).program();
+        found.is_ok_and(|it| it == program)
+    };
     let mut found: Vec<u32> = crate::leftovers::all_pids().filter(runs).collect();
     found.sort_unstable();
     found
@@ -259,26 +253,6 @@ pub fn running(program: &Path) -> Vec<u32> {
 /// All processes below `root`.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<u32> {
-    let parent = |pid: u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, tail) = stat.rsplit_once(')')?;
-        tail.split_whitespace().nth(1)?.parse::<u32>().ok()
-    };
-    let parents: Vec<(u32, u32)> = crate::leftovers::all_pids()
-        .filter_map(|pid| Some((pid, parent(pid)?)))
-        .collect();
-    let mut found = vec![root];
-    let mut index = 0;
-    while index < found.len() {
-        let of = found[index];
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, it)| *it == of)
-                .map(|(pid, _)| *pid),
-        );
-        index += 1;
-    }
-    found.remove(0);
-    found
+    let below = processes::below(root).into_iter();
+    below.map(|(pid, _)| pid).collect()
 }

@@ -3,6 +3,10 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use sdm_system::proc;
+
+use crate::processes;
+
 /// How long what was killed from outside may take to be gone.
 pub const GONE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -34,35 +38,16 @@ fn supervisor() -> u32 {
 /// All processes below `root` that are no zombies.
 #[must_use]
 pub fn descendants_living(root: u32) -> Vec<u32> {
-    let stats: Vec<(u32, u32, bool)> = all_pids()
-        .filter_map(|pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let (_, tail) = stat.rsplit_once(')')?;
-            let mut fields = tail.split_whitespace();
-            let is_alive = !matches!(fields.next()?, "Z" | "X");
-            Some((pid, fields.next()?.parse().ok()?, is_alive))
-        })
-        .collect();
-    let mut found = vec![root];
-    let mut index = 0;
-    while index < found.len() {
-        let of = found[index];
-        found.extend(
-            stats
-                .iter()
-                .filter(|(_, it, _)| *it == of)
-                .map(|(pid, ..)| *pid),
-        );
-        index += 1;
-    }
-    let living = |pid: &u32| stats.iter().any(|(it, _, is_alive)| it == pid && *is_alive);
-    found.split_off(1).into_iter().filter(living).collect()
+    let below = processes::below(root).into_iter();
+    let living = below.filter(|(_, state)| !state.has_ended());
+    living.map(|(pid, _)| pid).collect()
 }
 
 /// A process in words: pid, state, parent, name and command line.
 #[must_use]
 pub fn named(pid: u32) -> String {
-    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let process = processes::of(pid);
+    let read = |name: &str| std::fs::read(process.path(name)).unwrap_or_default();
     let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
     let stat = String::from_utf8_lossy(&read("stat")).into_owned();
     let stat: Vec<&str> = stat.split_whitespace().take(4).collect();
@@ -71,8 +56,8 @@ pub fn named(pid: u32) -> String {
 
 /// Every process of this machine.
 pub fn all_pids() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+    let pids = proc::pids().into_iter().flatten();
+    pids.map(i32::cast_unsigned)
 }
 
 /// The children of this process, zombies included: pid and name.
@@ -81,17 +66,15 @@ pub fn children() -> Vec<(u32, String)> {
     let own = std::process::id();
     all_pids()
         .filter_map(|pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let (head, tail) = stat.rsplit_once(')')?;
-            let parent = tail.split_whitespace().nth(1)?.parse::<u32>().ok()?;
-            let name = head.split_once('(')?.1.to_owned();
-            (parent == own).then_some((pid, name))
+            let stat = processes::of(pid).stat().ok()?;
+            (stat.parent() == Some(own.cast_signed())).then_some((pid, stat.name))
         })
         .collect()
 }
 
 fn held_by(pid: u32, mark: &str, below: &[u32]) -> Option<(u32, String)> {
-    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
+    let process = processes::of(pid);
+    let read = |name: &str| std::fs::read(process.path(name));
     let line = read("cmdline").unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
     let holds = line.contains(mark)

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_system::proc::{self, Process, State};
 
 use crate::run::BOUND;
 
@@ -19,8 +20,54 @@ pub fn servers(mark: &str) -> BTreeMap<u32, u32> {
 }
 
 fn server_number(pid: u32) -> Option<u32> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    name.trim_end().strip_prefix("sdm-srv-")?.parse().ok()
+    name(pid).strip_prefix("sdm-srv-")?.parse().ok()
+}
+
+/// What the kernel says of a process.
+#[must_use]
+pub fn of(pid: u32) -> Process {
+    proc::of(pid.cast_signed())
+}
+
+/// What the kernel calls a process; empty where it is gone.
+#[must_use]
+pub fn name(pid: u32) -> String {
+    of(pid).name().unwrap_or_default()
+}
+
+/// The parent of a process, absent where that is gone.
+#[must_use]
+pub fn parent(pid: u32) -> Option<u32> {
+    let parent = of(pid).stat().ok()?.parent()?;
+    Some(parent.cast_unsigned())
+}
+
+/// Who traces a process.
+#[must_use]
+pub fn tracer(pid: u32) -> Option<u32> {
+    let tracer = of(pid).status().ok()?.tracer()?;
+    Some(tracer.cast_unsigned())
+}
+
+/// All processes below `root`, zombies included, each with what it does.
+#[must_use]
+pub fn below(root: u32) -> Vec<(u32, State)> {
+    let stats: Vec<(u32, u32, State)> = crate::leftovers::all_pids()
+        .filter_map(|pid| {
+            let stat = of(pid).stat().ok()?;
+            Some((pid, stat.parent()?.cast_unsigned(), stat.state()))
+        })
+        .collect();
+    let mut found: Vec<(u32, State)> = Vec::new();
+    let mut next = Some(root);
+    let mut index = 0;
+    while let Some(parent) = next {
+        let children = stats.iter().filter(|(_, of, _)| *of == parent);
+        found.extend(children.map(|(pid, _, state)| (*pid, *state)));
+        next = found.get(index).map(|(pid, _)| *pid);
+        index += 1;
+    }
+    found
 }
 
 /// Sends a signal to a process.
@@ -38,11 +85,8 @@ pub fn signal(pid: u32, signal: Signal) {
 /// Where that does not come about.
 pub fn wait_state(pid: u32, states: &str) {
     let begin = Instant::now();
-    let state = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
-    };
-    while state().is_some_and(|state| !states.contains(state)) {
+    let state = || of(pid).state();
+    while state().is_some_and(|state| !states.contains(state.0)) {
         assert!(begin.elapsed() < BOUND, "process {pid} is in {:?}", state());
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -51,19 +95,16 @@ pub fn wait_state(pid: u32, states: &str) {
 /// How much memory a process has in use now, in bytes.
 #[must_use]
 pub fn resident_bytes(pid: u32) -> u64 {
-    status_bytes(pid, "VmRSS:")
+    status_bytes(pid, "VmRSS")
 }
 
 /// How much memory a process has had in use at most, in bytes.
 #[must_use]
 pub fn peak_bytes(pid: u32) -> u64 {
-    status_bytes(pid, "VmHWM:")
+    status_bytes(pid, "VmHWM")
 }
 
 fn status_bytes(pid: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field));
-    let kilobytes =
-        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
+    let status = of(pid).status().ok();
+    status.and_then(|it| it.bytes(field)).unwrap_or(0)
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use sdm_system::proc::Mapping;
+
 use crate::disturbed::Disturbed;
-use crate::leftovers;
+use crate::{leftovers, processes};
 
 /// Whether these bytes are somewhere in those.
 #[must_use]
@@ -18,32 +20,26 @@ pub fn holds(bytes: &[u8], secret: &[u8]) -> bool {
 pub fn who_shows(secret: &str, file: &str) -> Vec<String> {
     leftovers::all_pids()
         .filter(|pid| {
-            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let bytes = fs::read(processes::of(*pid).path(file)).unwrap_or_default();
             holds(&bytes, secret.as_bytes())
         })
-        .map(|pid| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            name.trim().to_owned()
-        })
+        .map(processes::name)
         .collect()
 }
 
 /// All that a process has in its memory, in parts; none where this user may not look.
 #[must_use]
 pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
-    let mem = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let part = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
-        let (from, to) = range.split_once('-')?;
-        let [from, to] = [from, to].map(|it| u64::from_str_radix(it, 16));
-        let (from, to) = (from.ok()?, to.ok()?);
-        let mut bytes = vec![0; usize::try_from(to - from).ok()?];
-        let is_ours = rest.starts_with("rw");
-        is_ours.then(|| mem.read_exact_at(&mut bytes, from).ok())??;
+    let process = processes::of(pid);
+    let mem = fs::File::open(process.path("mem")).ok()?;
+    let part = |mapping: &Mapping| {
+        let mut bytes = vec![0; usize::try_from(mapping.end - mapping.start).ok()?];
+        mem.read_exact_at(&mut bytes, mapping.start).ok()?;
         Some(bytes)
     };
-    Some(maps.lines().filter_map(part).collect())
+    let maps = process.maps().ok()?;
+    let writable = maps.iter().filter(|it| it.rights.starts_with("rw"));
+    Some(writable.filter_map(part).collect())
 }
 
 /// Lines of [`Disturbed`] for servers that tell the test the place of the key, and what is said there.

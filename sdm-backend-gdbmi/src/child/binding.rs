@@ -1,9 +1,8 @@
 //! Which processors a program may use, and which its gdb.
 
-use std::fs;
-
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use sdm_system::proc;
 
 /// A launcher binds what it starts to the processors of one rank, where the program spins and would
 /// leave its debugger no time. So the server, and each gdb as soon as it has started its program, use all
@@ -35,15 +34,9 @@ impl Binding {
 
     /// Lets all threads of a process use what is allowed.
     pub(crate) fn free(&self, pid: i32) {
-        let threads = fs::read_dir(format!("/proc/{pid}/task"))
-            .into_iter()
-            .flatten();
-        for thread in threads.flatten() {
-            let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
-            if let Some(id) = id {
-                // It may have ended.
-                let _ = sched_setaffinity(Pid::from_raw(id), &self.wide);
-            }
+        for thread in proc::of(pid).thread_ids().into_iter().flatten() {
+            // It may have ended.
+            let _ = sched_setaffinity(Pid::from_raw(thread), &self.wide);
         }
     }
 }

@@ -19,4 +19,3 @@ pub(crate) use gdb::{GdbChild, LastWords};
 pub(crate) use launch::{Environment, Launch, Redirects, program_environment};
 pub(crate) use preload::{Preload, is_loaded};
 pub(crate) use program::{find_directory, find_gdb, find_program};
-pub(crate) use signals::signals_of;

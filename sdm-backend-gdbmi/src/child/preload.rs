@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use sdm_system::proc;
 
 /// The library; empty where processors have no such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
@@ -139,8 +140,11 @@ pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
 
 /// True where the process has loaded the library, as far as this one may know.
 pub(crate) fn is_loaded(pid: i32) -> bool {
-    let maps = sdm_system::files::read_lossy(format!("/proc/{pid}/maps"));
-    maps.is_ok_and(|maps| maps.contains(&format!("/memfd:{NAME} ")))
+    let name = format!("/memfd:{NAME} ");
+    let is_it = |it: &proc::Mapping| it.name.as_bytes().starts_with(name.as_bytes());
+    proc::of(pid)
+        .maps()
+        .is_ok_and(|maps| maps.iter().any(is_it))
 }
 
 #[cfg(test)]

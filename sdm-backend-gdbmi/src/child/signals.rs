@@ -1,6 +1,6 @@
 //! The signals that a program starts with.
 
-use std::fs;
+use sdm_system::proc::{self, Status};
 
 use crate::sys::SIGNAL_MAX;
 
@@ -20,35 +20,23 @@ impl SignalState {
     /// SIGTRAP is left out of both: a debugger sees nothing of a program that blocks it.
     #[must_use]
     pub fn capture() -> Self {
-        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-        Self::from_status(&status)
+        let status = proc::own_thread().status();
+        status.map_or_else(|_| Self::default(), |status| Self::from_status(&status))
     }
 
-    fn from_status(status: &str) -> Self {
+    fn from_status(status: &Status) -> Self {
         let without = |field, left_out: &[i32]| {
-            let mut signals = signals_of(status, field);
+            let mut signals = status.signals(field);
+            // The kernel's two and the C library's own cannot be set by anyone.
+            signals.retain(|it| *it <= SIGNAL_MAX && !matches!(it, 9 | 19 | 32 | 33));
             signals.retain(|signal| !left_out.contains(signal));
             signals
         };
         Self {
-            blocked: without("SigBlk:", &[nix::libc::SIGTRAP]),
-            ignored: without("SigIgn:", &[nix::libc::SIGTRAP, nix::libc::SIGPIPE]),
+            blocked: without("SigBlk", &[nix::libc::SIGTRAP]),
+            ignored: without("SigIgn", &[nix::libc::SIGTRAP, nix::libc::SIGPIPE]),
         }
     }
-}
-
-/// The signals of one line of `/proc/PID/status`.
-pub(crate) fn signals_of(status: &str, field: &str) -> Vec<i32> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix(field))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    (1..=SIGNAL_MAX)
-        .filter(|signal| mask >> (signal - 1) & 1 == 1)
-        // The C library's own cannot be set by anyone.
-        .filter(|signal| !matches!(signal, 9 | 19 | 32 | 33))
-        .collect()
 }
 
 #[cfg(test)]
@@ -58,9 +46,10 @@ mod tests {
     #[test]
     fn masks_are_read() {
         let status = "Name:\tx\nSigBlk:\t0000000000010010\nSigIgn:\t0000000180001001\n";
-        let state = SignalState::from_status(status);
+        let of = |text: &str| SignalState::from_status(&Status::parse(text));
+        let state = of(status);
         assert_eq!(state.blocked, [17]);
         assert_eq!(state.ignored, [1]);
-        assert_eq!(SignalState::from_status(""), SignalState::default());
+        assert_eq!(of(""), SignalState::default());
     }
 }

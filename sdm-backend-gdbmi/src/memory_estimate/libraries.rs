@@ -14,6 +14,7 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
 use object::read::elf::{Dyn, ElfFile, FileHeader};
 use object::{Endianness, ReadCache, ReadRef};
 use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
 
 /// The most libraries that are looked at.
 const LIBRARIES_MAX: usize = 256;
@@ -23,20 +24,16 @@ const LIBRARIES_MAX: usize = 256;
 pub(super) fn of(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     let process = program.parent().filter(|_| program.ends_with("exe"));
     let mapped = process.filter(|folder| folder.starts_with("/proc"));
-    match mapped.and_then(|folder| files::read_lossy(folder.join("maps")).ok()) {
+    match mapped.and_then(|folder| proc::at(folder).maps().ok()) {
         Some(maps) => mapped_by(&maps, fs::read_link(program).ok().as_deref()),
         None => needed_by(program, search),
     }
 }
 
 /// The files that a process has mapped to run what is in them, but for the program itself.
-fn mapped_by(maps: &str, program: Option<&Path>) -> Vec<PathBuf> {
-    let executable = maps.lines().filter(|line| {
-        line.split(' ')
-            .nth(1)
-            .is_some_and(|mode| mode.contains('x'))
-    });
-    let paths = executable.filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
+fn mapped_by(maps: &[Mapping], program: Option<&Path>) -> Vec<PathBuf> {
+    let executable = maps.iter().filter(|mapping| mapping.is_executable());
+    let paths = executable.filter_map(Mapping::file);
     let distinct: BTreeSet<&Path> = paths.filter(|path| Some(*path) != program).collect();
     distinct
         .into_iter()
@@ -151,7 +148,8 @@ mod tests {
                     9000-a000 r-xp 00001000 fe:00 3   /tmp/with blank.so\n\
                     a000-b000 r-xp 00000000 00:00 0   [vdso]\n\
                     nonsense\n";
-        let found = mapped_by(maps, Some(Path::new("/tmp/a.out")));
+        let maps = proc::mappings(maps.as_bytes());
+        let found = mapped_by(&maps, Some(Path::new("/tmp/a.out")));
         assert_eq!(found, [Path::new("/tmp/with blank.so")]);
         let own = format!("/proc/{}/exe", std::process::id());
         let libraries = of(Path::new(&own), None);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use sdm_debug::command::{AttachSpec, BreakSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
+use sdm_system::proc::{self, State};
 
 use crate::harness::{Harness, place, stopped};
 
@@ -38,11 +39,8 @@ impl Running {
 
     /// The gdb that holds it.
     pub(crate) fn tracer(&self) -> i32 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let tracer = status
-            .lines()
-            .find_map(|line| line.strip_prefix("TracerPid:"));
-        tracer.unwrap().trim().parse().unwrap()
+        let status = proc::of(self.pid()).status().unwrap();
+        status.tracer().unwrap_or(0)
     }
 
     /// Kills the gdb that holds it.
@@ -53,7 +51,7 @@ impl Running {
 
     /// True where it runs and nobody holds it.
     pub(crate) fn runs(&self) -> bool {
-        ["R", "S"].contains(&self.state().as_str())
+        matches!(self.state(), State('R' | 'S'))
     }
 
     fn is_running(&mut self) -> bool {
@@ -61,9 +59,8 @@ impl Running {
     }
 
     /// `R` or `S`, not `t`.
-    fn state(&self) -> String {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
-        stat.rsplit_once(") ").unwrap().1[..1].to_owned()
+    fn state(&self) -> State {
+        proc::of(self.pid()).state().unwrap()
     }
 }
 
@@ -108,9 +105,7 @@ fn attach_look_and_detach() {
     assert_eq!(refused.code, FailureCode::Unsupported);
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
     assert_eq!(harness.state(), TaskState::Detached);
-    harness.wait("it to run", |_| {
-        ["R", "S"].contains(&running.state().as_str()).then_some(())
-    });
+    harness.wait("it to run", |_| running.runs().then_some(()));
     // And once more, to be left while it runs.
     stopped(harness.ask(attach(&running, false)));
     let run = harness.send(Command::Continue);
@@ -121,9 +116,7 @@ fn attach_look_and_detach() {
         .backend
         .shut_down(Instant::now(), EndPolicy::KillStarted);
     harness.wait("the end", |harness| harness.backend.is_down().then_some(()));
-    harness.wait("it to run", |_| {
-        ["R", "S"].contains(&running.state().as_str()).then_some(())
-    });
+    harness.wait("it to run", |_| running.runs().then_some(()));
     assert!(running.is_running(), "what was attached is left running");
     drop(running);
 }
@@ -171,9 +164,7 @@ fn a_pending_signal_of_ours_does_not_stay_behind() {
         stopped(harness.answer(run));
     }
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
-    harness.wait("it to run", |_| {
-        ["R", "S"].contains(&running.state().as_str()).then_some(())
-    });
+    harness.wait("it to run", |_| running.runs().then_some(()));
     assert!(running.is_running(), "killed by a SIGINT of ours");
     drop(running);
 }
@@ -188,9 +179,7 @@ fn a_gdb_that_is_killed_leaves_no_breakpoint_behind() {
     stopped(harness.run_on());
     running.kill_tracer();
     harness.wait_event(|event| matches!(event, Event::GdbDied { .. }));
-    harness.wait("it to run", |_| {
-        ["R", "S"].contains(&running.state().as_str()).then_some(())
-    });
+    harness.wait("it to run", |_| running.runs().then_some(()));
     // While it runs, towards a breakpoint that it will meet when it leaves its loop.
     stopped(harness.ask(attach(&running, false)));
     harness.break_at(2, "spin.c:41").unwrap();

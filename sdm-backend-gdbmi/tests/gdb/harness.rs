@@ -18,6 +18,7 @@ use sdm_debug::{
     TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
+use sdm_system::proc;
 
 /// Nothing here takes this long, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -277,7 +278,7 @@ impl Harness {
                 InterestChange::Forget { fd } => {
                     assert!(self.fds.remove(&fd).is_some(), "{fd} was not watched");
                     assert!(
-                        std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok(),
+                        std::fs::read_link(proc::own().path(&format!("fd/{fd}"))).is_ok(),
                         "{fd} was closed before it was forgotten"
                     );
                 }
@@ -323,17 +324,10 @@ impl Drop for Harness {
 pub(crate) fn processes_of(directory: &Path) -> Vec<(i32, String)> {
     let name = directory.to_str().unwrap();
     let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        let directory = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+    for pid in proc::pids().unwrap() {
+        let process = proc::of(pid);
+        let line = process.words().unwrap_or_default().join(" ");
+        let directory = std::fs::read_link(process.path("cwd")).unwrap_or_default();
         if line.contains(name) || directory.starts_with(name) {
             found.push((pid, line));
         }

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::geteuid;
-use sdm_system::files::{self, user};
+use sdm_system::files::user;
+use sdm_system::proc::{self, State};
 
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
@@ -62,7 +63,7 @@ impl fmt::Display for Obstacle {
 /// What stands in the way of attaching to each of these processes, where anything does.
 #[must_use]
 pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
-    let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = proc::of_machine("sys/kernel/yama/ptrace_scope");
     let scope = scope.ok().and_then(|text| text.trim().parse().ok());
     let may_trace_all = may_trace_all();
     let obstacle = |pid: &i32| Some((*pid, obstacle(*pid, may_trace_all, scope.unwrap_or(0))?));
@@ -70,15 +71,13 @@ pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
 }
 
 fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
-    let status = files::read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    match field("State:").map(|state| state.trim().as_bytes()[0]) {
-        None | Some(b'Z' | b'X') => return Some(Obstacle::Gone),
-        Some(_) => {}
-    }
-    if let Some(tracer) = field("TracerPid:").map(str::trim).filter(|pid| *pid != "0") {
-        let name = files::read_lossy(format!("/proc/{tracer}/comm")).unwrap_or_default();
-        let by = format!("{} (pid {tracer})", name.trim_end());
+    let process = proc::of(pid);
+    let Some(status) = process.status().ok().filter(|it| !has_ended(it)) else {
+        return Some(Obstacle::Gone);
+    };
+    if let Some(tracer) = status.tracer() {
+        let name = proc::of(tracer).name().unwrap_or_default();
+        let by = format!("{name} (pid {tracer})");
         return Some(Obstacle::Traced { by });
     }
     // Nobody at all from 3 on; only who may trace everything from 2 on; parents at 1.
@@ -90,20 +89,23 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     }
     // Real, effective, saved and file-system ids: all must be ours.
     let own = geteuid().as_raw();
-    let mut ids = field("Uid:")?.split_whitespace();
-    let foreign = ids.find_map(|id| id.parse().ok().filter(|id| *id != own));
-    if let Some(other) = foreign {
+    let ids = status.ids("Uid")?;
+    if let Some(other) = ids.into_iter().find(|id| *id != own) {
         return Some(Obstacle::Foreign { owner: user(other) });
     }
-    let inside = fs::metadata(format!("/proc/{pid}/environ"));
+    let inside = fs::metadata(process.path("environ"));
     let is_ours = inside.is_ok_and(|inside| inside.uid() == own);
     (!is_ours).then_some(Obstacle::Undumpable)
 }
 
+fn has_ended(status: &proc::Status) -> bool {
+    let letter = status.field("State").and_then(|it| it.chars().next());
+    letter.is_none_or(|letter| State(letter).has_ended())
+}
+
 fn may_trace_all() -> bool {
-    let status = files::read_lossy("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    let status = proc::own().status().ok();
+    let bits = status.and_then(|status| status.bits("CapEff"));
     bits.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1
 }
 
@@ -139,8 +141,7 @@ mod tests {
         assert_eq!(obstacle(pid, true, 3), forbidden(3));
         drop(child.stdin.take());
         // A zombie is gone too.
-        let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        while !state().contains(") Z ") {
+        while proc::of(pid).state() != Some(State('Z')) {
             std::thread::yield_now();
         }
         assert_eq!(obstacle(pid, true, 0), Some(Obstacle::Gone));

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sdm_system::proc::{self, State};
+
 use super::processes::Processes;
 use super::{JobError, ranks};
 
@@ -19,7 +21,5 @@ pub fn stand_still_below(starter: i32) -> Result<bool, JobError> {
 }
 
 fn is_stopped(pid: i32) -> bool {
-    let stat = sdm_system::files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
-    state.is_some_and(|fields| fields.starts_with('T'))
+    proc::of(pid).state().is_some_and(State::is_stopped)
 }

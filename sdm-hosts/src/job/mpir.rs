@@ -13,12 +13,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use object::{Object, ObjectKind, ObjectSegment, ObjectSymbol};
 use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
 
 use super::PROCESSES_MAX;
 use super::{JobError, JobProcess};
@@ -76,12 +77,14 @@ struct Symbols {
 }
 
 fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
-    let maps = files::read_lossy(format!("/proc/{pid}/maps"))?;
+    let process = proc::of(pid);
+    let maps = process.maps()?;
     for (path, base) in first_mappings(&maps).into_iter().take(FILES_MAX) {
         // Seen as the process sees it, container or not.
-        let path = PathBuf::from(format!("/proc/{pid}/root{path}"));
+        let mut inside = process.path("root").into_os_string();
+        inside.push(path);
         // A file that was replaced or is no ELF file holds no symbols of this process.
-        if let Ok(Some(symbols)) = symbols_in(&path, base) {
+        if let Ok(Some(symbols)) = symbols_in(Path::new(&inside), base) {
             return Ok(Some(symbols));
         }
     }
@@ -89,31 +92,15 @@ fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
 }
 
 /// The files that are mapped from their beginning and hold code, with where they begin.
-fn first_mappings(maps: &str) -> Vec<(String, u64)> {
-    let mut found: Vec<(String, u64)> = Vec::new();
-    let mut with_code: Vec<&str> = Vec::new();
-    for line in maps.lines() {
-        let Some(at) = line.find('/') else { continue };
-        let path = &line[at..];
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(range), Some(rights), Some(offset)) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if rights.contains('x') {
-            with_code.push(path);
-        }
-        let begins = offset.bytes().all(|digit| digit == b'0');
-        let start = range.split_once('-').map(|(start, _)| start);
-        let start = start.and_then(|start| u64::from_str_radix(start, 16).ok());
-        if let Some(start) = start.filter(|_| begins)
-            && !found.iter().any(|(known, _)| known == path)
-        {
-            found.push((path.to_owned(), start));
+fn first_mappings(maps: &[Mapping]) -> Vec<(&Path, u64)> {
+    let mut found: Vec<(&Path, u64)> = Vec::new();
+    for (path, mapping) in maps.iter().filter_map(|it| Some((it.file()?, it))) {
+        if mapping.offset == 0 && !found.iter().any(|(known, _)| *known == path) {
+            found.push((path, mapping.start));
         }
     }
-    found.retain(|(path, _)| with_code.contains(&path.as_str()));
+    let code = maps.iter().filter(|mapping| mapping.is_executable());
+    found.retain(|(path, _)| code.clone().any(|it| it.file() == Some(*path)));
     found
 }
 
@@ -402,10 +389,11 @@ mod tests {
 7f10-7f11 rw-p 00000000 00:00 0
 7fa0-7fa1 r-xp 00000000 08:01 13 /lib/libx.so (deleted)
 ";
-        let found = first_mappings(maps);
+        let maps = proc::mappings(maps.as_bytes());
+        let found = first_mappings(&maps);
         let expect = [
-            ("/usr/bin/my run".to_owned(), 0x55e0),
-            ("/lib/libx.so (deleted)".to_owned(), 0x7fa0),
+            (Path::new("/usr/bin/my run"), 0x55e0),
+            (Path::new("/lib/libx.so (deleted)"), 0x7fa0),
         ];
         assert_eq!(found, expect);
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use nix::unistd::geteuid;
 use sdm_system::bounded::{self, Bounds, Said};
 use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
 
 use super::PROCESSES_MAX;
 use super::processes::{Environment, Process, owner};
@@ -50,7 +52,7 @@ pub(super) struct Namespace {
 
 /// Whether a process has a server that takes tools. The program itself decides, not what it calls itself.
 pub(super) fn is_server(process: &Process) -> bool {
-    let program = std::fs::read_link(format!("/proc/{}/exe", process.pid));
+    let program = proc::of(process.pid).program();
     let name = program
         .ok()
         .and_then(|path| path.file_name().map(ToOwned::to_owned));
@@ -67,13 +69,14 @@ pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
         .ok_or("sdm-pmix is not beside sdm and not on PATH: install it there")?;
     let failed = |error: std::io::Error| format!("process {}: {error}", server.pid);
     // Whatever is read of it is read of this process, though its number may be another's by then.
-    let folder = File::open(format!("/proc/{}", server.pid)).map_err(failed)?;
-    let folder = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    let folder = File::open(proc::of(server.pid).path("")).map_err(failed)?;
+    let held = proc::own().path(&format!("fd/{}", folder.as_raw_fd()));
+    let process = proc::at(held);
     let mut command = Command::new(helper);
-    give_up_rights(&mut command, &folder)?;
-    let library = library_of(&folder, server.pid).ok_or("no libpmix.so is loaded there")?;
+    give_up_rights(&mut command, &process)?;
+    let library = library_of(&process, server.pid).ok_or("no libpmix.so is loaded there")?;
     command.arg(library).arg(server.pid.to_string());
-    let environment = Environment::read(&folder.join("environ"));
+    let environment = Environment::of(&process);
     command
         .env_clear()
         .envs(taken_over(&environment))
@@ -86,17 +89,15 @@ pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
 }
 
 /// The server takes nobody else than its owner, and its library is that owner's: root becomes that one.
-fn give_up_rights(command: &mut Command, folder: &Path) -> Result<(), String> {
-    let (uid, plain) = owner(folder).ok_or("it has ended")?;
+fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), String> {
+    let (uid, plain) = owner(process).ok_or("it has ended")?;
     let own = geteuid().as_raw();
     match (uid == own, plain) {
         (_, false) => Err("it does not let itself be looked at".to_owned()),
         (true, true) => Ok(()),
         (false, true) if own == 0 => {
-            let status = files::read_lossy(folder.join("status"));
-            let status = status.map_err(|error| error.to_string())?;
-            let groups = status.lines().find_map(|line| line.strip_prefix("Gid:"));
-            let group = groups.and_then(|ids| ids.split_whitespace().next()?.parse().ok());
+            let status = process.status().map_err(|error| error.to_string())?;
+            let group = status.ids("Gid").map(|ids| ids[0]);
             // All further groups go, too.
             command.uid(uid).gid(group.ok_or("its group is not known")?);
             Ok(())
@@ -168,20 +169,20 @@ fn why(said: &Said) -> String {
     }
 }
 
-/// The library that a process has loaded, as that process sees it; `folder` is its own in `/proc`.
-fn library_of(folder: &Path, pid: i32) -> Option<PathBuf> {
-    let maps = files::read_lossy(folder.join("maps")).ok()?;
-    let path = maps.lines().find_map(|line| {
-        let path = &line[line.find('/')?..];
-        let name = path.rsplit('/').next()?;
-        name.starts_with("libpmix.so").then(|| path.to_owned())
-    })?;
-    let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
-    Some(if Path::new(&path).is_file() {
-        path.into()
-    } else {
-        inside
-    })
+/// The library that a process has loaded, as that process sees it.
+fn library_of(process: &proc::Process, pid: i32) -> Option<PathBuf> {
+    let maps = process.maps().ok()?;
+    let is_it = |path: &&Path| {
+        let name = path.file_name().map(OsStr::as_bytes);
+        name.is_some_and(|name| name.starts_with(b"libpmix.so"))
+    };
+    let path = maps.iter().filter_map(Mapping::file).find(is_it)?;
+    if path.is_file() {
+        return Some(path.to_owned());
+    }
+    let mut inside = proc::of(pid).path("root").into_os_string();
+    inside.push(path);
+    Some(inside.into())
 }
 
 #[cfg(test)]

@@ -3,18 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
-use sdm_system::files;
+use sdm_system::{files, proc};
 
-/// The largest environment that is read, in bytes.
-const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
-/// The longest command line that is read, in bytes.
-const COMMAND_BYTES_MAX: u64 = 1 << 20;
 /// The longest name that the kernel keeps, in bytes.
 const NAME_BYTES_MAX: usize = 15;
 /// Of the flags in `/proc/PID/stat`: a thread of the kernel's own.
@@ -92,13 +87,10 @@ impl Processes {
     /// Reads `/proc`, or a directory like it.
     pub(super) fn read(root: &Path) -> io::Result<Self> {
         let mut by_pid = BTreeMap::new();
-        for entry in fs::read_dir(root)? {
-            let entry = entry?;
-            let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
-                continue;
-            };
+        for pid in proc::pids_in(root)? {
             // A process can end at any moment.
-            if let Some(process) = read(&entry.path(), pid) {
+            let process = proc::at(root.join(pid.to_string()));
+            if let Some(process) = read(pid, &process) {
                 by_pid.insert(pid, process);
             }
         }
@@ -134,62 +126,42 @@ impl Processes {
 
     /// What a process was started with, where that may be read.
     pub(super) fn environment(&self, pid: i32) -> Environment {
-        Environment::read(&self.root.join(pid.to_string()).join("environ"))
+        Environment::of(&proc::at(self.root.join(pid.to_string())))
     }
 }
 
 /// Absent where it has ended, is a zombie, or is a thread of the kernel.
-fn read(directory: &Path, pid: i32) -> Option<Process> {
-    let stat = files::read_lossy(directory.join("stat")).ok()?;
-    // The name stands in brackets and can hold any character.
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace();
-    let state = fields.next()?;
-    let parent = fields.next()?.parse().ok()?;
-    let flags: u32 = fields.nth(4).map_or(Some(0), |flags| flags.parse().ok())?;
-    if matches!(state, "Z" | "X") || flags & KERNEL_THREAD != 0 {
+fn read(pid: i32, process: &proc::Process) -> Option<Process> {
+    let stat = process.stat().ok()?;
+    let is_kernels = stat.flags().unwrap_or(0) & KERNEL_THREAD != 0;
+    if stat.state().has_ended() || is_kernels {
         return None;
     }
-    let (uid, plain) = owner(directory)?;
+    let (uid, plain) = owner(process)?;
     let command = match plain && uid == geteuid().as_raw() {
-        true => Some(command(directory).ok()?),
+        true => Some(process.words().ok()?),
         false => None,
     };
     if command.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
-    let name = files::read_lossy(directory.join("comm")).ok()?;
     Some(Process {
         pid,
-        parent,
+        parent: stat.parent()?,
         uid,
         plain,
-        name: name.trim_end().to_owned(),
+        name: process.name().ok()?.trim_end().to_owned(),
         command,
     })
 }
 
 /// Whose a process is by its real user id, and whether it is wholly that user's.
-pub(super) fn owner(directory: &Path) -> Option<(u32, bool)> {
-    let status = files::read_lossy(directory.join("status")).ok()?;
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    let ids: Option<Vec<u32>> = ids.split_whitespace().map(|id| id.parse().ok()).collect();
-    let ids = ids.filter(|ids| !ids.is_empty())?;
+pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
+    let ids = process.status().ok()?.ids("Uid")?;
     // Of what may not be looked at by its own user all but the folder is root's.
-    let inside = fs::metadata(directory.join("environ")).ok()?.uid();
+    let inside = fs::metadata(process.path("environ")).ok()?.uid();
     let plain = ids.iter().chain([&inside]).all(|id| *id == ids[0]);
     Some((ids[0], plain))
-}
-
-fn command(directory: &Path) -> io::Result<Vec<String>> {
-    let mut bytes = Vec::new();
-    let file = fs::File::open(directory.join("cmdline"))?;
-    file.take(COMMAND_BYTES_MAX).read_to_end(&mut bytes)?;
-    let words = bytes.split(|byte| *byte == 0);
-    let words = words.filter(|word| !word.is_empty());
-    Ok(words
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect())
 }
 
 /// The variables that a process was started with.
@@ -198,22 +170,9 @@ pub(super) struct Environment(BTreeMap<OsString, OsString>);
 
 impl Environment {
     /// One that cannot be read is as good as empty.
-    pub(super) fn read(path: &Path) -> Self {
-        let mut bytes = Vec::new();
-        if let Ok(file) = fs::File::open(path) {
-            let _ = file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut bytes);
-        }
-        Self::parse(&bytes)
-    }
-
-    fn parse(bytes: &[u8]) -> Self {
-        let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
-            let at = variable.iter().position(|byte| *byte == b'=')?;
-            let (name, value) = variable.split_at(at);
-            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-            Some((text(name), text(&value[1..])))
-        });
-        Self(variables.collect())
+    pub(super) fn of(process: &proc::Process) -> Self {
+        let variables = process.environment().unwrap_or_default();
+        Self(variables.into_iter().collect())
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&OsStr> {

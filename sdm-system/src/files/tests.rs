@@ -74,7 +74,6 @@ fn texts_have_a_bound() {
     assert!(text_of(open(&file).unwrap(), 4).is_err());
     fs::write(&file, b"a\xffb").unwrap();
     assert!(read_text(&file).is_err());
-    assert_eq!(read_lossy(&file).unwrap(), "a\u{fffd}b");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! `sdm diagnose`.
 
-use std::fs;
-
 use sdm_debug::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 use sdm_shell::{Diagnosed, Ending, StacksCode};
+use sdm_system::proc;
 
 use super::attach::{look_up, open_to_look};
 use super::{Opener, give_up};
@@ -60,16 +59,12 @@ fn states(pids: &[(u32, i32)]) -> Vec<(IdSet, String)> {
 }
 
 fn state_of(pid: i32) -> Option<String> {
-    let stat = sdm_system::files::read_lossy(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and can hold any character.
-    let (_, after) = stat.rsplit_once(')')?;
-    match after.split_whitespace().next()? {
-        "T" => Some("stopped by a signal before anybody looked (state T)".to_owned()),
-        "Z" => Some("ended; nobody has asked for the exit code (zombie)".to_owned()),
-        "D" => {
-            let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
-            let wchan = wchan.trim_matches(|c: char| c == '0' || c.is_whitespace());
-            let place = match wchan {
+    let process = proc::of(pid);
+    match process.state()?.0 {
+        'T' => Some("stopped by a signal before anybody looked (state T)".to_owned()),
+        'Z' => Some("ended; nobody has asked for the exit code (zombie)".to_owned()),
+        'D' => {
+            let place = match process.wait_channel().as_str() {
                 "" => String::new(),
                 wchan => format!(", in {wchan}"),
             };

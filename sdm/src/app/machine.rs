@@ -1,8 +1,7 @@
 //! What is known of the machine and of how `sdm` was called.
 
+use sdm_system::proc;
 use sdm_text::printable_name;
-use std::fs;
-
 use sdm_view::report::Fact;
 
 /// Variables by which batch systems name a job.
@@ -35,12 +34,12 @@ pub(super) fn of_machine() -> Vec<Fact> {
 
 /// Host, system, processors and memory of where `sdm` runs.
 fn machine() -> String {
-    let read = |path: &str| {
-        let text = fs::read_to_string(path).unwrap_or_default();
+    let read = |file: &str| {
+        let text = proc::of_machine(file).unwrap_or_default();
         text.trim().to_owned()
     };
-    let field = |path: &str, name: &str| {
-        let text = fs::read_to_string(path).unwrap_or_default();
+    let field = |file: &str, name: &str| {
+        let text = proc::of_machine(file).unwrap_or_default();
         let line = text.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             (key.trim() == name).then(|| value.trim().to_owned())
@@ -49,12 +48,12 @@ fn machine() -> String {
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let parts = [
-        read("/proc/sys/kernel/hostname"),
-        format!("Linux {}", read("/proc/sys/kernel/osrelease")),
+        read("sys/kernel/hostname"),
+        format!("Linux {}", read("sys/kernel/osrelease")),
         std::env::consts::ARCH.to_owned(),
         format!("{processors} processors"),
-        field("/proc/cpuinfo", "model name"),
-        field("/proc/meminfo", "MemTotal"),
+        field("cpuinfo", "model name"),
+        field("meminfo", "MemTotal"),
     ];
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(", ")

@@ -4,6 +4,7 @@ mod arrows;
 mod bolero;
 mod cited;
 mod decoders;
+mod proc_reader;
 mod settings;
 mod sink;
 mod wire;

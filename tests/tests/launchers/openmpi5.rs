@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_system::proc::State;
 use sdm_tests::control;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts;
@@ -169,25 +170,24 @@ fn a_hung_job_is_attached_to_and_left_as_it_was() {
 }
 
 /// The states of a process's threads.
-fn states(pid: u32) -> Vec<u8> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it is there");
-    let state = |task: std::io::Result<std::fs::DirEntry>| {
-        let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
-        stat.rsplit_once(") ")?.1.bytes().next()
-    };
-    tasks.filter_map(state).collect()
+fn states(pid: u32) -> Vec<State> {
+    let process = processes::of(pid);
+    let threads = process.thread_ids().expect("it is there");
+    threads
+        .filter_map(|id| process.thread(id).state())
+        .collect()
 }
 
 fn stop(pid: u32) {
     processes::signal(pid, Signal::SIGSTOP);
     until("it is stopped", || {
-        states(pid).iter().all(|state| *state == b'T')
+        states(pid).into_iter().all(State::is_stopped)
     });
 }
 
 /// Whether a connection of a process has bytes at its other end that nobody has read.
 fn has_unread(pid: u32) -> bool {
-    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it is there");
+    let fds = std::fs::read_dir(processes::of(pid).path("fd")).expect("it is there");
     let sockets: Vec<String> = fds
         .filter_map(|fd| {
             let link = std::fs::read_link(fd.ok()?.path()).ok()?;
@@ -195,7 +195,7 @@ fn has_unread(pid: u32) -> bool {
             Some(inode.strip_suffix(']')?.to_owned())
         })
         .collect();
-    let table = std::fs::read_to_string("/proc/net/tcp").expect("there is one");
+    let table = sdm_system::proc::of_machine("net/tcp").expect("there is one");
     let rows: Vec<Vec<&str>> = table
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -267,7 +267,7 @@ fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
     // This one stops when it is about to be asked.
     let mut asking = helper(&slow, server);
     let mut asking = asking.stdout(Stdio::null()).spawn().expect("it runs");
-    until("the helper is held", || states(asking.id()) == [b'T']);
+    until("the helper is held", || states(asking.id()) == [State('T')]);
     stop(server);
     processes::signal(asking.id(), Signal::SIGCONT);
     until("the server is asked", || has_unread(asking.id()));

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use sdm_system::proc::State;
 use sdm_tests::fixture::Compiler;
 use sdm_tests::job::{Folder, HeldJob, Look, below, descendants, look};
 use sdm_tests::run::{BOUND, alone};
@@ -97,7 +97,7 @@ impl Drop for Attached {
 
 fn assert_gone(pids: &[u32]) {
     let deadline = Instant::now() + BOUND;
-    let is_there = |pid: &&u32| Path::new(&format!("/proc/{pid}")).exists();
+    let is_there = |pid: &&u32| processes::of(**pid).path("").exists();
     while let Some(left) = pids.iter().find(is_there) {
         assert!(Instant::now() < deadline, "process {left} is left behind");
         std::thread::sleep(Duration::from_millis(20));
@@ -166,9 +166,8 @@ fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], b
         // Not sleep: the kernel would go on with it where it interrupted rank 1 in a sleep of its own.
         attached.say("print (int)pause()");
         let is_in_it = |pid: &u32| {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-            let status = status.expect("it runs");
-            status.contains("State:\tS") && !status.contains("TracerPid:\t0\n")
+            let state = processes::of(*pid).state().expect("it runs");
+            state == State('S') && processes::tracer(*pid).is_some()
         };
         let deadline = Instant::now() + BOUND;
         while !ranks.iter().any(is_in_it) {

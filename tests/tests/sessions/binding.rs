@@ -5,14 +5,12 @@ use std::path::Path;
 
 use sdm_tests::leftovers::all_pids;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
 fn allowed(pid: u32) -> Option<String> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("Cpus_allowed_list:"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    let status = processes::of(pid).status().ok()?;
+    status.field("Cpus_allowed_list").map(str::to_owned)
 }
 
 /// The processors of the processes below `root`, by the programs' names.
@@ -20,11 +18,9 @@ fn allowed_below(root: u32) -> BTreeMap<String, Vec<String>> {
     let below = sdm_tests::job::descendants(root);
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pid in all_pids().filter(|pid| below.contains(pid)) {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = processes::name(pid);
         // Servers name themselves by their numbers.
-        let name = name
-            .trim_end()
-            .trim_end_matches(|it: char| it.is_ascii_digit());
+        let name = name.trim_end_matches(|it: char| it.is_ascii_digit());
         found
             .entry(name.to_owned())
             .or_default()

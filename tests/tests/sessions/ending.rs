@@ -34,12 +34,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
 
 /// The children of a process whose command line holds `part`.
 fn children_of(place: &Place, parent: u32, part: &str) -> Vec<u32> {
-    let of = |pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let after = stat.rsplit_once(')').map(|(_, after)| after.to_owned());
-        let fields = after.unwrap_or_default();
-        fields.split_whitespace().nth(1) == Some(&parent.to_string())
-    };
+    let of = |pid: &u32| processes::parent(*pid) == Some(parent);
     place.pids(part).into_iter().filter(of).collect()
 }
 

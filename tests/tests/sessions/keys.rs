@@ -75,10 +75,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     terminal.ask("print 22", "running: ranks 0-3 (4) (interrupt first)\n");
     // A server that stands still cannot stop its task; the last one has none below it.
     let servers = place.pids("sdm-server");
-    let is_last = |pid: &&u32| {
-        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        comm.is_ok_and(|comm| comm.trim_end() == "sdm-srv-3")
-    };
+    let is_last = |pid: &&u32| processes::name(**pid) == "sdm-srv-3";
     let last = *servers.iter().find(is_last).expect("the last server");
     processes::signal(last, Signal::SIGSTOP);
     terminal.keys("wait\n");

@@ -7,7 +7,7 @@ use sdm_tests::job::descendants;
 use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::signal;
+use sdm_tests::processes::{self, signal};
 use sdm_tests::sdm::Sdm;
 
 /// The processes of this place that are called so.
@@ -15,11 +15,7 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
     let pids = leftovers::holding(place.mark())
         .into_iter()
         .map(|(pid, _)| pid);
-    let is = |pid: &u32| {
-        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        comm.is_ok_and(|comm| comm.trim_end() == name)
-    };
-    pids.filter(is).collect()
+    pids.filter(|pid| processes::name(*pid) == name).collect()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_system::proc::State;
 use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
@@ -56,33 +57,18 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
     let all = leftovers::all_pids().collect::<Vec<_>>();
     // Servers name themselves by their numbers.
     let is = |pid: &u32| {
-        let comm = comm(*pid);
+        let comm = processes::name(*pid);
         comm == name || name == "sdm-server" && comm.starts_with("sdm-srv-")
     };
     let mut found: Vec<u32> = held.map(|(pid, _)| pid).filter(is).collect();
     if name == "sdm-warden" {
         // It has left no trace of what it was started with; its parent has.
         let servers = named(place, "sdm-server");
-        let ours = |pid: &u32| is(pid) && parent(*pid).is_some_and(|it| servers.contains(&it));
+        let ours =
+            |pid: &u32| is(pid) && processes::parent(*pid).is_some_and(|it| servers.contains(&it));
         found = all.into_iter().filter(ours).collect();
     }
     found
-}
-
-fn comm(pid: u32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim_end().to_owned()
-}
-
-/// What follows the name in a process's `stat`: its state, its parent.
-fn stat(pid: u32) -> Option<(String, u32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned);
-    Some((fields.next()?, fields.next()?.parse().ok()?))
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    stat(pid).map(|(_, parent)| parent)
 }
 
 /// The processes to stop. Server 1 has server 2 below it; servers 0 and 3 have nobody.
@@ -116,7 +102,8 @@ fn stop(place: &Place, who: &str) -> Vec<u32> {
     }
     for pid in victims {
         // A traced one is its gdb's to stop.
-        while stat(pid).is_some_and(|(state, _)| !["T", "t"].contains(&&*state)) {
+        let stands = |state: State| state.is_stopped() || state.is_held();
+        while processes::of(pid).state().is_some_and(|it| !stands(it)) {
             std::thread::yield_now();
         }
     }
@@ -135,11 +122,15 @@ fn ends(launcher: &str, who: &str, how: Ending) {
         Ending::KillMaster => processes::signal(masters[0], Signal::SIGKILL),
     }
     leftovers::assert_none_left(|| {
-        let alive = |pid: &u32| stat(*pid).is_some_and(|(state, _)| state != "Z");
+        let alive = |pid: &u32| {
+            processes::of(*pid)
+                .state()
+                .is_some_and(|it| !it.has_ended())
+        };
         let left = all.iter().copied().filter(alive);
         // Where its master was killed, `sdm` stays at its prompt.
         let left = left.filter(|pid| how != Ending::KillMaster || *pid != sdm.pid());
-        left.map(|pid| (pid, comm(pid))).collect()
+        left.map(|pid| (pid, processes::name(pid))).collect()
     });
     println!(
         "{launcher}, {who}, {how:?}: {:.1} s",
@@ -223,14 +214,14 @@ fn given_up(pids: &[u32], busy: Busy) {
         Busy::Running => {
             running.ask("continue &", "continue &\n");
             running.ask("wait", "wait\n");
-            let held = |pid: &u32| stat(*pid).is_some_and(|(state, _)| state == "t");
+            let held = |pid: &u32| processes::of(*pid).state().is_some_and(State::is_held);
             until("they run", || !pids.iter().any(held));
         }
     }
     let gdb = gdb_of(&place).expect("it was there");
     processes::signal(gdb, Signal::SIGSTOP);
     until("it stands still", || {
-        stat(gdb).is_none_or(|(state, _)| state == "T")
+        processes::of(gdb).state().is_none_or(State::is_stopped)
     });
     processes::signal(running.pid(), Signal::SIGINT);
     match busy {
@@ -247,16 +238,16 @@ fn given_up(pids: &[u32], busy: Busy) {
         }
     }
     for pid in pids {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-        assert!(status.contains("TracerPid:\t0"), "{busy:?}: {status}");
+        let status = processes::of(*pid).status().expect("it lives");
+        assert_eq!(status.tracer(), None, "{busy:?}");
     }
 }
 
 /// The gdb that a server has started; one that begins has a child of the same name for a moment.
 fn gdb_of(place: &Place) -> Option<u32> {
-    let is_server = |pid: u32| comm(pid).starts_with("sdm-s");
+    let is_server = |pid: u32| processes::name(pid).starts_with("sdm-s");
     let mut gdbs = named(place, "gdb").into_iter();
-    gdbs.find(|pid| parent(*pid).is_some_and(is_server))
+    gdbs.find(|pid| processes::parent(*pid).is_some_and(is_server))
 }
 
 fn has_gdb(place: &Place) -> bool {

@@ -43,12 +43,8 @@ fn the_prompt_shows_ranks_that_end_by_themselves() {
     terminal.wait("[all 2: 2 stopped] (sdm) ");
     terminal.keys("continue &\n");
     terminal.wait("[all 2: 2 running] (sdm) ");
-    let called_work = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.trim_end() == "work")
-    };
     let mut programs = place.pids("work");
-    programs.retain(called_work);
+    programs.retain(|pid| processes::name(*pid) == "work");
     assert_eq!(programs.len(), 2, "{programs:?}");
     for program in programs {
         processes::signal(program, Signal::SIGUSR1);

@@ -5,7 +5,6 @@
 
 mod code;
 
-use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -13,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_system::proc::State;
 use sdm_tests::job::{Folder, HeldJob, below, look};
 use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::signal;
+use sdm_tests::processes::{self, signal, tracer};
 use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::{Done, Running, Sdm};
 
@@ -79,21 +79,12 @@ fn rounds() -> usize {
     }
 }
 
-fn tracer(pid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("TracerPid:"));
-    line.and_then(|line| line.trim().parse().ok()).unwrap_or(0)
-}
-
 /// Looks until it is so, or until `sdm` has ended; what is waited for is over in moments.
 fn watch(running: &Running<'_>, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     let ended = || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", running.pid())).unwrap_or_default();
-        stat.rsplit_once(") ")
-            .is_none_or(|(_, rest)| rest.starts_with('Z'))
+        let state = processes::of(running.pid()).state();
+        state.is_none_or(State::has_ended)
     };
     while !is_so() && !ended() {
         assert!(
@@ -109,17 +100,9 @@ fn gdb_of(place: &Place) -> Option<u32> {
     let mut pids = leftovers::holding(place.mark())
         .into_iter()
         .map(|(pid, _)| pid);
-    let is = |pid: u32, wanted: &str| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.starts_with(wanted))
-    };
+    let is = |pid: u32, wanted: &str| processes::name(pid).starts_with(wanted);
     // One that begins has a child of the same name for a moment.
-    pids.find(|pid| is(*pid, "gdb") && parent(*pid).is_some_and(|it| is(it, "sdm-s")))
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    pids.find(|pid| is(*pid, "gdb") && processes::parent(*pid).is_some_and(|it| is(it, "sdm-s")))
 }
 
 fn strike(blow: Blow, place: &Place, running: &Running<'_>) {
@@ -138,10 +121,10 @@ fn wait_for(moment: Moment, place: &Place, running: &Running<'_>, pids: &[u32]) 
     let which = |last: bool| if last { pids[pids.len() - 1] } else { pids[0] };
     match moment {
         Moment::Gdb => watch(running, || gdb_of(place).is_some()),
-        Moment::Held { last } => watch(running, || tracer(which(last)) != 0),
+        Moment::Held { last } => watch(running, || tracer(which(last)).is_some()),
         Moment::Left { last } => {
-            watch(running, || tracer(which(last)) != 0);
-            watch(running, || tracer(which(last)) == 0);
+            watch(running, || tracer(which(last)).is_some());
+            watch(running, || tracer(which(last)).is_none());
         }
         Moment::Shown => {
             let mark = running.out.mark();
@@ -305,9 +288,7 @@ fn processes_live_on_however_a_look_at_them_ends() {
 }
 
 fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| rest.starts_with('T'))
+    processes::of(pid).state().expect("it lives").is_stopped()
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -329,11 +310,11 @@ fn a_process_that_was_stopped_stays_so() {
         let place = Place::new();
         let running = Sdm::new(&place, "stacks").args([pid.to_string()]).spawn();
         if let Some(blow) = blow {
-            watch(&running, || tracer(pid) != 0);
+            watch(&running, || tracer(pid).is_some());
             strike(blow, &place, &running);
         }
         let done = running.finish();
-        until("nobody traces it", || tracer(pid) == 0);
+        until("nobody traces it", || tracer(pid).is_none());
         until("it stands again", || is_stopped(pid));
         // A gdb that dies when it has answered fails nothing.
         let codes: &[i32] = if blow.is_none() { &[0] } else { &[0, 2] };
@@ -415,7 +396,7 @@ fn only_who_runs_into_a_breakpoint_just_then_can_die() {
             let _ = look(*pid);
             until("nothing of gdb is left in it", || changed_bytes(*pid) == 0);
         }
-        let is_traced = || tracer(hot.id()) != 0;
+        let is_traced = || tracer(hot.id()).is_some();
         until("nobody traces it", || !is_traced());
         let _ = running.finish();
         match hot.try_wait().expect("it is a child") {

@@ -1,11 +1,10 @@
 //! `sdm stacks --watch`: processes that are looked at again and again, and go on as before.
 
-use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::signal;
+use sdm_tests::processes::{self, signal};
 use sdm_tests::sdm::Sdm;
 
 /// A process that waits for its input.
@@ -54,8 +53,7 @@ fn ctrl_c_and_other_signals_leave_everything_running() {
         signal(running.pid(), number);
         let done = running.finish().code(code);
         assert!(done.out.contains(reason), "{done}");
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-        assert!(status.contains("TracerPid:\t0"), "{status}{done}");
+        assert_eq!(processes::tracer(process.id()), None, "{done}");
         let ended = process.try_wait().expect("it is a child");
         assert_eq!(ended, None, "{number:?}: {done}");
     }

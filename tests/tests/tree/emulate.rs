@@ -219,9 +219,8 @@ fn what_there_is_no_room_for_is_refused_before_it_starts() {
 /// Whether this process holds CAP_SYS_RESOURCE.
 fn may_raise_limits() -> bool {
     const CAP_SYS_RESOURCE: u32 = 24;
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = u64::from_str_radix(field.expect("a field of it").trim(), 16).expect("a mask");
+    let status = sdm_system::proc::own().status().expect("Linux");
+    let held = status.bits("CapEff").expect("a field of it");
     held >> CAP_SYS_RESOURCE & 1 == 1
 }
 

@@ -238,8 +238,7 @@ impl<'a> Soak<'a> {
     fn usage(&self) -> Usage {
         let held = leftovers::holding(self.place.mark());
         let of = |pid| {
-            let open = fs::read_dir(format!("/proc/{pid}/fd"));
-            let descriptors = open.map_or(0, Iterator::count);
+            let descriptors = processes::of(pid).descriptor_count().unwrap_or(0);
             (processes::resident_bytes(pid), descriptors)
         };
         held.into_iter().map(|(pid, _)| (pid, of(pid))).collect()

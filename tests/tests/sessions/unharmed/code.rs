@@ -7,32 +7,27 @@ use std::process::Child;
 
 use nix::sys::signal::Signal;
 use sdm_tests::place::Place;
-use sdm_tests::processes::signal;
+use sdm_tests::processes::{self, signal, tracer};
 use sdm_tests::sdm::Sdm;
 
-use super::{spinning, tracer, until};
+use super::{spinning, until};
 
 /// How many bytes of a process's code are not those of its files.
 pub(super) fn changed_bytes(pid: u32) -> usize {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("it lives");
-    let memory = fs::File::open(format!("/proc/{pid}/mem")).expect("it is ours");
+    let process = processes::of(pid);
+    let maps = process.maps().expect("it lives");
+    let memory = fs::File::open(process.path("mem")).expect("it is ours");
     let mut changed = 0;
-    for line in maps.lines() {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [range, "r-xp", offset, _, _, path] = fields[..] else {
+    for code in maps.iter().filter(|mapping| mapping.rights == "r-xp") {
+        let Some(Ok(file)) = code.file().map(fs::File::open) else {
             continue;
         };
-        let Ok(file) = fs::File::open(path) else {
-            continue;
-        };
-        let number = |text: &str| u64::from_str_radix(text, 16).expect("an address");
-        let (start, end) = range.split_once('-').expect("a range");
-        let mut now = vec![0; usize::try_from(number(end) - number(start)).expect("a size")];
+        let mut now = vec![0; usize::try_from(code.end - code.start).expect("a size")];
         let mut before = now.clone();
         memory
-            .read_exact_at(&mut now, number(start))
+            .read_exact_at(&mut now, code.start)
             .expect("its code");
-        let length = file.read_at(&mut before, number(offset)).expect("its file");
+        let length = file.read_at(&mut before, code.offset).expect("its file");
         let pairs = now[..length].iter().zip(&before[..length]);
         changed += pairs.filter(|(now, before)| now != before).count();
     }
@@ -65,11 +60,8 @@ fn who_runs_between_two_looks_has_no_breakpoint_in_it() {
         running.out.wait(0, "spin () at work.c");
         for pid in &pids {
             until("it runs as it is in its files", || {
-                let state = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
-                let runs = !state
-                    .rsplit_once(") ")
-                    .is_some_and(|(_, rest)| rest.starts_with('t'));
-                runs && tracer(*pid) != 0 && changed_bytes(*pid) == 0
+                let state = processes::of(*pid).state().expect("it lives");
+                !state.is_held() && tracer(*pid).is_some() && changed_bytes(*pid) == 0
             });
         }
         signal(running.pid(), Signal::SIGINT);

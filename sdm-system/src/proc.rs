@@ -1,0 +1,472 @@
+//! What the kernel says of processes in `/proc`: the only reader of those files.
+//!
+//! Names of processes and of files need not be text, and may hold blanks, brackets and line breaks. What is no text is
+//! replaced (U+FFFD) in names that people see, and kept in paths and variables that are used. Each file is read up to
+//! a bound. Each answer is of one moment: by the next one the process can have ended, and its number can be another's.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+#[cfg(test)]
+mod tests;
+
+/// The most that is read of a file that no process can make longer, in bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// The most that is read of a command line, in bytes.
+const COMMAND_BYTES_MAX: u64 = 1 << 20;
+/// The most that is read of an environment, in bytes.
+const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
+/// The most that is read of a list of mappings, in bytes.
+const MAPS_BYTES_MAX: u64 = 64 << 20;
+/// The end of the kernel's list of values that it gave a program.
+const AT_NULL: usize = 0;
+
+/// A folder of `/proc`: a process, or one of its threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    folder: PathBuf,
+}
+
+/// The process of this number, whether there is one or not.
+#[must_use]
+pub fn of(pid: i32) -> Process {
+    at(format!("/proc/{pid}"))
+}
+
+/// This process.
+#[must_use]
+pub fn own() -> Process {
+    at("/proc/self")
+}
+
+/// The thread that asks.
+#[must_use]
+pub fn own_thread() -> Process {
+    at("/proc/thread-self")
+}
+
+/// A process whose folder is reached in another way: over a descriptor of the folder, which stays that process's
+/// when its number is used again, or in a folder that a test has made.
+#[must_use]
+pub fn at(folder: impl Into<PathBuf>) -> Process {
+    let folder = folder.into();
+    Process { folder }
+}
+
+/// The numbers of all processes of this machine, in no order.
+///
+/// # Errors
+/// [`io::Error`] where there is no `/proc`.
+pub fn pids() -> io::Result<impl Iterator<Item = i32>> {
+    pids_in(Path::new("/proc"))
+}
+
+/// The numbers that name folders in a folder like `/proc`, in no order.
+///
+/// # Errors
+/// [`io::Error`] where it cannot be read.
+pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
+}
+
+/// What the kernel says of the whole machine, in a file by its name below `/proc`: `loadavg`, `sys/kernel/hostname`.
+///
+/// # Errors
+/// [`io::Error`] where there is no such file, or it may not be read.
+pub fn of_machine(name: &str) -> io::Result<String> {
+    Ok(text(read(&Path::new("/proc").join(name), TEXT_BYTES_MAX)?))
+}
+
+impl Process {
+    /// The path of one of its files, for what is no text: `mem`, `pagemap`, `exe`.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Its line of numbers.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or the line is none.
+    pub fn stat(&self) -> io::Result<Stat> {
+        let line = text(read(&self.path("stat"), TEXT_BYTES_MAX)?);
+        Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// What it does at the moment; absent where it is gone.
+    #[must_use]
+    pub fn state(&self) -> Option<State> {
+        self.stat().ok().map(|stat| stat.state())
+    }
+
+    /// Its fields by name.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended.
+    pub fn status(&self) -> io::Result<Status> {
+        Ok(Status(text(read(&self.path("status"), TEXT_BYTES_MAX)?)))
+    }
+
+    /// The kernel's name for it, at most 15 bytes.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended.
+    pub fn name(&self) -> io::Result<String> {
+        let name = text(read(&self.path("comm"), TEXT_BYTES_MAX)?);
+        Ok(name.strip_suffix('\n').unwrap_or(&name).to_owned())
+    }
+
+    /// The words of its command line that are not empty; none for a thread of the kernel and for a zombie.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or its memory may not be read.
+    pub fn words(&self) -> io::Result<Vec<String>> {
+        let bytes = read(&self.path("cmdline"), COMMAND_BYTES_MAX)?;
+        let words = bytes.split(|byte| *byte == 0);
+        let words = words.filter(|word| !word.is_empty());
+        Ok(words.map(|word| text(word.to_vec())).collect())
+    }
+
+    /// The variables that it was started with, in their order.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or its memory may not be read.
+    pub fn environment(&self) -> io::Result<Vec<(OsString, OsString)>> {
+        let bytes = read(&self.path("environ"), ENVIRONMENT_BYTES_MAX)?;
+        let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let (name, value) = (&variable[..at], &variable[at + 1..]);
+            Some((
+                OsString::from_vec(name.to_vec()),
+                OsString::from_vec(value.to_vec()),
+            ))
+        });
+        Ok(variables.collect())
+    }
+
+    /// What is mapped in its memory, by rising address. Lines that are none are left out.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or its memory may not be read.
+    pub fn maps(&self) -> io::Result<Vec<Mapping>> {
+        let bytes = read(&self.path("maps"), MAPS_BYTES_MAX)?;
+        Ok(mappings(&bytes))
+    }
+
+    /// The program that it runs, as the kernel names it: ` (deleted)` follows where the file is gone.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or may not be looked at.
+    pub fn program(&self) -> io::Result<PathBuf> {
+        fs::read_link(self.path("exe"))
+    }
+
+    /// The kernel's function in which it waits; empty where it waits in none, or that may not be known.
+    #[must_use]
+    pub fn wait_channel(&self) -> String {
+        let name = read(&self.path("wchan"), TEXT_BYTES_MAX).map(text);
+        let name = name.unwrap_or_default();
+        match name.trim() {
+            "0" => String::new(),
+            name => name.to_owned(),
+        }
+    }
+
+    /// The number of the system call that a thread is in; absent where it is in none, or that may not be known.
+    #[must_use]
+    pub fn system_call(&self) -> Option<i64> {
+        let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
+        let number: i64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+        (number >= 0).then_some(number)
+    }
+
+    /// A value that the kernel gave the program at its start, by its number in `getauxval(3)`.
+    #[must_use]
+    pub fn auxiliary_value(&self, wanted: u64) -> Option<u64> {
+        let bytes = read(&self.path("auxv"), TEXT_BYTES_MAX).ok()?;
+        let words = bytes.chunks_exact(size_of::<usize>());
+        let words: Vec<usize> = words
+            .filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes))
+            .collect();
+        let mut pairs = words.chunks_exact(2);
+        let pairs = pairs.by_ref().take_while(|pair| pair[0] != AT_NULL);
+        let mut values = pairs.filter(|pair| pair[0] as u64 == wanted);
+        values.next().map(|pair| pair[1] as u64)
+    }
+
+    /// The numbers of its threads, in no order.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended.
+    pub fn thread_ids(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
+        pids_in(&self.path("task"))
+    }
+
+    /// One of its threads.
+    #[must_use]
+    pub fn thread(&self, id: i32) -> Process {
+        at(self.path(&format!("task/{id}")))
+    }
+
+    /// Its children that its thread of this number has started.
+    ///
+    /// # Errors
+    /// [`io::Error`] where there is no such thread, or the kernel does not tell.
+    pub fn children_of_thread(&self, id: i32) -> io::Result<Vec<i32>> {
+        let line = text(read(&self.thread(id).path("children"), TEXT_BYTES_MAX)?);
+        let pids = line.split_ascii_whitespace();
+        Ok(pids.filter_map(|pid| pid.parse().ok()).collect())
+    }
+
+    /// How many descriptors it has open.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or may not be looked at.
+    pub fn descriptor_count(&self) -> io::Result<usize> {
+        Ok(fs::read_dir(self.path("fd"))?.count())
+    }
+}
+
+/// What a process or a thread does at a moment: the letter by which the kernel says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State(pub char);
+
+impl State {
+    /// It has ended, and at most its exit code is left.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self.0, 'Z' | 'X' | 'x')
+    }
+
+    /// A signal has stopped it, and no tracer.
+    #[must_use]
+    pub fn is_stopped(self) -> bool {
+        self.0 == 'T'
+    }
+
+    /// A tracer holds it.
+    #[must_use]
+    pub fn is_held(self) -> bool {
+        self.0 == 't'
+    }
+}
+
+/// `/proc/PID/stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The kernel's name for it, at most 15 bytes.
+    pub name: String,
+    state: State,
+    /// The fields behind the state.
+    fields: Vec<String>,
+}
+
+impl Stat {
+    /// Reads such a line; absent where it is none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        // The name stands in brackets and may hold anything.
+        let (head, rest) = line.rsplit_once(") ")?;
+        let (_, name) = head.split_once('(')?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?.chars().next()?;
+        Some(Self {
+            name: name.to_owned(),
+            state: State(state),
+            fields: fields.map(str::to_owned).collect(),
+        })
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// A field by its number in `proc_pid_stat(5)`, from 4 on; absent where the kernel does not tell it.
+    #[must_use]
+    pub fn field<T: std::str::FromStr>(&self, number: usize) -> Option<T> {
+        self.fields.get(number.checked_sub(4)?)?.parse().ok()
+    }
+
+    /// The process that started it, or has adopted it.
+    #[must_use]
+    pub fn parent(&self) -> Option<i32> {
+        self.field(4)
+    }
+
+    /// The session that it belongs to, by the process that began it.
+    #[must_use]
+    pub fn session(&self) -> Option<i32> {
+        self.field(6)
+    }
+
+    /// The kernel's flags: `PF_` in its `sched.h`.
+    #[must_use]
+    pub fn flags(&self) -> Option<u32> {
+        self.field(9)
+    }
+
+    /// The time that its threads have spent on a processor, in clock ticks.
+    #[must_use]
+    pub fn cpu_ticks(&self) -> Option<u64> {
+        self.field::<u64>(14)?.checked_add(self.field(15)?)
+    }
+
+    /// When it began, in clock ticks since the machine did. With its number this names a process for good.
+    #[must_use]
+    pub fn began_ticks(&self) -> Option<u64> {
+        self.field(22)
+    }
+}
+
+/// `/proc/PID/status`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status(String);
+
+impl Status {
+    /// Reads such a text: a field on each line.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// A field by its name, which a colon follows in the file.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut values = self.0.lines().filter_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            Some(rest.strip_prefix(':')?.trim())
+        });
+        values.next()
+    }
+
+    /// A field that is a number.
+    #[must_use]
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.field(name)?.parse().ok()
+    }
+
+    /// A field that is an amount of memory, in bytes.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> Option<u64> {
+        let kilobytes = self.field(name)?.strip_suffix(" kB")?;
+        kilobytes.parse::<u64>().ok()?.checked_mul(1024)
+    }
+
+    /// A field of bits in hexadecimal.
+    #[must_use]
+    pub fn bits(&self, name: &str) -> Option<u64> {
+        u64::from_str_radix(self.field(name)?, 16).ok()
+    }
+
+    /// The signals of a field (`SigBlk`, `SigIgn`, `SigPnd`, `ShdPnd`), by number, rising.
+    #[must_use]
+    pub fn signals(&self, name: &str) -> Vec<i32> {
+        let bits = self.bits(name).unwrap_or(0);
+        (0..64)
+            .filter(|bit| bits >> bit & 1 == 1)
+            .map(|bit| bit + 1)
+            .collect()
+    }
+
+    /// Its user ids (`Uid`) or group ids (`Gid`): real, effective, saved and of the file system; absent where one of
+    /// them is no number.
+    #[must_use]
+    pub fn ids(&self, name: &str) -> Option<Vec<u32>> {
+        let ids = self.field(name)?.split_ascii_whitespace();
+        let ids: Option<Vec<u32>> = ids.map(|id| id.parse().ok()).collect();
+        ids.filter(|ids| !ids.is_empty())
+    }
+
+    /// The process that traces it.
+    #[must_use]
+    pub fn tracer(&self) -> Option<i32> {
+        self.number("TracerPid").filter(|pid| *pid != 0)
+    }
+}
+
+/// A line of `/proc/PID/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind its last one.
+    pub end: u64,
+    /// `r-xp`: readable, writable, executable, and private or shared.
+    pub rights: String,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// The file's path, or the kernel's name of what is no file in square brackets; empty where there is neither.
+    pub name: OsString,
+}
+
+impl Mapping {
+    /// The file that is mapped.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        let is_file = self.name.as_bytes().starts_with(b"/");
+        is_file.then(|| Path::new(&self.name))
+    }
+
+    /// Whether it holds code.
+    #[must_use]
+    pub fn is_executable(&self) -> bool {
+        self.rights.as_bytes().get(2) == Some(&b'x')
+    }
+
+    /// Whether what is written to it stays in this process.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.rights.as_bytes().get(3) == Some(&b'p')
+    }
+
+    /// Whether an address lies in it.
+    #[must_use]
+    pub fn holds(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+}
+
+/// Reads the lines of a `maps`; those that are none are left out.
+#[must_use]
+pub fn mappings(bytes: &[u8]) -> Vec<Mapping> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(mapping).collect()
+}
+
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    // Range, rights, offset, device, inode; blanks; then the name, which may hold blanks, too.
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut field = || std::str::from_utf8(fields.next()?).ok();
+    let (start, end) = field()?.split_once('-')?;
+    let rights = field()?.to_owned();
+    let offset = field()?;
+    let (_device, _inode) = (field()?, field()?);
+    let name = fields.next().unwrap_or_default().trim_ascii_start();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some(Mapping {
+        start: number(start)?,
+        end: number(end)?,
+        rights,
+        offset: number(offset)?,
+        name: OsStr::from_bytes(name).to_owned(),
+    })
+}
+
+fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
