@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::WIRE_VERSION;
 
@@ -18,19 +21,43 @@ pub(super) struct Entry {
 /// How many bytes stand in one line of a file.
 const ROW_BYTES: usize = 16;
 const HEAD: &str = "# Wire version ";
+/// What stands before the hash of everything above it, in the last line.
+const SEAL: &str = "\n# Seal ";
+
+/// Every file of kept bytes. One that is missing is not written anew: nothing would then be left of the bytes that it kept.
+const FILES: [&str; 5] = ["commands", "merged", "messages", "replies", "sets"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/wire")
+}
 
 /// Holds entries against `golden/wire/NAME.txt`; with `UPDATE_GOLDEN=1` it writes the file anew where the rule allows it.
 pub(super) fn check(name: &str, entries: &[Entry]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/wire");
-    let path = folder.join(format!("{name}.txt"));
-    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let path = folder().join(format!("{name}.txt"));
+    let kept = match fs::read_to_string(&path) {
+        Ok(kept) => Some(kept),
+        Err(error) if error.kind() == ErrorKind::NotFound && !FILES.contains(&name) => None,
+        Err(error) => panic!(
+            "{}: {error}: take it back as it was (`git checkout -- {0}`); what changes in it is judged by what it kept",
+            path.display()
+        ),
+    };
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    match judge(&kept, entries, WIRE_VERSION) {
+    match judge(kept.as_deref(), entries, WIRE_VERSION) {
         Verdict::Same => {}
         Verdict::Allowed(text) if update => {
-            fs::create_dir_all(&folder).expect("a folder");
             fs::write(&path, text).expect("a file");
+            assert!(
+                FILES.contains(&name),
+                "{}: it was written; name it in FILES, in tests/tests/house/wire/kept.rs",
+                path.display()
+            );
         }
+        Verdict::Edited => panic!(
+            "{}: it was changed by hand: take it back as it was (`git checkout -- {0}`), then \
+             `UPDATE_GOLDEN=1 cargo test -p sdm-tests --test house wire` adds what may be added",
+            path.display()
+        ),
         Verdict::Allowed(_) => panic!(
             "{}: the file is not of this version, or lacks a variant: `UPDATE_GOLDEN=1 cargo test -p sdm-tests --test house wire` \
              writes it anew",
@@ -52,14 +79,23 @@ enum Verdict {
     Same,
     /// It may become this text: the version was raised, or variants were added.
     Allowed(String),
+    /// It is not as it was written: an entry taken out of it would come back with other bytes.
+    Edited,
     /// Bytes that were kept have changed or are gone, and the version is what it was.
     Refused(String),
 }
 
-fn judge(kept: &str, now: &[Entry], version: u8) -> Verdict {
+/// Absent bytes are those of a file that there has never been.
+fn judge(kept: Option<&str>, now: &[Entry], version: u8) -> Verdict {
     let text = written(now, version);
+    let Some(kept) = kept else {
+        return Verdict::Allowed(text);
+    };
     if text == kept {
         return Verdict::Same;
+    }
+    if !is_sealed(kept) {
+        return Verdict::Edited;
     }
     let (before, entries) = read(kept);
     if version > before {
@@ -94,16 +130,29 @@ fn written(entries: &[Entry], version: u8) -> String {
             writeln!(text, "  {hex:<48}  |{shown}|").expect("memory");
         }
     }
-    text
+    let seal = seal(&text);
+    text + &seal
 }
 
-/// The version and the entries of a file; version 0 of one that is not there.
+/// The last line of a file, by which it is seen whether anybody has changed what is above.
+fn seal(above: &str) -> String {
+    format!("{SEAL}{:016x}\n", xxh3_64(above.as_bytes()))
+}
+
+fn is_sealed(text: &str) -> bool {
+    let above = text.rsplit_once(SEAL).map(|(above, _)| above);
+    above.is_some_and(|above| text == format!("{above}{}", seal(above)))
+}
+
+/// The version and the entries of a file.
 fn read(text: &str) -> (u8, Vec<Entry>) {
     let mut version = 0;
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         if let Some(number) = line.strip_prefix(HEAD) {
             version = number.parse().expect("a version");
+        } else if line.starts_with('#') {
+            break;
         } else if !line.starts_with(' ') {
             entries.push(Entry {
                 name: line.to_owned(),
@@ -131,23 +180,38 @@ fn what_was_kept_changes_with_the_version_only() {
         entry("A::C", &[]),
     ];
     let kept = written(&old, 3);
-    assert_eq!(judge(&kept, &old, 3), Verdict::Same);
+    assert_eq!(judge(Some(&kept), &old, 3), Verdict::Same);
     let appended = [
         entry("A::B", &old[0].bytes),
         entry("A::C", &[]),
         entry("A::D", &[2]),
     ];
     let text = written(&appended, 3);
-    assert_eq!(judge(&kept, &appended, 3), Verdict::Allowed(text));
+    assert_eq!(judge(Some(&kept), &appended, 3), Verdict::Allowed(text));
     let changed = [entry("A::B", &[1]), entry("A::D", &[])];
     let why = "other bytes than before, or none: A::B, A::C".to_owned();
-    assert_eq!(judge(&kept, &changed, 3), Verdict::Refused(why));
+    assert_eq!(judge(Some(&kept), &changed, 3), Verdict::Refused(why));
     let text = written(&changed, 4);
-    assert_eq!(judge(&kept, &changed, 4), Verdict::Allowed(text));
+    assert_eq!(judge(Some(&kept), &changed, 4), Verdict::Allowed(text));
     // A version that was raised without a change is written into the file as well.
     let text = written(&old, 4);
-    assert_eq!(judge(&kept, &old, 4), Verdict::Allowed(text));
+    assert_eq!(judge(Some(&kept), &old, 4), Verdict::Allowed(text));
     let why = "the version was 3 and is 2".to_owned();
-    assert_eq!(judge(&kept, &old, 2), Verdict::Refused(why));
-    assert_eq!(judge("", &old, 1), Verdict::Allowed(written(&old, 1)));
+    assert_eq!(judge(Some(&kept), &old, 2), Verdict::Refused(why));
+    assert_eq!(judge(None, &old, 1), Verdict::Allowed(written(&old, 1)));
+    // Neither an entry nor all of them can be taken out and written anew with other bytes.
+    let without = kept.replace("A::C\n", "");
+    assert_eq!(judge(Some(&without), &changed, 3), Verdict::Edited);
+    assert_eq!(judge(Some(""), &changed, 3), Verdict::Edited);
+}
+
+#[test]
+fn the_files_of_kept_bytes_are_those_that_are_named() {
+    let mut found: Vec<String> = fs::read_dir(folder())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.to_string_lossy().trim_end_matches(".txt").to_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, FILES, "a file that nothing is held against, or none");
 }

@@ -2,7 +2,8 @@
 //!
 //! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added without raising
 //! [`WIRE_VERSION`]: an older member answers `bad_command` to a command that it does not know. Bytes that have changed, or are
-//! gone, need a raised version, for then two members would misread each other. [`kept::judge`] is the rule.
+//! gone, need a raised version, for then two members would misread each other. [`kept::judge`] is the rule. A file that is gone or was
+//! changed by hand (its last line is a hash of it) has to be taken back first: without what it kept nothing can be judged.
 
 mod commands;
 mod kept;
