@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// What one member spends on a command to all and its answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct ModelCost {
     /// On itself: taking the command, executing it, answering.
     pub own_us: f64,
     /// For each child: passing the command on and taking the answer.
@@ -30,7 +30,7 @@ pub enum Shape {
 
 /// A model with its answers so far.
 pub struct Model {
-    cost: Cost,
+    cost: ModelCost,
     shape: Shape,
     known: HashMap<u64, f64>,
 }
@@ -38,7 +38,7 @@ pub struct Model {
 impl Model {
     /// A model of trees of one shape.
     #[must_use]
-    pub fn new(cost: Cost, shape: Shape) -> Self {
+    pub fn new(cost: ModelCost, shape: Shape) -> Self {
         let known = HashMap::new();
         Self { cost, shape, known }
     }
@@ -49,7 +49,7 @@ impl Model {
         if let Some(known) = self.known.get(&members) {
             return *known;
         }
-        let Cost {
+        let ModelCost {
             own_us,
             child_us,
             hop_us,
@@ -102,14 +102,14 @@ impl Model {
 mod tests {
     use super::*;
 
-    fn check(shape: Shape, members: u64, cost: Cost, expect: f64) {
+    fn check(shape: Shape, members: u64, cost: ModelCost, expect: f64) {
         let got = Model::new(cost, shape).round_trip_us(members);
         assert!((got - expect).abs() < 1e-6, "{shape:?} {members}: {got}");
     }
 
     #[test]
     fn trees_that_can_be_reckoned_by_hand() {
-        let only_hops = Cost {
+        let only_hops = ModelCost {
             own_us: 0.0,
             child_us: 0.0,
             hop_us: 1.0,
@@ -117,7 +117,7 @@ mod tests {
         check(Shape::Flat, 1000, only_hops, 2.0);
         check(Shape::Binomial, 1024, only_hops, 20.0);
         check(Shape::Kary(2), 1023, only_hops, 18.0);
-        let only_work = Cost {
+        let only_work = ModelCost {
             own_us: 1.0,
             child_us: 2.0,
             hop_us: 0.0,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_member_is_somewhere() {
-        let cost = Cost {
+        let cost = ModelCost {
             own_us: 1.0,
             child_us: 1.0,
             hop_us: 1.0,

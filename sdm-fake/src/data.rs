@@ -120,7 +120,7 @@ impl Task {
         command: &Command,
     ) -> Result<Reply, Failure> {
         let known = |task: &Self, name: &str| {
-            let found = task.objects.get(name).cloned();
+            let found = task.life.objects.get(name).cloned();
             found.ok_or_else(|| no_such(format!("no variable object {name}")))
         };
         match command {
@@ -128,12 +128,12 @@ impl Task {
                 name, expression, ..
             } => {
                 let text = self.evaluate(scenario, id, expression)?;
-                if self.objects.len() >= THINGS_MAX {
+                if self.life.objects.len() >= THINGS_MAX {
                     let text = format!("at most {THINGS_MAX} variable objects");
                     return Err(Failure::new(FailureCode::Limit, text));
                 }
                 let seen = (expression.clone(), text.clone());
-                self.objects.insert(name.clone(), seen);
+                self.life.objects.insert(name.clone(), seen);
                 Ok(Reply::VarObject(VarObject {
                     name: name.clone(),
                     expression: expression.clone(),
@@ -158,7 +158,7 @@ impl Task {
                     type_name: None,
                     children: None,
                 };
-                self.objects.insert(name.clone(), (expression, now));
+                self.life.objects.insert(name.clone(), (expression, now));
                 Ok(Reply::VarChanges(Vec::from_iter(changed.then_some(change))))
             }
             Command::VarAssign { name, value: right } => {
@@ -170,7 +170,7 @@ impl Task {
             Command::VarFormat { name, .. } => Ok(Reply::Value(value(&known(self, name)?.1))),
             Command::VarDelete { name } => {
                 known(self, name)?;
-                self.objects.remove(name);
+                self.life.objects.remove(name);
                 Ok(Reply::Done)
             }
             other => {
@@ -226,7 +226,7 @@ impl Task {
         if self.frames(scenario, id).len() < 2 {
             return Err(gdb("Can not force return in the outermost frame."));
         }
-        (self.finished, self.steps, self.level) = (self.finished + 1, 0, 0);
+        (self.life.finished, self.life.steps, self.life.level) = (self.life.finished + 1, 0, 0);
         self.select_frame(scenario, id, FrameSelect::Current)
     }
 
@@ -249,7 +249,10 @@ impl Task {
     fn registers(&self, names: &[String]) -> Result<Reply, Failure> {
         let known = |name: &str| {
             let at = REGISTERS.iter().position(|known| *known == name)?;
-            let text = format!("{:#x}", CODE + u64::from(self.steps) + (at as u64) * 0x1000);
+            let text = format!(
+                "{:#x}",
+                CODE + u64::from(self.life.steps) + (at as u64) * 0x1000
+            );
             Some(Variable {
                 name: name.to_owned(),
                 value: value(&text),
@@ -269,7 +272,7 @@ impl Task {
     /// The selected frame's function, file and line.
     fn innermost(&self, scenario: &Scenario, id: TaskId) -> (String, String, u32) {
         let frames = self.frames(scenario, id);
-        let frame = frames.into_iter().nth(self.level as usize);
+        let frame = frames.into_iter().nth(self.life.level as usize);
         frame.map_or_else(Default::default, |frame| {
             (frame.function, frame.file, frame.line)
         })
@@ -279,9 +282,9 @@ impl Task {
         let (_, file, line) = self.innermost(scenario, id);
         let around = |line: u32| line.saturating_sub(LIST_LINES / 2).max(1);
         let first = match what.rsplit(':').next().unwrap_or_default().trim() {
-            "" if self.listed > 0 => self.listed,
+            "" if self.life.listed > 0 => self.life.listed,
             "" => around(line),
-            "-" => self.listed.saturating_sub(2 * LIST_LINES).max(1),
+            "-" => self.life.listed.saturating_sub(2 * LIST_LINES).max(1),
             number => around(
                 number
                     .split(',')
@@ -290,12 +293,14 @@ impl Task {
                     .ok_or_else(|| gdb(format!("Function \"{number}\" not defined.")))?,
             ),
         };
-        self.listed = first.saturating_add(LIST_LINES);
+        self.life.listed = first.saturating_add(LIST_LINES);
         Ok(Reply::Source(SourceText {
             path: format!("/fake/{file}"),
             file,
             first,
-            lines: (first..self.listed).map(|n| format!("line {n}")).collect(),
+            lines: (first..self.life.listed)
+                .map(|n| format!("line {n}"))
+                .collect(),
         }))
     }
 }

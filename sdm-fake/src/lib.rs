@@ -199,7 +199,7 @@ impl FakeBackend {
     fn arm_print(&mut self, now: Instant, id: TaskId, generation: u32, stream: Stream) {
         let scenario = Arc::clone(&self.scenario);
         if let Some((delay, _)) = scenario.pick(id, |s| s.outputs[stream as usize].as_ref()) {
-            let salt = self.task(id).printed;
+            let salt = self.task(id).life.printed;
             let delay = scenario.choose(id, delay, salt);
             self.arm(now + delay, id, Timer::Print(generation, stream));
         }
@@ -214,10 +214,10 @@ impl FakeBackend {
             let lines = scenario.pick(id, |s| s.output_lines).unwrap_or(1);
             let mut bytes = Vec::new();
             for _ in 0..lines {
-                let n = self.task(id).printed;
+                let n = self.task(id).life.printed;
                 bytes.extend_from_slice(fill(text, id, n).as_bytes());
                 bytes.push(b'\n');
-                self.task(id).printed += 1;
+                self.task(id).life.printed += 1;
             }
             self.event(id, Event::Output { stream, bytes });
         }
@@ -242,12 +242,14 @@ impl FakeBackend {
             Timer::Interrupt(command) if running && task.interrupts.contains(&command) => {
                 self.stop(id, StopReason::Interrupted);
             }
-            Timer::GdbDies(life) if task.state.is_live() && life == task.life => {
+            Timer::GdbDies(life) if task.state.is_live() && life == task.life.number => {
                 self.ended(id, TaskState::GdbDead);
             }
             Timer::ShutDown => self.leave(id),
-            Timer::LeftEnds(life) if task.state == TaskState::Detached && life == task.life => {
-                let runs = task.runs;
+            Timer::LeftEnds(life)
+                if task.state == TaskState::Detached && life == task.life.number =>
+            {
+                let runs = task.life.runs;
                 if let Some(end) = self.scenario.own_end(id, runs) {
                     self.task(id).become_state(end.clone());
                     match end {
@@ -290,7 +292,7 @@ impl FakeBackend {
                 }
                 let task = self.task(id);
                 if leaves && result.is_ok() && !task.attached {
-                    let life = task.life;
+                    let life = task.life.number;
                     self.arm(now, id, Timer::LeftEnds(life));
                 }
                 self.answer(command_id, id, result);

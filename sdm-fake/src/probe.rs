@@ -33,7 +33,7 @@ impl Task {
         if stopped {
             let mut seen = self.locals(scenario, id);
             seen.extend(self.frames(scenario, id).remove(0).args);
-            let before = self.probed.replace(seen.clone());
+            let before = self.life.probed.replace(seen.clone());
             let before = before.filter(|_| spec.compare);
             probe.inner_changed = before.as_ref().map(|before| *before != seen);
             probe.outer_changed = before.map(|_| false);

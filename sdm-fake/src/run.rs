@@ -36,7 +36,7 @@ impl FakeBackend {
             task.attached = true;
         }
         task.restart();
-        let life = task.life;
+        let life = task.life.number;
         task.become_state(TaskState::Starting);
         self.event(id, Event::Progress(Phase::Gdb));
         self.event(id, Event::Progress(Phase::Symbols));
@@ -64,7 +64,7 @@ impl FakeBackend {
             }
             return;
         }
-        let life = task.life;
+        let life = task.life.number;
         if let Some(delay) = scenario.delay(id, &DelayKey::GdbDies, life.into()) {
             self.arm(now + delay, id, Timer::GdbDies(life));
         }
@@ -129,7 +129,7 @@ impl FakeBackend {
             self.arm_print(now, id, generation, stream);
         }
         if kind == RunKind::Free {
-            (self.task(id).steps, self.task(id).finished) = (0, 0);
+            (self.task(id).life.steps, self.task(id).life.finished) = (0, 0);
         }
         self.arm_run_end(now, id);
     }
@@ -141,7 +141,7 @@ impl FakeBackend {
         let task = self.task(id);
         let generation = task.generation;
         let delay = match task.kind {
-            RunKind::Free => match scenario.run_end(id, task.runs) {
+            RunKind::Free => match scenario.run_end(id, task.life.runs) {
                 RunEnd::Never => return,
                 RunEnd::After(delay, _) => scenario.choose(id, &delay, generation.into()),
             },
@@ -159,17 +159,17 @@ impl FakeBackend {
         match task.kind {
             RunKind::Free => {}
             RunKind::Step(count) => {
-                task.steps = task.steps.saturating_add(count);
+                task.life.steps = task.life.steps.saturating_add(count);
                 return self.stop(id, StopReason::StepEnd);
             }
             RunKind::Finish => {
-                task.finished += 1;
+                task.life.finished += 1;
                 let value = Some(task::value("0"));
                 return self.stop(id, StopReason::FunctionFinished { value });
             }
         }
-        let index = task.runs;
-        task.runs += 1;
+        let index = task.life.runs;
+        task.life.runs += 1;
         let RunEnd::After(_, end) = scenario.run_end(id, index) else {
             return;
         };
@@ -194,7 +194,7 @@ impl FakeBackend {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
         task.become_state(TaskState::Stopped);
-        (task.level, task.thread) = (0, 1);
+        (task.life.level, task.life.thread) = (0, 1);
         let frames = task.frames(&scenario, id);
         let stop = Stop {
             reason,

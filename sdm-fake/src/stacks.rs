@@ -13,7 +13,7 @@ use super::task::{Task, no_such, variables};
 impl Task {
     /// The frames of the selected thread, innermost first.
     pub(super) fn frames(&self, scenario: &Scenario, id: TaskId) -> Vec<Frame> {
-        let places = self.places(scenario, id, self.thread);
+        let places = self.places(scenario, id, self.life.thread);
         let args = scenario.named(id, |s| &s.args);
         let mut frames = Vec::with_capacity(places.len());
         for (level, place) in (0..).zip(places.into_iter().rev()) {
@@ -46,12 +46,15 @@ impl Task {
             };
         }
         let mut places = scenario.stack(id);
-        let left = places.len().saturating_sub(self.finished as usize).max(1);
+        let left = places
+            .len()
+            .saturating_sub(self.life.finished as usize)
+            .max(1);
         places.truncate(left);
         if let Some(innermost) = places.last_mut()
             && innermost.line > 0
         {
-            innermost.line = innermost.line.saturating_add(self.steps);
+            innermost.line = innermost.line.saturating_add(self.life.steps);
         }
         places
     }
@@ -113,23 +116,23 @@ impl Task {
     ) -> Result<Reply, Failure> {
         let frames = self.frames(scenario, id);
         let outermost = u32::try_from(frames.len() - 1).expect("bounded by the text");
-        self.level = match select {
-            FrameSelect::Current => self.level.min(outermost),
+        self.life.level = match select {
+            FrameSelect::Current => self.life.level.min(outermost),
             FrameSelect::Level(level) if level > outermost => {
                 return Err(no_such("No frame at level.".to_owned()));
             }
             FrameSelect::Level(level) => level,
-            FrameSelect::Move(by) if by > 0 && self.level == outermost => {
+            FrameSelect::Move(by) if by > 0 && self.life.level == outermost => {
                 let text = "Initial frame selected; you can't go up.";
                 return Err(no_such(text.to_owned()));
             }
-            FrameSelect::Move(by) if by < 0 && self.level == 0 => {
+            FrameSelect::Move(by) if by < 0 && self.life.level == 0 => {
                 let text = "Bottom (innermost) frame selected; you can't go down.";
                 return Err(no_such(text.to_owned()));
             }
-            FrameSelect::Move(by) => self.level.saturating_add_signed(by).min(outermost),
+            FrameSelect::Move(by) => self.life.level.saturating_add_signed(by).min(outermost),
         };
-        let frame = frames.into_iter().nth(self.level as usize);
+        let frame = frames.into_iter().nth(self.life.level as usize);
         Ok(Reply::Frame(FrameView {
             frame: frame.expect("the level was bounded"),
             source: None,
@@ -152,7 +155,7 @@ impl Task {
                     module: String::new(),
                     args: vec![],
                 }),
-                current: number == self.thread,
+                current: number == self.life.thread,
             }
         };
         (1..=self.thread_count(scenario, id)).map(view).collect()

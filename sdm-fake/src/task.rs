@@ -20,23 +20,18 @@ pub(super) struct Task {
     pub(super) state: TaskState,
     /// True where it was attached to and not started.
     pub(super) attached: bool,
-    /// How many times it was started.
-    pub(super) life: u32,
+    pub(super) life: Life,
     pub(super) run: Option<Run>,
     pub(super) kind: RunKind,
     /// How many runs were opened.
     pub(super) generation: u32,
-    /// How many of the script's ends are used up.
-    pub(super) runs: usize,
-    pub(super) steps: u32,
-    pub(super) finished: u32,
-    pub(super) level: u32,
-    pub(super) thread: u32,
-    pub(super) printed: u64,
     /// The command that takes its time.
     pub(super) current: Option<(CommandId, Command)>,
+    /// Commands behind that one, in order.
     pub(super) queue: VecDeque<(CommandId, Command)>,
+    /// Input that the program has not taken: the command, where its bytes stand in the stream, the bytes.
     pub(super) stdin: VecDeque<(CommandId, u64, Vec<u8>)>,
+    /// Interrupts that have not taken effect.
     pub(super) interrupts: Vec<CommandId>,
     /// Commands that are never answered.
     pub(super) silent: Vec<CommandId>,
@@ -44,11 +39,32 @@ pub(super) struct Task {
     pub(super) disowned: bool,
     /// True once the backend has ended it.
     pub(super) left: bool,
-    stdin_taken: u64,
     pub(super) breakpoints: Vec<Point>,
-    values: Vec<(String, String)>,
     /// Watchpoints and catchpoints.
     pub(super) quiet: Vec<Quiet>,
+}
+
+/// What begins anew with each process that stands behind a task.
+#[derive(Default)]
+pub(super) struct Life {
+    /// How many processes there were, this one included; 0 before the first.
+    pub(super) number: u32,
+    /// How many of the script's ends are used up.
+    pub(super) runs: usize,
+    /// How many lines the innermost frame has gone on by.
+    pub(super) steps: u32,
+    /// How many functions of the script's stack have returned.
+    pub(super) finished: u32,
+    /// The selected frame, 0 for the innermost.
+    pub(super) level: u32,
+    /// The selected thread, from 1 on.
+    pub(super) thread: u32,
+    /// How many lines the program has printed.
+    pub(super) printed: u64,
+    /// How many bytes of input the program has taken.
+    stdin_taken: u64,
+    /// Variables that were set, over what the script says of them.
+    values: Vec<(String, String)>,
     /// Variable objects: what they stand for, and what was seen last.
     pub(super) objects: BTreeMap<String, (String, String)>,
     /// The variables at the last probe.
@@ -76,17 +92,14 @@ impl Task {
 
     /// A new process stands behind the task.
     pub(super) fn restart(&mut self) {
-        self.life += 1;
-        self.runs = 0;
-        (self.steps, self.finished) = (0, 0);
-        (self.level, self.thread) = (0, 1);
-        (self.printed, self.stdin_taken) = (0, 0);
-        self.values.clear();
-        self.objects.clear();
-        self.probed = None;
-        self.listed = 0;
+        self.life = Life {
+            number: self.life.number + 1,
+            thread: 1,
+            ..Life::default()
+        };
     }
 
+    /// Drops a command; true where it was open here.
     pub(super) fn forget(&mut self, id: CommandId) -> bool {
         if let Some(run) = self.run.as_mut().filter(|run| run.id == Some(id)) {
             run.id = None;
@@ -145,13 +158,16 @@ impl Task {
         bytes: &'a [u8],
     ) -> Result<&'a [u8], Failure> {
         self.state.need_live()?;
-        let Some(known) = self.stdin_taken.checked_sub(offset) else {
-            let text = format!("input from {offset} on, {} was taken", self.stdin_taken);
+        let Some(known) = self.life.stdin_taken.checked_sub(offset) else {
+            let text = format!(
+                "input from {offset} on, {} was taken",
+                self.life.stdin_taken
+            );
             return Err(Failure::new(FailureCode::BadCommand, text));
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
         let new = &bytes[known.min(bytes.len())..];
-        self.stdin_taken += new.len() as u64;
+        self.life.stdin_taken += new.len() as u64;
         Ok(new)
     }
 
@@ -209,7 +225,7 @@ impl Task {
                 if !(1..=self.thread_count(scenario, id)).contains(number) {
                     return Err(no_such(format!("Unknown thread {number}.")));
                 }
-                (self.thread, self.level) = (*number, 0);
+                (self.life.thread, self.life.level) = (*number, 0);
                 self.select_frame(scenario, id, FrameSelect::Current)
             }
             Command::Locals => Ok(Reply::Variables(self.locals(scenario, id))),
@@ -231,7 +247,7 @@ impl Task {
     pub(super) fn locals(&self, scenario: &Scenario, id: TaskId) -> Vec<Variable> {
         let mut locals = scenario.named(id, |s| &s.locals);
         for (name, text) in &mut locals {
-            if let Some((_, set)) = self.values.iter().find(|(set, _)| set == name) {
+            if let Some((_, set)) = self.life.values.iter().find(|(set, _)| set == name) {
                 text.clone_from(set);
             }
         }
@@ -252,7 +268,7 @@ impl Task {
             })
         };
         let lookup = |name: &str| {
-            if let Some((_, text)) = self.values.iter().find(|(known, _)| known == name) {
+            if let Some((_, text)) = self.life.values.iter().find(|(known, _)| known == name) {
                 return Some(text.clone());
             }
             match scripted(name) {
@@ -277,9 +293,9 @@ impl Task {
         // Only what is there can be set, as in gdb.
         self.evaluate(scenario, id, name)?;
         let text = self.evaluate(scenario, id, right)?;
-        match self.values.iter_mut().find(|(known, _)| known == name) {
+        match self.life.values.iter_mut().find(|(known, _)| known == name) {
             Some(known) => known.1 = text,
-            None => self.values.push((name.to_owned(), text)),
+            None => self.life.values.push((name.to_owned(), text)),
         }
         Ok(Reply::Done)
     }

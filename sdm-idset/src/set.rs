@@ -52,6 +52,8 @@ impl fmt::Display for TaskId {
 /// in every other set too, however it came about: the layout is looked at again after a number of changes that grows with the
 /// set, so that single inserts and removes stay cheap. Sets are equal when they hold the same ids, whatever their layout;
 /// that is why their bytes are never compared or hashed.
+///
+/// Large because it has the operations of `std`'s sets, and those of text and bytes; each group of them has a file.
 #[derive(Clone, Default)]
 pub struct IdSet {
     pub(crate) layout: Layout,

@@ -19,6 +19,8 @@ pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
 const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
 /// What is to be started.
+///
+/// Large because it is one plain value for all launchers, of which each heeds what concerns it.
 #[derive(Clone, Debug)]
 pub struct LaunchSpec {
     /// How many servers, 1 to [`SERVERS_MAX`].

@@ -16,6 +16,8 @@ use sdm_launch::{Part, Streams};
 use super::key::KeyHandover;
 
 /// How a session is started.
+///
+/// Large because it is a plain list of choices, one field each, with defaults that fit most.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
     /// Who starts the servers: any name that [`sdm_launch::find`] knows.

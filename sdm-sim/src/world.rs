@@ -82,6 +82,8 @@ const STEPS_AT_ONCE_MAX: u32 = 50_000;
 const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.
+///
+/// Large because any happening may touch anything in it: who knows one part only would hide how faults act together.
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,

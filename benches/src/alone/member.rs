@@ -15,7 +15,7 @@ use super::links::{End, link_config};
 use super::messages::{ME, answered, command, fresh, init, reply};
 use crate::meter::{Round, metered};
 
-struct Alone {
+struct AloneMember {
     member: Member,
     config: Arc<LinkConfig>,
     now: Instant,
@@ -29,7 +29,7 @@ struct Alone {
 pub(super) fn member(children: u32) -> Result<Round> {
     let now = Instant::now();
     let config = Arc::new(link_config()?);
-    let mut alone = Alone {
+    let mut alone = AloneMember {
         member: Member::new(fresh(now), Arc::clone(&config)),
         config,
         now,
@@ -50,7 +50,7 @@ pub(super) fn member(children: u32) -> Result<Round> {
     }))
 }
 
-impl Alone {
+impl AloneMember {
     /// Sends something from above, lets everybody speak until all is said, and gives who answered.
     fn exchange(&mut self, message: &Message) -> Result<sdm_idset::IdSet> {
         self.ends[0].1.link.send(message)?;

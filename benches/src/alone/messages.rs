@@ -103,7 +103,7 @@ pub(super) fn answered(message: Option<Message>) -> Result<IdSet> {
     Ok(block.context("an answer without a block")?.sources)
 }
 
-struct Alone {
+struct AloneMessages {
     node: Node,
     now: Instant,
     children: u32,
@@ -114,7 +114,7 @@ struct Alone {
 /// The node with so many children.
 pub(super) fn node(children: u32) -> Result<Round> {
     let now = Instant::now();
-    let mut alone = Alone {
+    let mut alone = AloneMessages {
         node: fresh(now),
         now,
         children,
@@ -129,7 +129,7 @@ pub(super) fn node(children: u32) -> Result<Round> {
     }))
 }
 
-impl Alone {
+impl AloneMessages {
     /// Something from above and what all answer to it.
     fn exchange(&mut self, message: Message) -> Result<()> {
         metered(|| self.take(PARENT, message))?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sdm_benches::floor;
-use sdm_benches::model::{Cost, Model, Shape};
+use sdm_benches::model::{Model, ModelCost, Shape};
 use sdm_benches::processes;
 use sdm_benches::spread::Spread;
 use sdm_benches::table::Table;
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
     let mut table = Table::new("model", title, &head);
     for servers in [1000, 10_000, 100_000, 1_000_000] {
         for hop_us in [1.0, 10.0, 50.0] {
-            let cost = Cost {
+            let cost = ModelCost {
                 own_us: own,
                 child_us: child,
                 hop_us,
@@ -103,7 +103,7 @@ fn check(own_us: f64, child_us: f64) -> Result<()> {
     let span = |us: f64| Duration::from_secs_f64(us / 1e6);
     for (servers, hop_us) in [(1000, 1.0), (1000, 50.0), (10_000, 10.0)] {
         for (name, shape, topology) in shapes {
-            let cost = Cost {
+            let cost = ModelCost {
                 own_us,
                 child_us,
                 hop_us,

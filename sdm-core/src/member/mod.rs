@@ -102,6 +102,9 @@ struct Dialing {
 }
 
 /// A node with its links.
+///
+/// Large because it is where the node, its links and its dialers meet; each of them has a type of its own, and each file of this
+/// module the methods for one concern.
 pub struct Member {
     node: Node,
     config: Arc<LinkConfig>,

@@ -138,6 +138,9 @@ pub enum Delivery {
 pub struct ProtocolError(pub String);
 
 /// One member of the tree.
+///
+/// Large because every message, tick and end of a link moves several of its books at once, and the accounting law holds over all of
+/// them; the books have types of their own, and each file of this module the methods for one concern.
 pub struct Node {
     me: ServerId,
     rules: Rules,

@@ -22,14 +22,14 @@ const DEATHS_ONE_IN: usize = 1000;
 pub(super) struct Paced {
     pub(super) pace: Pace,
     /// By when it arrives, and in the order in which it was sent.
-    pub(super) under_way: BTreeMap<(Duration, u64), (u32, Item)>,
+    pub(super) under_way: BTreeMap<(Duration, u64), (u32, Arrival)>,
     pub(super) sent: u64,
     /// Until when each member has something to do.
     pub(super) busy: Vec<Duration>,
 }
 
 /// Something that reaches a member.
-pub(super) enum Item {
+pub(super) enum Arrival {
     Message(LinkId, Message),
     Down(LinkId),
     Connect(ServerId, Epoch),
@@ -45,7 +45,7 @@ pub(super) struct Crowd {
     pub(super) nodes: Vec<Option<Node>>,
     /// Who is at the upper and the lower end of each link, by its number.
     links: Vec<[u32; 2]>,
-    queue: VecDeque<(u32, Item)>,
+    queue: VecDeque<(u32, Arrival)>,
     timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
     armed: Vec<Option<Instant>>,
     now: Instant,
@@ -218,7 +218,7 @@ impl Crowd {
             let links: Vec<LinkId> = links.chain(node.parent_link()).collect();
             for link in links {
                 let other = self.other_end(link, dead);
-                self.queue.push_back((other, Item::Down(link)));
+                self.queue.push_back((other, Arrival::Down(link)));
             }
         }
         self.run();
@@ -280,36 +280,36 @@ impl Crowd {
     }
 
     /// What arrives next, at a member that has time for it.
-    fn next_item(&mut self) -> Option<(u32, Item)> {
+    fn next_item(&mut self) -> Option<(u32, Arrival)> {
         let Some(paced) = &mut self.paced else {
             return self.queue.pop_front();
         };
         let ((arrives, _), (to, item)) = paced.under_way.pop_first()?;
         let busy = &mut paced.busy[to as usize];
         *busy = arrives.max(*busy);
-        let is_answer = matches!(item, Item::Message(_, Message::Answer(_)));
+        let is_answer = matches!(item, Arrival::Message(_, Message::Answer(_)));
         if is_answer && to <= self.tasks {
             *busy += paced.pace.child / 2;
         }
         Some((to, item))
     }
 
-    fn arrive(&mut self, to: u32, item: Item) {
+    fn arrive(&mut self, to: u32, item: Arrival) {
         if self.servers_hang && to < self.tasks {
             return;
         }
         let now = self.now;
         let is_command_to_master =
-            to == self.tasks && matches!(item, Item::Message(_, Message::Command(_)));
+            to == self.tasks && matches!(item, Arrival::Message(_, Message::Command(_)));
         match item {
-            Item::Connect(server, epoch) => self.connect(to, server, epoch),
-            Item::Message(link, message) => {
+            Arrival::Connect(server, epoch) => self.connect(to, server, epoch),
+            Arrival::Message(link, message) => {
                 if let Some(node) = &mut self.nodes[to as usize] {
                     let result = node.handle_message(now, link, message);
                     result.expect("nodes understand each other");
                 }
             }
-            Item::Down(link) => {
+            Arrival::Down(link) => {
                 if let Some(node) = &mut self.nodes[to as usize] {
                     node.handle_link_down(now, link, "it died");
                 }
@@ -352,12 +352,12 @@ impl Crowd {
             match action {
                 Action::Send { link, message } => self.send(at, link, message),
                 Action::Connect(request) => {
-                    let item = Item::Connect(request.server, request.epoch);
+                    let item = Arrival::Connect(request.server, request.epoch);
                     self.queue.push_back((at, item));
                 }
                 Action::Close(link) => {
                     let other = self.other_end(link, at);
-                    self.queue.push_back((other, Item::Down(link)));
+                    self.queue.push_back((other, Arrival::Down(link)));
                 }
                 Action::Execute { id, tasks, .. } => self.execute(at, id, &tasks),
                 Action::Deliver(Delivery::Answer {
@@ -396,7 +396,7 @@ impl Crowd {
         let other = self.other_end(link, from);
         let [upper, _] = self.ends(link);
         let top = self.top();
-        let item = (other, Item::Message(link, message));
+        let item = (other, Arrival::Message(link, message));
         let Some(paced) = &mut self.paced else {
             self.queue.push_back(item);
             return;
