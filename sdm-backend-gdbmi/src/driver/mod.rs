@@ -368,7 +368,9 @@ impl Driver {
 
     /// Begins the next command where none is under way. True where one was begun.
     fn begin_next(&mut self) -> bool {
-        if self.ops.iter().any(|op| op.turn == Turn::Alone) || self.gdb.is_clearing() {
+        let is_leaving = self.gdb.get().is_leaving;
+        let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);
+        if is_leaving || is_busy || self.gdb.is_clearing() {
             return false;
         }
         let has_stop = !self.gdb.get().stops.is_empty();

@@ -1,5 +1,8 @@
 //! The driver against a scripted gdb: what real gdbs do only rarely, and what none should do.
 
+mod given_up;
+mod shared;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -9,7 +9,7 @@ use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
-use super::end::not_begun;
+use super::end::{leave_process, not_begun};
 use super::stop::place_stop;
 use crate::driver::action::Action;
 use crate::driver::gdb::Gdb;
@@ -74,11 +74,14 @@ pub(in crate::driver) async fn give_up(gdb: Gdb) {
     gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
         .await;
     if gdb.get().pid().is_some() {
-        let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
+        let stopped = |state: &State| {
+            let over = !state.activity.is_live();
+            (over || !state.stops.is_empty()).then_some(())
+        };
         gdb.until_within(STOP_WAIT, stopped).await;
         gdb.edit().stops.clear();
         // Where it fails gdb leaves the process at its own end, which follows.
-        let _ = gdb.mi("-target-detach").await;
+        let _ = leave_process(&gdb).await;
     }
     not_begun(&gdb);
 }
@@ -137,9 +140,12 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
     if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
         return Err(failed("it did not stop"));
     }
-    // This stop is ours: nobody else may look at it.
-    let record = gdb.edit().stops.pop_front().unwrap_or_default();
-    let stop = place_stop(gdb, StopReason::Attached, &record.results).await;
+    // This stop is ours: nobody else may look at it. It stays in the books until it is placed, so that whoever gives up
+    // before that does not wait for it.
+    let results = gdb.get().stops.front().map(|stop| stop.results.clone());
+    let results = results.unwrap_or_default();
+    let stop = place_stop(gdb, StopReason::Attached, &results).await;
+    gdb.edit().stops.pop_front();
     super::clear::now(gdb);
     // It may have been killed meanwhile.
     let gone = gdb.get().why_not_live();

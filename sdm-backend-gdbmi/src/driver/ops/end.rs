@@ -172,9 +172,21 @@ async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
     };
     gdb.until_within(END_WAIT, begun).await;
     super::interrupt::settle_before_detach(gdb).await;
-    gdb.mi("-target-detach").await?;
+    leave_process(gdb).await?;
     program_ended(gdb, End::Detached);
     Ok(())
+}
+
+/// Has gdb leave the process; until it has answered it is told nothing else about the task.
+pub(in crate::driver) async fn leave_process(gdb: &Gdb) -> Result<(), Failure> {
+    let asked = gdb.clone();
+    gdb.finish_unbroken(async move {
+        asked.edit().is_leaving = true;
+        let left = asked.mi("-target-detach").await;
+        asked.edit().is_leaving = false;
+        left.map(drop)
+    })
+    .await
 }
 
 /// A query that gdb is at must not hold up what is urgent.
@@ -192,13 +204,21 @@ fn interrupt_query(gdb: &Gdb) {
 pub(in crate::driver) async fn shut_down(gdb: Gdb, kill_started: bool) {
     let let_go = |state: &State| (state.letting_go == 0).then_some(());
     gdb.until_within(END_WAIT, let_go).await;
-    let (live, started) = {
+    let (live, starting, started) = {
         let state = gdb.get();
-        (state.activity.is_live(), !state.origin.is_attached())
+        let activity = &state.activity;
+        (
+            activity.is_live(),
+            activity.is_starting(),
+            !state.origin.is_attached(),
+        )
     };
     if live && started && kill_started {
         // What is left alive is killed by its pid when gdb is gone.
         let _ = kill_program(&gdb).await;
+    } else if starting && !started {
+        // Nobody goes on attaching: it would wait for a process that gdb may never be told to attach to.
+        super::attach::give_up(gdb.clone()).await;
     } else if live {
         let _ = detach_program(&gdb).await;
     }

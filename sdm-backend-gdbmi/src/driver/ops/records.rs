@@ -205,11 +205,17 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
                 (None, None | Some("solib-event")) => state.breakpoints.last_met(),
                 _ => None,
             };
-            let signal_sent = match last_text(&results, "signal-name") {
+            let name = last_text(&results, "signal-name");
+            let mut signal_sent = match name {
                 Some("SIGINT") => std::mem::take(&mut state.interrupts.int_sent),
                 Some("SIGSTOP") => std::mem::take(&mut state.interrupts.stop_sent),
                 _ => false,
             };
+            // A gdb in non-stop mode stops the threads itself: nothing is on its way any more, whatever they stopped for.
+            if state.origin.scope().is_some() {
+                let asked = std::mem::take(&mut state.interrupts.int_sent);
+                signal_sent |= asked && name == Some("0");
+            }
             if state.stops.len() < STOPS_MAX {
                 state.stops.push_back(StopRecord {
                     results,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StepKind;
-use sdm_debug::{Command, Failure, TaskState};
+use sdm_debug::{Command, Failure, FailureCode, TaskState};
 
 use crate::driver::action::Action;
 use crate::driver::gdb::Gdb;
@@ -92,8 +92,11 @@ async fn begin_now(
     kind: RunKind,
     line: &str,
 ) -> Result<(), Failure> {
-    // The task may have ended while the caller waited for something else.
-    let gone = gdb.get().why_not_live();
+    // The task may have ended, or been left, while the caller waited for something else.
+    let gone = match gdb.get().is_leaving {
+        true => Some(Failure::new(FailureCode::NotRunning, "is being detached")),
+        false => gdb.get().why_not_live(),
+    };
     if let Some(failure) = gone {
         return Err(failure);
     }

@@ -226,7 +226,7 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
     let asked = gdb.get().interrupts.asked > 0;
     let sent = match name {
         // gdb's word for a stop that it made itself.
-        "0" => kind == Some(RunKind::StartToFirst) || asked,
+        "0" => kind == Some(RunKind::StartToFirst) || asked || stop.signal_sent,
         _ => stop.signal_sent,
     };
     match kind {

@@ -63,6 +63,9 @@ pub(super) struct State {
     pub(super) stops: VecDeque<StopRecord>,
     /// How many commands let go of the program; counted by [`LettingGo`](super::guards::LettingGo).
     pub(super) letting_go: u32,
+    /// gdb has been told to leave the process: from then on it is told nothing more about the task, as a gdb of several
+    /// tasks would do that to the others.
+    pub(super) is_leaving: bool,
 }
 
 /// A stop that has come.
@@ -101,6 +104,7 @@ impl State {
             breakpoints: Breakpoints::default(),
             stops: VecDeque::new(),
             letting_go: 0,
+            is_leaving: false,
         }
     }
 

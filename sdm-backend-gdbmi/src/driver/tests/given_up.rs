@@ -1,0 +1,76 @@
+//! An attach that nobody wants any more, at each of its steps.
+
+use super::*;
+
+/// Who gives it up.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    /// Whoever asked for it: Ctrl-C.
+    Cancel,
+    /// The end of the session: SIGTERM.
+    End,
+}
+
+/// What gdb says next; false where it has said all.
+fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
+    let Some((_, line)) = scene.sent.first() else {
+        return false;
+    };
+    if !line.starts_with("-target-attach") {
+        scene.reply("^done");
+        return true;
+    }
+    *attached += 1;
+    match *attached {
+        1 => scene.gdb("=thread-group-started,id=\"i1\",pid=\"77\""),
+        // Whose frame it is takes another question.
+        2 => scene.gdb("*stopped,frame={func=\"read\",from=\"/lib/libc.so.6\"}"),
+        _ => scene.reply("^done"),
+    }
+    true
+}
+
+/// gdb is closed as soon as it has done what it was told: no time passes. A process that it was told to attach to is left first.
+#[test]
+fn an_attach_that_is_given_up_is_over_when_gdb_has_done_what_it_was_told() {
+    for who in [Who::Cancel, Who::End] {
+        let mut steps = 0;
+        while given_up_after(who, steps) {
+            steps += 1;
+        }
+        assert!(steps > 5, "{who:?}: {steps}");
+    }
+}
+
+/// False where the attach has ended before.
+fn given_up_after(who: Who, steps: u32) -> bool {
+    let mut scene = Scene::new(FakeHost::default());
+    let process = AttachTarget::new(77, &AttachSpec::default());
+    scene.driver.attach(scene.now, CommandId(0), process);
+    scene.drain();
+    let mut attached = 0;
+    for _ in 0..steps {
+        say_next(&mut scene, &mut attached);
+    }
+    if scene.answers.contains_key(&0) {
+        return false;
+    }
+    match who {
+        Who::Cancel => scene.driver.handle_cancel(scene.now, CommandId(0)),
+        Who::End => scene.driver.shut_down(scene.now, false),
+    }
+    scene.drain();
+    let mut told = Vec::new();
+    loop {
+        told.extend(scene.sent.iter().map(|(_, line)| line.clone()));
+        if !say_next(&mut scene, &mut attached) {
+            break;
+        }
+    }
+    let closed = scene.actions.iter().any(|action| action == "CloseGdb");
+    assert!(closed, "{who:?} after {steps} steps: {:?}", scene.actions);
+    let left = told.iter().any(|line| line == "-target-detach");
+    assert_eq!(left, attached > 0, "{who:?} after {steps} steps: {told:?}");
+    assert_eq!(scene.driver.task_state(), TaskState::Absent);
+    true
+}
