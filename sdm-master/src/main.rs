@@ -50,15 +50,18 @@ struct Arguments {
 
 fn main() -> ExitCode {
     escape_panics();
-    let served = serve();
-    if let Err(error) = &served {
+    let starter = Starter::now();
+    let served = serve(starter);
+    if let Err(error) = &served
+        && !starter.is_gone()
+    {
         // Nobody reads it: that is no other failure.
         let _ = writeln!(Complaints, "Error: {error:?}");
     }
     served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
-fn serve() -> Result<()> {
+fn serve(starter: Starter) -> Result<()> {
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments: Arguments = arguments();
     // Before the key is in memory: no core file of this process, and no other process of the user looks in.
@@ -71,7 +74,6 @@ fn serve() -> Result<()> {
     }
     let config = handed_over.context("sdm-master")?;
     let _session = tracing::info_span!("master", session = %config.session).entered();
-    let starter = Starter::now();
     let told = starter.follow(&[]);
     let told = told.context("sdm-master: be told of the front-end's death")?;
     allow_many_children();
@@ -90,8 +92,11 @@ fn serve() -> Result<()> {
         transport.listen_for_callers(config.clone());
     }
     let mut driver = MemberDriver::new(Member::new(node, Arc::new(config)), transport);
+    let sockets = driver.transport().inner().sockets();
+    let watched = sockets.watch(told.as_raw_fd(), true, false);
+    watched.context("sdm-master: watch signals")?;
     let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
-    let reached = driver.reach_front_end(&places);
+    let reached = driver.reach_front_end(&places, || !starter.is_gone());
     let reached = reached.context("sdm-master: wait for events")?;
     reached.map_err(|why| anyhow!("sdm-master: {why}"))?;
     if let Some(shape) = arguments.shape {
@@ -100,9 +105,6 @@ fn serve() -> Result<()> {
     }
     let pid = std::process::id();
     tracing::info!(pid, front_end = %arguments.front_end, "started");
-    let sockets = driver.transport().inner().sockets();
-    let watched = sockets.watch(told.as_raw_fd(), true, false);
-    watched.context("sdm-master: watch signals")?;
     run(&mut driver, starter, &told)
 }
 

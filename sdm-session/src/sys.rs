@@ -1,11 +1,29 @@
 //! What the operating system is asked for directly.
 #![allow(unsafe_code)]
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The command will run in a session of its own, out of reach of the terminal's signals.
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid, setsid};
+
+/// The command will run in a session of its own, out of reach of the terminal's signals. Until it asks for something else
+/// the kernel ends it when the calling thread ends: nobody is left who wants it.
 pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
-    // SAFETY: setsid is async-signal-safe, and nothing else is done between fork and exec.
-    unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
+    let parent = Pid::this();
+    let before_exec = move || -> io::Result<()> {
+        setsid()?;
+        prctl::set_pdeathsig(Signal::SIGTERM)?;
+        // A parent that died before that sends no signal any more, and nobody reads what an error here would be.
+        if getppid() != parent {
+            // SAFETY: _exit is async-signal-safe and does not return.
+            unsafe { libc::_exit(1) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
+    unsafe { command.pre_exec(before_exec) }
 }

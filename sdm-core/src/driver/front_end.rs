@@ -12,24 +12,29 @@ use crate::transport::{ConnId, ConnectionString, Transport};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Why nobody is tried any more.
+const NOT_WANTED: &str = "front-end: not wanted any more";
 
 impl<T: Transport> MemberDriver<T> {
     /// Connects to the front-end and waits until the link is up. It may be at any of these places: all are tried, up to
-    /// [`FRONT_END_TRIES`] times.
+    /// [`FRONT_END_TRIES`] times, as long as it `is_wanted`, which is asked whenever a watched descriptor is ready, and
+    /// now and then.
     ///
     /// # Errors
     /// The transport cannot wait for events. The inner error says where the front-end was not reached, and why.
     pub fn reach_front_end(
         &mut self,
         places: &[ConnectionString],
+        is_wanted: impl Fn() -> bool,
     ) -> io::Result<Result<(), String>> {
         let mut last = "no address is known".to_owned();
         for attempt in 0..FRONT_END_TRIES {
             if attempt > 0 {
-                self.idle_until(Instant::now() + PAUSE)?;
+                self.idle_until(Instant::now() + PAUSE, &is_wanted)?;
             }
             for place in places {
-                match self.try_front_end(place)? {
+                match self.try_front_end(place, &is_wanted)? {
+                    _ if !is_wanted() => return Ok(Err(NOT_WANTED.to_owned())),
                     Ok(()) => return Ok(Ok(())),
                     Err(why) => last = format!("{why} at {place}"),
                 }
@@ -52,12 +57,19 @@ impl<T: Transport> MemberDriver<T> {
     }
 
     /// One try; the inner error says why it came to nothing.
-    fn try_front_end(&mut self, place: &ConnectionString) -> io::Result<Result<(), String>> {
+    fn try_front_end(
+        &mut self,
+        place: &ConnectionString,
+        is_wanted: &impl Fn() -> bool,
+    ) -> io::Result<Result<(), String>> {
         let (conn, link) = self.begin_front_end(place);
         let late = Instant::now() + ATTEMPT_WAIT;
         while self.member.node().parent_link() != Some(link) {
             if let Some(why) = self.take_refusal() {
                 return Ok(Err(why));
+            }
+            if !is_wanted() {
+                return Ok(Err(NOT_WANTED.to_owned()));
             }
             let connecting = self.connections.get(&conn).is_some_and(|it| !it.connected);
             if connecting && Instant::now() >= late {
@@ -86,8 +98,8 @@ impl<T: Transport> MemberDriver<T> {
         Some(why.trim_start_matches("front-end: ").to_owned())
     }
 
-    fn idle_until(&mut self, deadline: Instant) -> io::Result<()> {
-        while Instant::now() < deadline {
+    fn idle_until(&mut self, deadline: Instant, is_wanted: &impl Fn() -> bool) -> io::Result<()> {
+        while is_wanted() && Instant::now() < deadline {
             self.step(Some(deadline))?;
         }
         Ok(())

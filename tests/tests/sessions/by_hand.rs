@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -161,9 +161,8 @@ fn no_key_stays_where_the_start_is_ended_by_a_signal() {
     }
 }
 
-#[test]
-fn a_master_without_a_front_end_says_so() {
-    let place = Place::new();
+/// A file with a session's name and key.
+fn key_file(place: &Place) -> PathBuf {
     let key = place.path().join("key");
     let mut options = fs::OpenOptions::new();
     let mut file = options
@@ -174,6 +173,13 @@ fn a_master_without_a_front_end_says_so() {
         .expect("a file");
     let zeros = "00".repeat(32);
     write!(file, "SDM_SESSION={}\nSDM_KEY={zeros}\n", &zeros[..16]).expect("room");
+    key
+}
+
+#[test]
+fn a_master_without_a_front_end_says_so() {
+    let place = Place::new();
+    let key = key_file(&place);
     // A port that nobody has.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = format!("tcp://{}", port.local_addr().expect("it is bound"));
@@ -194,4 +200,30 @@ fn a_master_without_a_front_end_says_so() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(said.contains("tcp://no-such-host.invalid:1"), "{said}");
+}
+
+/// Whoever started it is gone: nobody wants to hear of it.
+#[test]
+fn a_master_whose_starter_is_gone_ends_without_a_word() {
+    let place = Place::new();
+    let key = key_file(&place);
+    let front_end = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = format!("tcp://{}", front_end.local_addr().expect("it is bound"));
+    let mut starter = Command::new("/bin/sh")
+        .args(["-c", "\"$@\" & read line", "sh"])
+        .arg(binaries::folder().join("sdm-master"))
+        .arg("--handover")
+        .args([key.as_os_str(), at.as_ref()])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let begun = front_end.accept().expect("it tries");
+    drop(starter.stdin.take());
+    assert!(!starter.wait().expect("it ends").success());
+    let mut said = String::new();
+    let mut errors = starter.stderr.take().expect("it is a pipe");
+    errors.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "");
+    drop(begun);
 }
