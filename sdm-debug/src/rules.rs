@@ -18,6 +18,7 @@ mod coding;
 mod lines;
 mod number;
 mod probe;
+mod rule_numbers;
 mod stacks;
 mod stats;
 #[cfg(test)]
@@ -29,22 +30,12 @@ use sdm_core::Merge;
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::Number;
 pub use probe::Probes;
+pub use rule_numbers::{
+    RULE_HASH, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
+};
 pub use stacks::{StackNode, StackTree};
 pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
 pub use usage::{LARGEST_MAX, TotalUsage};
-
-/// Merging by equality: the tree's own, needs no rule.
-pub const RULE_HASH: u16 = 0;
-/// Distinct stacks with who stands there; no parameters.
-pub const RULE_STACK_TREE: u16 = 1;
-/// Statistics of numbers; parameters: none, or [`Bins::encode`].
-pub const RULE_STATS: u16 = 2;
-/// Distinct lines with who said them; no parameters.
-pub const RULE_LINES: u16 = 3;
-/// The parts of probes, each with who has it; no parameters.
-pub const RULE_PROBE: u16 = 4;
-/// The memory that tasks use, and who uses the most; no parameters.
-pub const RULE_USAGE: u16 = 5;
 
 /// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for
 /// parameters that the rule does not have. To be given to the tree as [`sdm_core::aggregate::Rules`].

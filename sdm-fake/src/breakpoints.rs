@@ -5,19 +5,11 @@ use sdm_debug::reply::{BreakpointPlace, BreakpointView, Reply};
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::TaskId;
 
+use super::points::Point;
 use super::task::{Task, no_such};
 
 /// The most breakpoints of one task.
 const BREAKPOINTS_MAX: usize = 4096;
-
-/// A breakpoint of the front-end's.
-#[derive(Clone, Debug)]
-pub(super) struct Point {
-    spec: BreakSpec,
-    enabled: bool,
-    /// How many runs it has stopped.
-    hits: u64,
-}
 
 impl Task {
     /// The breakpoint that a run hits: the enabled one of the lowest number.

@@ -9,6 +9,7 @@ use sdm_debug::reply::{
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::TaskId;
 
+use super::points::Quiet;
 use super::scenario::Scenario;
 use super::task::{Task, no_such, value};
 
@@ -21,14 +22,6 @@ const DATA: u64 = 0x60_0000;
 const REGISTERS: [&str; 3] = ["pc", "sp", "fp"];
 /// The most watchpoints, catchpoints or variable objects of one task.
 const THINGS_MAX: usize = 256;
-
-/// A watchpoint or catchpoint: no script runs into one.
-pub(super) struct Quiet {
-    pub(super) number: u32,
-    pub(super) enabled: bool,
-    kind: &'static str,
-    what: String,
-}
 
 fn gdb(text: impl Into<String>) -> Failure {
     Failure::new(FailureCode::Gdb, text)

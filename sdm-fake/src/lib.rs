@@ -10,6 +10,7 @@ mod breakpoints;
 mod data;
 mod eval;
 mod parse;
+mod points;
 mod probe;
 mod run;
 mod scenario;
@@ -28,14 +29,13 @@ use sdm_idset::{IdSet, TaskId};
 
 pub use scenario::{SCENARIO_BYTES_MAX, Scenario, ScenarioError};
 
-use run::RunKind;
 use scenario::{DelayKey, fill};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Reply, StopReason};
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, TaskState,
 };
-use task::Task;
+use task::{RunKind, Task};
 
 /// Tasks that follow a [`Scenario`].
 pub struct FakeBackend {

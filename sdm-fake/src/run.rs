@@ -11,7 +11,7 @@ use sdm_debug::{Command, EndPolicy, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 
 use super::scenario::{DelayKey, End, RunEnd};
-use super::task::{self, Run};
+use super::task::{self, Run, RunKind};
 use super::{FakeBackend, Timer};
 
 impl FakeBackend {
@@ -309,18 +309,6 @@ impl FakeBackend {
         };
         self.ended(id, state);
     }
-}
-
-/// Kinds of run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum RunKind {
-    /// Until the script's next end.
-    #[default]
-    Free,
-    /// Some lines.
-    Step(u32),
-    /// Until the function returns.
-    Finish,
 }
 
 fn meaning(signal: &str) -> &'static str {

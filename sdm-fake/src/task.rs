@@ -8,10 +8,8 @@ use sdm_debug::reply::{MemoryLimit, Reply, Room, Usage, Value, Variable};
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 
-use super::RunKind;
-use super::breakpoints::Point;
-use super::data::Quiet;
 use super::eval::evaluate;
+use super::points::{Point, Quiet};
 use super::scenario::{Scenario, fill};
 
 /// One task.
@@ -71,6 +69,18 @@ pub(super) struct Life {
     pub(super) probed: Option<Vec<Variable>>,
     /// The line behind those that were listed last; 0 where none were.
     pub(super) listed: u32,
+}
+
+/// Kinds of run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum RunKind {
+    /// Until the script's next end.
+    #[default]
+    Free,
+    /// Some lines.
+    Step(u32),
+    /// Until the function returns.
+    Finish,
 }
 
 /// An open run.

@@ -5,9 +5,9 @@ use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::RULE_LINES;
 use super::capped::{Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::rule_numbers::RULE_LINES;
 use crate::fold::shorten_to;
 use crate::{Reply, wire};
 

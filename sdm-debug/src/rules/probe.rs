@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::RULE_PROBE;
 use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::probe::{ProcessState, TaskProbe, TaskWaits};
 use crate::reply::{Reply, TaskStacks};

@@ -8,9 +8,9 @@ use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::RULE_STACK_TREE;
 use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::rule_numbers::RULE_STACK_TREE;
 use crate::Outcome;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::{Reply, StackFrame};

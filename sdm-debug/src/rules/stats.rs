@@ -6,9 +6,9 @@ use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
-use super::RULE_STATS;
 use super::coding::{Reader, Writer, is_merged};
 use super::number::{Number, Parsed, parse};
+use super::rule_numbers::RULE_STATS;
 use crate::{Reply, wire};
 
 /// The most bins of a histogram.

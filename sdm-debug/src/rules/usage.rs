@@ -4,8 +4,8 @@ use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::{IdSet, TaskId};
 
-use super::RULE_USAGE;
 use super::coding::{Reader, Writer, is_merged};
+use super::rule_numbers::RULE_USAGE;
 use crate::{Reply, wire};
 
 /// How many of those that use the most are named.

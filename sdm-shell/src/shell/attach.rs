@@ -5,9 +5,9 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::{IdSet, TaskId};
 
 use super::ending::Ending;
-use super::line::Said;
+use super::ending::StacksCode;
 use super::model::Over;
-use super::stacks::StacksCode;
+use super::said::Said;
 use super::{SessionHandle, Verdict, held_back, rerun, run};
 use super::{ask, memory_estimate};
 use crate::commands::SetExpr;

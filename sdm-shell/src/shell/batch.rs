@@ -10,7 +10,6 @@ use sdm_view::render::{Names, set_text};
 
 use super::controls::ScriptLine;
 use super::ending::Ending;
-use super::model::goal::Goal;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
 use super::{SessionHandle, ask, ending, held_back, report, script};
@@ -21,8 +20,6 @@ const TIMED_OUT: u8 = 120;
 const ABORTED: u8 = 121;
 /// The exit code where tasks are lost, or their gdb.
 const LOST: u8 = 122;
-/// How long tasks are given to stop before they are looked at.
-const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How often the line that tells what goes on is renewed.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -222,22 +219,6 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
             Some("the program ended with several exit codes".to_owned()),
         ),
     }
-}
-
-/// Stops all tasks that run, and waits until they stand.
-pub(super) async fn stop_all(session: &SessionHandle) {
-    let running = session.running();
-    if running.is_empty() || session.is_over() {
-        return;
-    }
-    session
-        .ask_quietly("interrupt", &running, &Command::Interrupt)
-        .await;
-    let until = Some(session.now() + STOP_WAIT);
-    session
-        .wait_for(&Goal::Still(running, RunEnd::Shown), "interrupt", until)
-        .await;
-    held_back::show_held(session);
 }
 
 /// All of them, whatever becomes of each: what can be seen is seen.

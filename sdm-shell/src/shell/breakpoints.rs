@@ -6,9 +6,9 @@ use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
 use super::define;
-use super::line::Said;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
 use super::rerun::is_yes;
+use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::Point;
 

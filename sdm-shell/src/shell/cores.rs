@@ -4,8 +4,8 @@ use sdm_debug::command::CoreSpec;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::{Gathered, Happening, Item};
 
+use super::ending::StacksCode;
 use super::model::gather::Merged;
-use super::stacks::StacksCode;
 use super::{SessionHandle, Verdict, held_back};
 
 /// Opens core files, all at once, and shows where they are; false where none could be opened.

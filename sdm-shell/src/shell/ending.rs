@@ -18,6 +18,30 @@ pub struct Ending {
     pub reason: Option<String>,
 }
 
+/// Why a look at a job came to nothing, where a person did not wait for it.
+const INTERRUPTED: &str = "interrupted; every process was left as it was";
+
+/// What `sdm stacks` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StacksCode {
+    /// All are in the same place.
+    Agree = 0,
+    /// Some differ.
+    Differ = 1,
+    /// Not all could be looked at.
+    Error = 2,
+    /// A person has given it up.
+    Interrupted = 130,
+}
+
+impl StacksCode {
+    /// Why it is so, where that was not asked for.
+    #[must_use]
+    pub fn reason(self) -> Option<String> {
+        (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())
+    }
+}
+
 /// The exit code of what a signal ends, and why it does.
 pub(super) fn told_to_end(signal: u8) -> (u8, String) {
     let name = Signal::try_from(i32::from(signal)).map_or("", Signal::as_str);

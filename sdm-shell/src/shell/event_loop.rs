@@ -67,15 +67,8 @@ fn perform_effects(session: &SessionHandle) {
             Effect::Pass { stderr, bytes } => {
                 session.shared().view.borrow_mut().pass(stderr, &bytes);
             }
-            Effect::RequestInput => request_input(session),
+            Effect::RequestInput => program_input::request_input(session),
             Effect::PassInput(bytes) => program_input::pass_input(session, bytes),
         }
-    }
-}
-
-/// Asks for the next piece of what the programs are to read.
-pub(super) fn request_input(session: &SessionHandle) {
-    if let Some(source) = &mut *session.shared().input.borrow_mut() {
-        source.request();
     }
 }

@@ -21,7 +21,7 @@ use super::controls::InputSource;
 use super::effects::{LocalMachine, SessionRestart, SessionWidening};
 use super::model::open_commands::{OpenCommand, RunEnd};
 use super::model::{Break, Model, Over};
-use super::report::Reporting;
+use super::reporting::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
 

@@ -1,27 +1,15 @@
 //! One line: whom it goes to, which command it is, and the file that carries that command out.
 use sdm_debug::Command;
-use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::model::dialogue::{ListFrom, Question};
+use super::said::Said;
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
     program_input, report, rerun, run, save, script, session_info, sets, system, thread_apply,
     values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
-
-/// To whom a line goes, and how it was written.
-pub(super) struct Said<'a> {
-    /// The line as it was written.
-    pub(super) line: &'a str,
-    /// Those in front of the command, or those in focus.
-    pub(super) to: IdSet,
-    /// True where they stood in front of the command.
-    pub(super) named: bool,
-    /// How many files and commands of the user's own the line stands in; 0 for lines of a person.
-    pub(super) depth: u32,
-}
 
 /// Carries out one line; `depth` is how many files and commands of the user's own it stands in.
 pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> Verdict {

@@ -5,8 +5,8 @@ use sdm_debug::{Command, wire};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use super::line::Said;
 use super::model::open_commands::OpenCommand;
+use super::said::Said;
 use super::{SessionHandle, Verdict, values};
 
 /// `info memory`.

@@ -19,6 +19,7 @@ mod define;
 mod diagnose;
 mod display;
 mod effects;
+mod ended;
 mod ending;
 mod event_loop;
 mod handle;
@@ -28,10 +29,13 @@ mod line;
 mod memory_estimate;
 mod memory_use;
 mod model;
+mod options;
 mod program_input;
 mod report;
+mod reporting;
 mod rerun;
 mod run;
+mod said;
 mod save;
 mod script;
 mod session_info;
@@ -53,14 +57,16 @@ pub use diagnose::Diagnosed;
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
-pub use ending::Ending;
-pub use stacks::StacksCode;
+pub use ended::Ended;
+pub use ending::{Ending, StacksCode};
+pub use options::{Options, QUERY_TIMEOUT};
+pub use said::Verdict;
 pub use wait::COMPLETE_WAIT;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_idset::IdSet;
@@ -68,94 +74,18 @@ use sdm_idset::IdSet;
 use crate::ReportFiles;
 use sdm_session::DebugSession;
 use sdm_view::render::Names;
-use sdm_view::report::{Fact, Report};
+use sdm_view::report::Fact;
 
 use effects::SessionWidening;
 use handle::SessionHandle;
 use model::Model;
 use model::input::OwnInput;
-use sdm_view::item::{Item, View};
-
-/// How long a question is given unless said otherwise.
-pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How a shell behaves.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// A person sits at a prompt: commands may fail, and `quit` asks.
-    pub interactive: bool,
-    /// Commands are shown before they are carried out.
-    pub echo: bool,
-    /// How long a question is given.
-    pub query_timeout: Duration,
-    /// Whose standard input is fed by `send`.
-    pub stdin_tasks: IdSet,
-    /// The tasks were attached to, not started.
-    pub attached: bool,
-    /// Those that were attached to were started by a launcher of this session's own, which ends with it.
-    pub controlled: bool,
-    /// A person is asked before what was started is ended.
-    pub confirm: bool,
-    /// Nothing is started where a host seems to lack the memory for so many gdbs.
-    pub check_room: bool,
-}
-
-impl Options {
-    /// The tasks end with the session.
-    fn is_ours(&self) -> bool {
-        !self.attached || self.controlled
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            interactive: false,
-            echo: true,
-            query_timeout: QUERY_TIMEOUT,
-            stdin_tasks: IdSet::new(),
-            attached: false,
-            controlled: false,
-            confirm: true,
-            check_room: false,
-        }
-    }
-}
 
 /// Carries out commands over a session: owns the session and the one event loop.
 pub struct Shell<D> {
     session: Rc<RefCell<D>>,
     handle: SessionHandle,
     controls: Receiver<Control>,
-}
-
-/// What is left of a shell when its session is closed.
-pub struct Ended {
-    view: Box<dyn View>,
-    machine: Box<dyn LocalMachine>,
-    clock: Box<dyn Fn() -> Instant>,
-    began: Instant,
-    report: Option<(ReportFiles, Report)>,
-}
-
-impl Ended {
-    /// Shows that the session is over.
-    pub fn show(mut self, code: u8, reason: Option<String>) {
-        self.view.status(None);
-        let at = (self.clock)().saturating_duration_since(self.began);
-        self.view.show(at, &Item::End { code, reason });
-    }
-}
-
-/// What became of one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It was done.
-    Done,
-    /// It failed on some task, or was no command.
-    Failed,
-    /// A person gave up waiting for it.
-    GivenUp,
 }
 
 impl<D: DebugSession + 'static> Shell<D> {

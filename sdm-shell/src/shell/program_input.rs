@@ -5,10 +5,10 @@ use std::io;
 use sdm_debug::Command;
 use sdm_session::SendOptions;
 
-use super::line::Said;
 use super::model::input::{INPUT, Piece};
 use super::model::open_commands::OpenCommand;
-use super::{SessionHandle, Verdict, event_loop};
+use super::said::Said;
+use super::{SessionHandle, Verdict};
 use crate::commands::SetExpr;
 
 /// The programs are on their way, and read from the beginning of what `sdm` reads from now on.
@@ -20,7 +20,7 @@ pub(super) fn begin_input(session: &SessionHandle) {
         Some(std::mem::replace(&mut own.piece, Piece::Asked))
     });
     match before {
-        Some(Piece::Unasked | Piece::Sent(..)) => event_loop::request_input(session),
+        Some(Piece::Unasked | Piece::Sent(..)) => request_input(session),
         None | Some(Piece::Asked) => {}
         Some(Piece::Held(bytes)) => pass_input(session, bytes),
         Some(Piece::Ended) => pass_input(session, Vec::new()),
@@ -63,7 +63,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
         }
     });
     if is_asked {
-        event_loop::request_input(session);
+        request_input(session);
     }
 }
 
@@ -123,4 +123,11 @@ pub(super) async fn send_input(
         }
     }
     verdict
+}
+
+/// Asks for the next piece of what the programs are to read.
+pub(super) fn request_input(session: &SessionHandle) {
+    if let Some(source) = &mut *session.shared().input.borrow_mut() {
+        source.request();
+    }
 }

@@ -1,18 +1,18 @@
 //! The report of a session: what tasks are asked for it, and when its files are written.
 use sdm_text::printable_name;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::reply::Frame;
 use sdm_debug::{Command, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_view::item::Item;
 use sdm_view::render::{Names, frame_text, value_text};
 use sdm_view::report::{Fact, Look, LookFrame, Recorder, Report, outliers};
 
 use super::model::Over;
-use super::{Ended, SessionHandle, Verdict, batch, held_back};
-use crate::{NotWritten, ReportFiles};
+use super::reporting::Reporting;
+use super::{SessionHandle, Verdict, held_back, run};
+use crate::ReportFiles;
 
 /// How often the files are written while it goes on.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -26,28 +26,6 @@ const LOOKS_MAX: usize = 4;
 const FRAMES_MAX: u32 = 32;
 /// Of how many frames the variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;
-
-/// What was shown, and where a report of it goes.
-pub(super) struct Reporting {
-    recorder: Recorder,
-    files: Option<ReportFiles>,
-    next: Instant,
-}
-
-impl Reporting {
-    /// Records, and writes nothing by itself.
-    pub(super) fn new(now: Instant) -> Self {
-        Self {
-            recorder: Recorder::new(Vec::new(), Names::ranks()),
-            files: None,
-            next: now,
-        }
-    }
-
-    pub(super) fn record(&mut self, at: Duration, item: &Item) {
-        self.recorder.record(at, item);
-    }
-}
 
 /// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
 /// as it goes on.
@@ -149,7 +127,7 @@ pub(super) async fn look_back(session: &SessionHandle) {
     if asked_to_end {
         session.edit(|model| model.options.query_timeout = timeout.min(LAST_QUERY_TIMEOUT));
     }
-    batch::stop_all(session).await;
+    run::stop_all(session).await;
     if writes_report(session) {
         look(session).await;
     }
@@ -338,31 +316,4 @@ fn is_mpi(path: &str) -> bool {
 fn followed(session: &SessionHandle, path: &str) -> String {
     let file = session.machine(|machine| machine.without_links(path.as_ref()));
     file.display().to_string()
-}
-
-impl Ended {
-    /// Finishes the report, where there is one: what is to be said of it on a screen.
-    ///
-    /// # Errors
-    /// [`NotWritten`] names the file.
-    pub fn finish_report(
-        &mut self,
-        code: u8,
-        reason: Option<&String>,
-    ) -> Result<Option<String>, NotWritten> {
-        let Some((files, mut report)) = self.report.take() else {
-            return Ok(None);
-        };
-        report.end = Some(sdm_view::report::End {
-            code,
-            reason: reason.cloned(),
-        });
-        report.took = (self.clock)().saturating_duration_since(self.began);
-        files.write(&report, &mut *self.machine)?;
-        let page = printable_name(&files.page);
-        Ok(Some(format!(
-            "{}  {page} has it all\n",
-            sdm_view::report::text(&report)
-        )))
-    }
 }

@@ -5,12 +5,12 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use super::line::Said;
 use super::model::Over;
 use super::model::dialogue::{Question, Rerun};
 use super::model::goal::Goal;
 use super::model::job::Stage;
 use super::run;
+use super::said::Said;
 use super::{SessionHandle, Verdict, held_back, memory_estimate, start};
 use crate::commands::{JobCommand, UserCommand as C};
 

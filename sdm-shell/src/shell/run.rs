@@ -6,11 +6,11 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Happening, Item};
 
-use super::line::Said;
 use super::model::Over;
 use super::model::dialogue::Question;
 use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
+use super::said::Said;
 use super::{SessionHandle, Verdict, ask, display, held_back, sets};
 use crate::commands::SetExpr;
 
@@ -277,4 +277,20 @@ pub(super) fn answer(gathered: Gathered, whole: bool) -> Item {
     } else {
         item
     }
+}
+
+/// Stops all tasks that run, and waits until they stand.
+pub(super) async fn stop_all(session: &SessionHandle) {
+    let running = session.running();
+    if running.is_empty() || session.is_over() {
+        return;
+    }
+    session
+        .ask_quietly("interrupt", &running, &Command::Interrupt)
+        .await;
+    let until = Some(session.now() + INTERRUPT_WAIT);
+    session
+        .wait_for(&Goal::Still(running, RunEnd::Shown), "interrupt", until)
+        .await;
+    held_back::show_held(session);
 }

@@ -3,8 +3,8 @@ use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
-use super::line::Said;
 use super::model::goal::Goal;
+use super::said::Said;
 use super::{SessionHandle, Verdict};
 
 /// The most core files that one command writes.

@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 use sdm_view::item::{Item, SetRow};
 use sdm_view::render::set_text;
 
-use super::line::Said;
+use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
 

@@ -3,32 +3,9 @@
 use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
 
+use super::ending::StacksCode;
 use super::run::answer;
 use super::{SessionHandle, Verdict, ask, attach};
-
-/// Why a look at a job came to nothing, where a person did not wait for it.
-const INTERRUPTED: &str = "interrupted; every process was left as it was";
-
-/// What `sdm stacks` found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StacksCode {
-    /// All are in the same place.
-    Agree = 0,
-    /// Some differ.
-    Differ = 1,
-    /// Not all could be looked at.
-    Error = 2,
-    /// A person has given it up.
-    Interrupted = 130,
-}
-
-impl StacksCode {
-    /// Why it is so, where that was not asked for.
-    #[must_use]
-    pub fn reason(self) -> Option<String> {
-        (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())
-    }
-}
 
 /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
 pub(super) async fn show_stacks_of(

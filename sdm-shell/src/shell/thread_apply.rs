@@ -5,8 +5,8 @@ use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::line;
-use super::line::Said;
 use super::model::gather::join;
+use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
 

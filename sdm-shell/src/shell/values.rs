@@ -4,8 +4,8 @@ use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
-use super::line::Said;
 use super::model::open_commands::OpenCommand;
+use super::said::Said;
 use super::{SessionHandle, Verdict};
 
 /// Who has which value.

@@ -6,9 +6,9 @@ use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
 use sdm_idset::IdSet;
 
+use super::ending::StacksCode;
 use super::model::open_commands::RunEnd;
 use super::run::answer;
-use super::stacks::StacksCode;
 use super::{SessionHandle, Verdict, attach, diagnose, stacks};
 use sdm_view::item::{Item, MergedStacks};
 use sdm_view::render::set_text;

@@ -5,8 +5,8 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_text::{printable, printable_lines};
 
+use super::page::Page;
 use super::style::Style;
-use super::text::Page;
 use super::{data, event, place, stacks, values};
 use crate::alike::biggest_first;
 use crate::item::{Gathered, Happening};

@@ -2,7 +2,7 @@
 
 use sdm_text::printable;
 
-use super::text::Page;
+use super::page::Page;
 use crate::diagnose::{Diagnosis, Finding, Kind};
 
 /// The most findings that are written out.

@@ -6,6 +6,7 @@ mod diagnosis;
 mod event;
 mod label;
 mod numbers;
+mod page;
 mod place;
 mod stacks;
 mod style;

@@ -4,7 +4,7 @@ use sdm_debug::rules::{Extreme, Histogram, Number, Stats, Who};
 use sdm_idset::IdSet;
 use sdm_text::printable;
 
-use super::text::Page;
+use super::page::Page;
 use crate::compare::Comparison;
 
 /// The most classes of values that are written out.

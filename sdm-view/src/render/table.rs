@@ -4,8 +4,8 @@ use sdm_idset::IdSet;
 use sdm_text::printable;
 
 use super::event;
+use super::page::Page;
 use super::style::Style;
-use super::text::Page;
 use crate::item::{BreakRow, Happening, Listing, RankRow};
 
 /// The most places of one breakpoint that are listed.

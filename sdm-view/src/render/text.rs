@@ -7,6 +7,7 @@ use sdm_idset::IdSet;
 use sdm_text::printable;
 
 use super::label::Names;
+use super::page::Page;
 use super::style::Style;
 use super::{answer, diagnosis, event, numbers, table, topics};
 use crate::item::{Happening, Item, Problem, View};
@@ -198,52 +199,6 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
             .iter()
             .map(|reason| style.bad(&format!("session ended: {reason}")))
             .collect(),
-    }
-}
-
-/// What all parts of a screen share.
-pub(super) struct Page<'a> {
-    pub(super) names: &'a Names,
-    pub(super) style: Style,
-}
-
-impl Page<'_> {
-    /// `ranks 0-3 (4)`.
-    pub(super) fn label(&self, tasks: &IdSet) -> String {
-        self.names.label(tasks, self.style.set_width())
-    }
-
-    /// `ranks 0-3 (4): text`, broken where it is too long.
-    pub(super) fn said(&self, tasks: &IdSet, text: &str, bad: bool) -> String {
-        self.labelled(&self.label(tasks), text, bad)
-    }
-
-    /// What marks a class that only few are in: that is what a person looks for.
-    pub(super) fn few(&self, count: u64, whole: u64) -> String {
-        if whole < 3 || count > (whole / 8).max(1) {
-            return String::new();
-        }
-        let text = format!("  <-- {count} of {whole}");
-        self.style.odd(&text)
-    }
-
-    /// The same with a label of its own.
-    pub(super) fn labelled(&self, label: &str, text: &str, bad: bool) -> String {
-        let wrapped = self.style.wrap(&format!("{label}: {text}"), 4);
-        let Some(rest) = wrapped.strip_prefix(&format!("{label}: ")) else {
-            return wrapped;
-        };
-        let rest = if bad {
-            self.style.bad(rest)
-        } else {
-            rest.to_owned()
-        };
-        format!("{}: {rest}", self.style.label(label))
-    }
-
-    /// `ranks 0-3 (4):`, over a block.
-    pub(super) fn over(&self, tasks: &IdSet) -> String {
-        format!("{}:", self.style.label(&self.label(tasks)))
     }
 }
 

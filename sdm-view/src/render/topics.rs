@@ -4,7 +4,7 @@ use sdm_debug::rules::TotalUsage;
 use sdm_idset::IdSet;
 use sdm_text::printable;
 
-use super::text::Page;
+use super::page::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
 
 /// Bytes for a person: `412 MB`, `1.5 GB`, `20 GB`.

@@ -5,9 +5,9 @@ use sdm_debug::reply::Variable;
 use sdm_idset::IdSet;
 use sdm_text::printable;
 
+use super::page::Page;
 use super::place;
 use super::style::Style;
-use super::text::Page;
 use crate::alike;
 use crate::alike::biggest_first;
 

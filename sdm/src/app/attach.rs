@@ -18,11 +18,14 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 
-use super::job::{Lines, Refused, carry_out, end, script};
+use super::lines::{Lines, carry_out, end, script};
 use super::local::application;
+use super::opener::Opener;
+use super::opener::Refused;
 use super::prompt::Queue;
 use super::signals::Signals;
-use super::{CurrentWake, Opener, give_up};
+use super::view::give_up;
+use super::wake::CurrentWake;
 use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
 use crate::sink::Sink;
 
@@ -254,7 +257,7 @@ pub(super) fn open_to_look<O: Opener>(
 ) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
         .map_err(|error| format!("listen to signals: {error}"))?;
-    let (session, wake) = super::open(opener, &attachment.session)?;
+    let (session, wake) = super::opener::open(opener, &attachment.session)?;
     attachment.keep_to(session.tasks());
     let (controls, heard) = channel();
     signals.send_to(controls, wake);
@@ -264,7 +267,7 @@ pub(super) fn open_to_look<O: Opener>(
         attached: true,
         ..Options::default()
     };
-    let view = super::view(args.json, attachment.names, None);
+    let view = super::view::view(args.json, attachment.names, None);
     let mut shell = Shell::new(session, application(view, heard), options);
     for text in &attachment.left_out {
         shell.say(text);
@@ -294,7 +297,8 @@ fn try_attach<O: Opener>(
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let (session, wake) = super::open(opener, &attachment.session).map_err(|why| (124, why))?;
+    let (session, wake) =
+        super::opener::open(opener, &attachment.session).map_err(|why| (124, why))?;
     attachment.keep_to(session.tasks());
     let current = CurrentWake::new(wake);
     let wake = current.wake();
@@ -309,7 +313,7 @@ fn try_attach<O: Opener>(
         ..Options::default()
     };
     let names = attachment.names;
-    let view = super::view(json, names.clone(), queue.clone());
+    let view = super::view::view(json, names.clone(), queue.clone());
     let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(super::machine::of_machine(), names, None);
     for text in &attachment.left_out {
@@ -339,7 +343,7 @@ fn widen<O: Opener>(mut opener: O, target: TargetArgs, current: CurrentWake) -> 
     Box::new(move |session, wanted| {
         let mut attachment = look_up_ranks(&target, Some(wanted), false)?;
         opener.close(session, EndPolicy::Detach)?;
-        let (next, wake) = super::open(&mut opener, &attachment.session)?;
+        let (next, wake) = super::opener::open(&mut opener, &attachment.session)?;
         *session = next;
         current.set(wake);
         attachment.keep_to(session.tasks());

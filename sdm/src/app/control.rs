@@ -10,8 +10,8 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::Shell;
 
 use super::attach::{Attachment, look_up};
-use super::job::Refused;
-use super::{Opener, Wake};
+use super::opener::{Opener, Refused};
+use super::wake::Wake;
 use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
 use crate::sink::Sink;
 
@@ -118,7 +118,7 @@ impl Controlled {
             }
         });
         let opened = found.and_then(|found| {
-            let opened = super::open(opener, &found.session)?;
+            let opened = super::opener::open(opener, &found.session)?;
             Ok((found, opened))
         });
         match opened {

@@ -19,12 +19,14 @@ use sdm_session::SessionConfig;
 use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_view::render::Names;
 
-use super::job::{Lines, Refused, carry_out, end, script};
+use super::lines::{Lines, carry_out, end, script};
 use super::local::application;
+use super::opener::Opener;
+use super::opener::Refused;
 use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
-use super::{Opener, give_up};
+use super::view::give_up;
 use crate::cli::{Commands, CoreArgs, TreeArgs};
 use crate::sink::Sink;
 
@@ -58,10 +60,10 @@ fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, 
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
         .map_err(|why| error(format!("listen to signals: {why}")))?;
     let config = session(args, &cores.spec);
-    let (session, wake) = super::open(opener, &config).map_err(error)?;
+    let (session, wake) = super::opener::open(opener, &config).map_err(error)?;
     let (controls, heard) = channel();
     signals.send_to(controls, wake);
-    let view = super::view(args.script.json, cores.names, None);
+    let view = super::view::view(args.script.json, cores.names, None);
     let options = options(args, false);
     let mut shell = Shell::new(session, application(view, heard), options);
     for note in &cores.notes {
@@ -99,11 +101,11 @@ fn debug<O: Opener>(
         .map_err(|error| (124, format!("listen to signals: {error}")))?;
     let config = session(args, &cores.spec);
     let facts = report::facts(&args.program, &config, false);
-    let (session, wake) = super::open(opener, &config).map_err(|why| (124, why))?;
+    let (session, wake) = super::opener::open(opener, &config).map_err(|why| (124, why))?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
-    let view = super::view(args.script.json, cores.names.clone(), queue.clone());
+    let view = super::view::view(args.script.json, cores.names.clone(), queue.clone());
     let options = options(args, prompts && !has_script);
     let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(facts, cores.names, None);

@@ -6,7 +6,8 @@ use sdm_shell::{Diagnosed, Ending, StacksCode};
 use sdm_system::proc;
 
 use super::attach::{look_up, open_to_look};
-use super::{Opener, give_up};
+use super::opener::Opener;
+use super::view::give_up;
 use crate::cli::DiagnoseArgs;
 
 /// The exit code where something went wrong.
@@ -38,7 +39,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, St
         policy: EndPolicy::Detach,
         reason,
     };
-    Ok(super::job::end(shell, opener, ending))
+    Ok(super::lines::end(shell, opener, ending))
 }
 
 /// Processes in a state in which they cannot go on, each with what it is in words.

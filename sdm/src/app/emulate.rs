@@ -9,9 +9,10 @@ use sdm_fake::Scenario;
 use sdm_idset::IdSet;
 use sdm_session::{Network, SessionConfig};
 
-use super::job::{self, Job, Refused};
+use super::job::{self, Job};
+use super::opener::{Opener, Refused};
 use super::roundtrips::{self, Probe};
-use super::{Opener, give_up};
+use super::view::give_up;
 use crate::cli::{Commands, EmulateArgs};
 use crate::sink::tell;
 

@@ -6,7 +6,8 @@ use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 use sdm_session::{Session, SessionConfig, StartProgress};
 
-use super::{Opener, Wake};
+use super::opener::Opener;
+use super::wake::Wake;
 use crate::sink::Sink;
 
 /// Opens sessions of real processes.

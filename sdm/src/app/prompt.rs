@@ -22,7 +22,7 @@ use sdm_shell::commands::{self, Wanted};
 use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
 use sdm_view::escape::shown;
 
-use super::Wake;
+use super::wake::Wake;
 use crate::unread::{is_given_up, writing};
 
 /// The most lines that the history keeps.

@@ -7,9 +7,9 @@ use sdm_session::SessionConfig;
 use sdm_shell::ReportFiles;
 use sdm_view::report::{Fact, Report};
 
-use super::job::Refused;
 use super::local::ThisMachine;
 use super::machine::of_machine;
+use super::opener::Refused;
 use crate::sink::complain;
 
 /// The machine, the program, and who starts it; who starts it is asked for its version only where

@@ -9,7 +9,7 @@ use sdm_debug::{Command, EndPolicy, Reply, wire};
 use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionConfig, SessionEvent};
 use sdm_view::render::set_text;
 
-use super::Opener;
+use super::opener::Opener;
 
 /// Rounds that are not counted: caches, buffers and windows find their size in them.
 const WARM_UP: u32 = 3;
@@ -96,7 +96,7 @@ pub(super) fn measure<O: Opener>(
     probe: &Probe,
     rounds: u32,
 ) -> Result<String, String> {
-    let (mut session, _) = super::open(opener, config)?;
+    let (mut session, _) = super::opener::open(opener, config)?;
     let times = rounds_of(&mut session, probe, rounds);
     let tasks = session.tasks().len();
     let closed = opener.close(&mut session, EndPolicy::KillStarted);

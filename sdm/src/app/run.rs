@@ -14,9 +14,9 @@ use sdm_session::SessionConfig;
 use sdm_shell::Batch;
 use sdm_shell::ReportFiles;
 
-use super::Opener;
 use super::control::Controlled;
-use super::job::{self, Job, Refused};
+use super::job::{self, Job};
+use super::opener::{Opener, Refused};
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs, START_WAIT_S};
 use crate::sink::complain;
 

@@ -10,7 +10,7 @@ use std::thread;
 use nix::sys::signal::{Signal, raise};
 use sdm_shell::Control;
 
-use super::Wake;
+use super::wake::Wake;
 use crate::sink::complain;
 use crate::sys::{self, Interrupt};
 use crate::unread;

@@ -6,7 +6,8 @@ use sdm_debug::EndPolicy;
 use sdm_shell::{Ending, StacksCode};
 
 use super::attach::{look_up, open_to_look};
-use super::{Opener, give_up};
+use super::opener::Opener;
+use super::view::give_up;
 use crate::cli::StacksArgs;
 
 /// Attaches, shows the merged stacks, leaves everything as it was.
@@ -35,5 +36,5 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String
         policy: EndPolicy::Detach,
         reason: code.reason(),
     };
-    Ok(super::job::end(shell, opener, ending))
+    Ok(super::lines::end(shell, opener, ending))
 }

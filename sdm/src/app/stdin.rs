@@ -13,7 +13,7 @@ use nix::unistd::{getpgrp, read, tcgetpgrp};
 use sdm_core::limits::BULK_CHUNK_BYTES_MAX;
 use sdm_shell::{Control, InputSource};
 
-use super::Wake;
+use super::wake::Wake;
 
 /// How often a job in the background looks whether the terminal is its own again.
 const BACKGROUND_TURN: Duration = Duration::from_millis(500);

@@ -1,0 +1,20 @@
+//! What stops a scripted task, or is listed beside what does.
+
+use sdm_debug::command::BreakSpec;
+
+/// A breakpoint of the front-end's.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub(super) spec: BreakSpec,
+    pub(super) enabled: bool,
+    /// How many runs it has stopped.
+    pub(super) hits: u64,
+}
+
+/// A watchpoint or catchpoint: no script runs into one.
+pub(super) struct Quiet {
+    pub(super) number: u32,
+    pub(super) enabled: bool,
+    pub(super) kind: &'static str,
+    pub(super) what: String,
+}

@@ -1,0 +1,53 @@
+//! What is left of a shell when its session is closed: the last item and the report.
+
+use std::time::Instant;
+
+use sdm_text::printable_name;
+use sdm_view::item::{Item, View};
+use sdm_view::report::Report;
+
+use super::LocalMachine;
+use crate::{NotWritten, ReportFiles};
+
+/// What is left of a shell when its session is closed.
+pub struct Ended {
+    pub(super) view: Box<dyn View>,
+    pub(super) machine: Box<dyn LocalMachine>,
+    pub(super) clock: Box<dyn Fn() -> Instant>,
+    pub(super) began: Instant,
+    pub(super) report: Option<(ReportFiles, Report)>,
+}
+
+impl Ended {
+    /// Shows that the session is over.
+    pub fn show(mut self, code: u8, reason: Option<String>) {
+        self.view.status(None);
+        let at = (self.clock)().saturating_duration_since(self.began);
+        self.view.show(at, &Item::End { code, reason });
+    }
+
+    /// Finishes the report, where there is one: what is to be said of it on a screen.
+    ///
+    /// # Errors
+    /// [`NotWritten`] names the file.
+    pub fn finish_report(
+        &mut self,
+        code: u8,
+        reason: Option<&String>,
+    ) -> Result<Option<String>, NotWritten> {
+        let Some((files, mut report)) = self.report.take() else {
+            return Ok(None);
+        };
+        report.end = Some(sdm_view::report::End {
+            code,
+            reason: reason.cloned(),
+        });
+        report.took = (self.clock)().saturating_duration_since(self.began);
+        files.write(&report, &mut *self.machine)?;
+        let page = printable_name(&files.page);
+        Ok(Some(format!(
+            "{}  {page} has it all\n",
+            sdm_view::report::text(&report)
+        )))
+    }
+}

@@ -1,0 +1,51 @@
+//! How a shell behaves, chosen before it begins.
+
+use std::time::Duration;
+
+use sdm_idset::IdSet;
+
+/// How long a question is given unless said otherwise.
+pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How a shell behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A person sits at a prompt: commands may fail, and `quit` asks.
+    pub interactive: bool,
+    /// Commands are shown before they are carried out.
+    pub echo: bool,
+    /// How long a question is given.
+    pub query_timeout: Duration,
+    /// Whose standard input is fed by `send`.
+    pub stdin_tasks: IdSet,
+    /// The tasks were attached to, not started.
+    pub attached: bool,
+    /// Those that were attached to were started by a launcher of this session's own, which ends with it.
+    pub controlled: bool,
+    /// A person is asked before what was started is ended.
+    pub confirm: bool,
+    /// Nothing is started where a host seems to lack the memory for so many gdbs.
+    pub check_room: bool,
+}
+
+impl Options {
+    /// The tasks end with the session.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.attached || self.controlled
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interactive: false,
+            echo: true,
+            query_timeout: QUERY_TIMEOUT,
+            stdin_tasks: IdSet::new(),
+            attached: false,
+            controlled: false,
+            confirm: true,
+            check_room: false,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The lines that a session is given, one source after the other, and its end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use sdm_debug::EndPolicy;
+use sdm_session::DebugSession;
+use sdm_shell::commands::{self, UserCommand};
+use sdm_shell::{Batch, Control, Ending, LineSource, Script, ScriptLine, Shell};
+use sdm_text::printable_name;
+
+use super::opener::{Opener, Refused};
+use super::prompt::{Piped, Prompt, Queue};
+use super::wake::Wake;
+use crate::cli::Commands;
+use crate::sink::{self, Sink, complain};
+
+/// Where lines come from, one source after the other.
+pub(super) struct Lines {
+    pub(super) script: Option<Vec<ScriptLine>>,
+    pub(super) then_prompt: bool,
+    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) controls: Sender<Control>,
+    pub(super) wake: Wake,
+}
+
+/// The commands first; where they are done, the program to its end.
+pub(super) fn carry_out_batch<D: DebugSession + 'static>(
+    shell: &mut Shell<D>,
+    lines: Lines,
+    batch: &Batch,
+) -> Ending {
+    if let Some(script) = lines.script {
+        let ending = shell.run_lines(&mut Script::new(script, lines.controls));
+        if shell.is_over() || ending.code != 0 {
+            shell.look_back();
+            return ending;
+        }
+    }
+    shell.run_batch(batch)
+}
+
+/// The commands first, then those of a prompt or of what `sdm` reads.
+pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
+    if let Some(script) = lines.script {
+        let mut source = Script::new(script, lines.controls.clone());
+        let ending = shell.run_lines(&mut source);
+        let prompt_follows = lines.then_prompt && lines.queue.is_some();
+        if shell.is_over() || !prompt_follows {
+            return ending;
+        }
+        if let Some(reason) = &ending.reason {
+            shell.say(reason);
+        }
+        shell.set_interactive();
+    }
+    let source: io::Result<Box<dyn LineSource>> = match lines.queue {
+        Some(queue) => Prompt::start(queue, lines.controls, lines.wake)
+            .map(|prompt| Box::new(prompt) as Box<dyn LineSource>)
+            .map_err(io::Error::other),
+        None => Piped::start(lines.controls, lines.wake)
+            .map(|piped| Box::new(piped) as Box<dyn LineSource>),
+    };
+    match source {
+        Ok(mut source) => shell.run_lines(&mut *source),
+        Err(error) => Ending {
+            code: 124,
+            policy: EndPolicy::KillStarted,
+            reason: Some(format!("use the terminal: {error}")),
+        },
+    }
+}
+
+/// Closes the session and says how it ended.
+pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
+    let ending = shell.leave(ending);
+    let Ending {
+        mut code,
+        policy,
+        mut reason,
+    } = ending;
+    let (mut session, mut ended) = shell.into_parts();
+    if let Err(why) = opener.close(&mut session, policy) {
+        code = if code == 0 { 1 } else { code };
+        reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
+    }
+    drop(session);
+    code = sink::exit_code(code);
+    match ended.finish_report(code, reason.as_ref()) {
+        Ok(Some(screen)) => {
+            // It is no loss where nobody reads it: it is in a file.
+            let _ = Sink::Complaints.show(&screen);
+        }
+        Ok(None) => {}
+        Err(why) => complain(format_args!("sdm: no report: {why}")),
+    }
+    ended.show(code, reason);
+    code
+}
+
+/// Whether a line feeds programs by itself.
+pub(super) fn sends(line: &ScriptLine) -> bool {
+    let parsed = commands::parse(&line.text);
+    parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))
+}
+
+/// The lines of -x and -c, in their order.
+pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused> {
+    let mut lines = Vec::new();
+    let mut number = 0;
+    for command in commands {
+        match command {
+            Commands::Line(text) => {
+                number += 1;
+                lines.push(ScriptLine {
+                    text,
+                    origin: format!("-c {number}"),
+                });
+            }
+            Commands::File(path) => {
+                let name = printable_name(&path);
+                let text = sdm_system::files::read_text(&path)
+                    .map_err(|error| (2, format!("read {name}: {error}")))?;
+                lines.extend(ScriptLine::of_file(&name, &text));
+            }
+        }
+    }
+    Ok(lines)
+}

@@ -1,0 +1,79 @@
+//! Opening a session, and waking it from other threads.
+
+use std::time::{Duration, Instant};
+
+use sdm_debug::EndPolicy;
+use sdm_launch::Launch;
+use sdm_session::{DebugSession, SessionConfig, StartProgress};
+
+use super::screen::StatusLine;
+use super::wake::Wake;
+use crate::sink::complain;
+
+/// What ends a session before it began: the exit code and why.
+pub(super) type Refused = (u8, String);
+
+/// Opens sessions and closes them.
+pub trait Opener: Clone + 'static {
+    /// A session.
+    type Session: DebugSession + 'static;
+
+    /// Opens one. It stays on the calling thread.
+    ///
+    /// # Errors
+    /// Why it could not be opened, for a person.
+    fn open(
+        &mut self,
+        config: &SessionConfig,
+        tell: &mut dyn FnMut(StartProgress),
+    ) -> Result<(Self::Session, Wake), String>;
+
+    /// Puts who started the tasks under a session that is to attach to them. `records`: standard output is
+    /// not for what it prints.
+    ///
+    /// # Errors
+    /// It cannot be watched; for a person.
+    fn adopt(
+        &mut self,
+        session: &mut Self::Session,
+        starter: Launch,
+        records: bool,
+    ) -> Result<(), String>;
+
+    /// Closes it: nothing more can be asked of it.
+    ///
+    /// # Errors
+    /// What could not be ended, for a person.
+    fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), String>;
+}
+
+/// Opens a session; on a terminal it shows how far it is.
+pub(super) fn open<O: Opener>(
+    opener: &mut O,
+    config: &SessionConfig,
+) -> Result<(O::Session, Wake), String> {
+    const STATUS_AFTER: Duration = Duration::from_secs(1);
+    const SLOWEST_AFTER: Duration = Duration::from_secs(10);
+    let began = Instant::now();
+    let mut line = StatusLine::new();
+    let mut tell = |opening: StartProgress| {
+        if let Some(note) = &opening.note {
+            line.show(None);
+            complain(format_args!("[launcher] {note}"));
+        }
+        let took = began.elapsed();
+        if took < STATUS_AFTER {
+            return;
+        }
+        let seconds = took.as_secs();
+        let (phase, done, total) = (opening.phase, opening.done, opening.total);
+        let mut text = format!("start: {phase} {done}/{total} ({seconds} s)");
+        if let Some(slowest) = opening.slowest.filter(|_| took >= SLOWEST_AFTER) {
+            text.push_str(&format!(", waiting for {slowest}"));
+        }
+        line.show(Some(&text));
+    };
+    let opened = opener.open(config, &mut tell);
+    line.show(None);
+    opened
+}

@@ -1,0 +1,43 @@
+//! Where what a session says is shown: as text for a person, or as records.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sdm_view::item::{Item, Problem, View};
+use sdm_view::json::JsonView;
+use sdm_view::render::{Names, TextView};
+
+use super::prompt::Queue;
+use super::screen::Stdout;
+use crate::sink::{Records, Sink, complain};
+
+/// Where what a session says is shown.
+pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<dyn View> {
+    if json {
+        Box::new(JsonView::new(Records, pass_beside_records))
+    } else {
+        Box::new(TextView::new(Stdout::new(queue), names))
+    }
+}
+
+/// Passes on what a launcher carries: standard output is for records.
+fn pass_beside_records(bytes: &[u8]) {
+    // It is no loss where nobody reads it.
+    let _ = Sink::Complaints.pass(bytes);
+}
+
+/// Says why there is no session, and gives the exit code back.
+pub(super) fn give_up(json: bool, code: u8, message: String) -> u8 {
+    if !json {
+        complain(format_args!("sdm: {message}"));
+        return code;
+    }
+    let mut view = view(true, Names::ranks(), None);
+    let problem = Problem {
+        message,
+        ..Problem::default()
+    };
+    view.show(Duration::ZERO, &Item::Error(problem));
+    view.show(Duration::ZERO, &Item::End { code, reason: None });
+    code
+}

@@ -1,0 +1,30 @@
+//! Waking a session that waits, from other threads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Wakes a session that waits for its next event, from any thread.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Wakes whichever session there is now: a job that is started anew has another one.
+#[derive(Clone)]
+pub(super) struct CurrentWake(Arc<Mutex<Wake>>);
+
+impl CurrentWake {
+    pub(super) fn new(wake: Wake) -> Self {
+        Self(Arc::new(Mutex::new(wake)))
+    }
+
+    /// Another session is woken from now on.
+    pub(super) fn set(&self, wake: Wake) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = wake;
+    }
+
+    pub(super) fn wake(&self) -> Wake {
+        let current = self.clone();
+        Arc::new(move || {
+            let wake = current.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let wake = Arc::clone(&wake);
+            wake();
+        })
+    }
+}
