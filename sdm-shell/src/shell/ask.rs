@@ -55,22 +55,29 @@ impl SessionHandle {
         };
         let verdict = match (waited, open.has_failed()) {
             (Waited::GivenUp, _) => Verdict::GivenUp,
-            (_, true) => Verdict::Failed,
+            (Waited::Over, _) | (_, true) => Verdict::Failed,
             (_, false) => Verdict::Done,
         };
         (verdict, Some(open))
     }
 
-    /// Takes out a question that was waited for, and names those that have not answered.
+    /// Takes out a question that was waited for, and names those that have not answered; whom a signal has cut off
+    /// had no time to.
     pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<OpenCommand> {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
             Waited::Reached => {}
             Waited::TimedOut => open.give_up("the tree gave no answer"),
             Waited::GivenUp => open.give_up("given up"),
+            Waited::Over if self.is_cut_off() => {}
             Waited::Over => open.give_up("the session is over"),
         }
         Some(open)
+    }
+
+    /// Whether a signal has ended the session.
+    fn is_cut_off(&self) -> bool {
+        self.read(|model| matches!(model.over, Some(Over::Terminated(_))))
     }
 
     /// The good answers to a question, merged by equality: what each task answered is compared.
@@ -132,8 +139,7 @@ pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCom
 
 /// Shows what came of a command where it has failed on some task. Whom a signal has cut off did not fail.
 pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
-    let cut_off = session.read(|model| matches!(model.over, Some(Over::Terminated(_))));
-    if open.has_failed() && !cut_off {
+    if open.has_failed() && !session.is_cut_off() {
         session.show(&Item::Answer(open.gathered));
     }
 }

@@ -1,5 +1,6 @@
 //! Who looks at a job and is told to end says so, and nothing of tasks that had no time to answer.
 
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use sdm_debug::command::AttachSpec;
@@ -9,7 +10,7 @@ use sdm_idset::IdSet;
 use sdm_session::Class;
 
 use super::fake::*;
-use crate::shell::{Control, Diagnosed, Ending, Options, Shell};
+use crate::shell::{Control, Diagnosed, Ending, Options, Script, ScriptLine, Shell};
 
 /// Two tasks do all that they are told, but at the command `when` a signal comes.
 fn until(when: fn(&Command) -> bool, signal: u8) -> Responder {
@@ -54,34 +55,48 @@ fn attach(shell: &mut Shell<Fake>) -> Ending {
     }
 }
 
-type Deed = fn(&mut Shell<Fake>) -> Ending;
+/// Attaches, and asks where everybody is.
+fn backtrace(shell: &mut Shell<Fake>, controls: Sender<Control>) -> Ending {
+    assert_eq!(attach(shell).code, 0);
+    let line = ScriptLine {
+        text: "bt".to_owned(),
+        origin: "-c 1".to_owned(),
+    };
+    shell.run_lines(&mut Script::new(vec![line], controls))
+}
+
+type Deed = fn(&mut Shell<Fake>, Sender<Control>) -> Ending;
 
 #[test]
 fn a_signal_gives_its_own_code_wherever_it_comes() {
     let is_attach: fn(&Command) -> bool = |command| matches!(command, Command::Attach(_));
     let is_stacks: fn(&Command) -> bool = |command| matches!(command, Command::Stacks { .. });
+    let is_backtrace: fn(&Command) -> bool = |command| matches!(command, Command::Backtrace { .. });
     let is_probe: fn(&Command) -> bool = |command| matches!(command, Command::Probe(_));
     for (signal, code, reason) in [
         (15, 143, "signal 15 (SIGTERM)"),
         (1, 129, "signal 1 (SIGHUP)"),
     ] {
         for (deed, when) in [
-            (stacks as Deed, is_attach),
-            (stacks, is_stacks),
-            (diagnose, is_attach),
-            (diagnose, is_probe),
-            (attach, is_attach),
+            ((|shell, _| stacks(shell)) as Deed, is_attach),
+            (|shell, _| stacks(shell), is_stacks),
+            (|shell, _| diagnose(shell), is_attach),
+            (|shell, _| diagnose(shell), is_probe),
+            (|shell, _| attach(shell), is_attach),
+            (backtrace, is_backtrace),
         ] {
             let options = Options {
                 attached: true,
                 ..Options::default()
             };
-            let run = act((2, 80), options, until(when, signal), |shell, _| {
-                let ending = deed(shell);
+            let run = act((2, 80), options, until(when, signal), |shell, controls| {
+                let ending = deed(shell, controls);
                 shell.leave(ending)
             });
             assert_eq!(run.ending.code, code, "{}", run.screen);
-            assert_eq!(run.ending.policy, EndPolicy::Detach);
+            // Neither kills who was attached to.
+            let policies = [EndPolicy::Detach, EndPolicy::KillStarted];
+            assert!(policies.contains(&run.ending.policy), "{}", run.screen);
             assert!(
                 run.screen.ends_with(&format!("session ended: {reason}\n")),
                 "{}",
