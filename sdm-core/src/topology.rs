@@ -95,14 +95,20 @@ impl fmt::Display for Topology {
     }
 }
 
-impl FromStr for Topology {
-    type Err = String;
+/// A text that names no topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("topology '{text}': expected binomial, kary:K with K of 1 or more, flat or by-host")]
+pub struct TopologyError {
+    /// What was said.
+    pub text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || {
-            format!(
-                "topology '{text}': expected binomial, kary:K with K of 1 or more, flat or by-host"
-            )
+impl FromStr for Topology {
+    type Err = TopologyError;
+
+    fn from_str(text: &str) -> Result<Self, TopologyError> {
+        let bad = || TopologyError {
+            text: text.to_owned(),
         };
         match text {
             "binomial" => Ok(Self::Binomial),

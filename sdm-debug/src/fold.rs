@@ -7,7 +7,7 @@
 //! without any user frame are counted as helpers.
 
 use crate::fold_rules::plain_name;
-pub use crate::fold_rules::{FoldRules, FoldRulesError, RULES_MAX};
+pub use crate::fold_rules::{FoldRuleError, FoldRules, FoldRulesError, RULES_MAX};
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};
 
 /// The most frames shown of one stack; of a deeper one the middle is left out and counted.

@@ -181,7 +181,21 @@ pub struct FoldRulesError {
     /// Which line, from 1.
     pub line: usize,
     /// What is wrong with it.
-    pub what: String,
+    pub what: FoldRuleError,
+}
+
+/// What is wrong with a line that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldRuleError {
+    /// It begins with a word that is no kind of rule.
+    #[error("expected entry, module or hide, not '{0}'")]
+    Kind(String),
+    /// Nothing stands behind the kind.
+    #[error("{0} without a pattern")]
+    NoPattern(String),
+    /// There are [`RULES_MAX`] rules of this kind already.
+    #[error("more than {RULES_MAX} rules for {0}")]
+    TooMany(String),
 }
 
 impl Default for FoldRules {
@@ -200,7 +214,7 @@ impl FoldRules {
     /// empty lines and those that begin with `#` say nothing.
     ///
     /// # Errors
-    /// The first line that is no rule; the lines before it were added.
+    /// [`FoldRulesError`]: the first line that is no rule; the lines before it were added.
     pub fn extend_from_text(&mut self, text: &str) -> Result<(), FoldRulesError> {
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -215,20 +229,20 @@ impl FoldRules {
         Ok(())
     }
 
-    fn add(&mut self, line: &str) -> Result<(), String> {
+    fn add(&mut self, line: &str) -> Result<(), FoldRuleError> {
         let (kind, pattern) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let list = match kind {
             "entry" => &mut self.entries,
             "module" => &mut self.modules,
             "hide" => &mut self.plumbing,
-            _ => return Err(format!("expected entry, module or hide, not '{kind}'")),
+            _ => return Err(FoldRuleError::Kind(kind.to_owned())),
         };
         let pattern = pattern.trim();
         if pattern.is_empty() {
-            return Err(format!("{kind} without a pattern"));
+            return Err(FoldRuleError::NoPattern(kind.to_owned()));
         }
         if list.len() >= RULES_MAX {
-            return Err(format!("more than {RULES_MAX} rules for {kind}"));
+            return Err(FoldRuleError::TooMany(kind.to_owned()));
         }
         list.push(pattern.to_owned());
         Ok(())

@@ -11,11 +11,63 @@ use super::scenario::{
 /// The most lines printed at once.
 const OUTPUT_LINES_MAX: u32 = 10_000;
 
+/// What is wrong with a line of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// The text is longer than [`SCENARIO_BYTES_MAX`].
+    #[error("longer than {SCENARIO_BYTES_MAX} bytes")]
+    TooLong,
+    /// Something else is to stand there.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// The seed is the whole scenario's, and stands in a section.
+    #[error("seed stands before the first section")]
+    LateSeed,
+    /// Tasks are named that are no set.
+    #[error("'{text}' is no set: {source}")]
+    Set {
+        /// What was said.
+        text: String,
+        /// Why it is none.
+        source: sdm_idset::ParseError,
+    },
+    /// The number of lines that are printed at once is none.
+    #[error("output_lines is 1 to {OUTPUT_LINES_MAX}")]
+    OutputLines,
+    /// Input is neither echoed nor ignored.
+    #[error("expected echo or ignore, not '{0}'")]
+    Stdin(String),
+    /// The key wants a name behind it.
+    #[error("expected `{0} NAME = ...`")]
+    NoName(String),
+    /// There is no such key.
+    #[error("unknown key '{0}'")]
+    Key(String),
+    /// There is no such command.
+    #[error("no command is called '{0}'")]
+    Command(String),
+    /// It is no number, or too large.
+    #[error("'{0}' is no number")]
+    Number(String),
+    /// The later end of a range of times is the earlier one.
+    #[error("'{0}' ends before it begins")]
+    Range(String),
+    /// It is no time.
+    #[error("'{0}' is no time: expected 250us, 10ms, 2s or 0")]
+    Time(String),
+    /// It is no frame of a stack.
+    #[error("'{0}' is no frame: expected FUNCTION or FUNCTION FILE:LINE")]
+    Frame(String),
+    /// Output comes without a pause.
+    #[error("a program cannot print all the time: expected a time above 0")]
+    AllTheTime,
+}
+
 pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
     if text.len() > SCENARIO_BYTES_MAX {
         return Err(ScenarioError {
             line: 1,
-            what: format!("longer than {SCENARIO_BYTES_MAX} bytes"),
+            what: Wrong::TooLong,
         });
     }
     let mut scenario = Scenario {
@@ -31,12 +83,12 @@ pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
+fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), Wrong> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
     }
     if let Some(head) = line.strip_prefix('[') {
-        let head = head.strip_suffix(']').ok_or("expected ]")?;
+        let head = head.strip_suffix(']').ok_or(Wrong::Expected("]"))?;
         scenario.sections.push(Section {
             tasks: read_tasks(head)?,
             ..Section::default()
@@ -45,11 +97,11 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
     }
     let (key, value) = line
         .split_once('=')
-        .ok_or("expected `key = value` or `[section]`")?;
+        .ok_or(Wrong::Expected("`key = value` or `[section]`"))?;
     let (key, value) = (key.trim(), value.trim());
     if key == "seed" {
         if scenario.sections.len() > 1 {
-            return Err("seed stands before the first section".to_owned());
+            return Err(Wrong::LateSeed);
         }
         scenario.seed = number(value)?;
         return Ok(());
@@ -61,20 +113,21 @@ fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), String> {
     }
 }
 
-fn read_tasks(head: &str) -> Result<Option<sdm_idset::IdSet>, String> {
+fn read_tasks(head: &str) -> Result<Option<sdm_idset::IdSet>, Wrong> {
     if head == "all" {
         return Ok(None);
     }
     let set = head
         .strip_prefix("tasks ")
-        .ok_or("expected [all] or [tasks SET]")?;
+        .ok_or(Wrong::Expected("[all] or [tasks SET]"))?;
     let set = set.trim();
-    set.parse()
-        .map(Some)
-        .map_err(|error| format!("'{set}' is no set: {error}"))
+    set.parse().map(Some).map_err(|source| Wrong::Set {
+        text: set.to_owned(),
+        source,
+    })
 }
 
-fn read_plain(section: &mut Section, key: &str, value: &str) -> Result<(), String> {
+fn read_plain(section: &mut Section, key: &str, value: &str) -> Result<(), Wrong> {
     match key {
         "start" => section.delays.push((DelayKey::Start, delay(value)?)),
         "answer" => section.delays.push((DelayKey::Answer, delay(value)?)),
@@ -100,7 +153,7 @@ fn read_plain(section: &mut Section, key: &str, value: &str) -> Result<(), Strin
         "output_lines" => {
             let lines = number(value)?;
             if !(1..=OUTPUT_LINES_MAX).contains(&lines) {
-                return Err(format!("output_lines is 1 to {OUTPUT_LINES_MAX}"));
+                return Err(Wrong::OutputLines);
             }
             section.output_lines = Some(lines);
         }
@@ -108,16 +161,16 @@ fn read_plain(section: &mut Section, key: &str, value: &str) -> Result<(), Strin
             section.stdin_echo = Some(match value {
                 "echo" => true,
                 "ignore" => false,
-                _ => return Err(format!("expected echo or ignore, not '{value}'")),
+                _ => return Err(Wrong::Stdin(value.to_owned())),
             });
         }
-        "value" | "local" | "arg" | "fail" => return Err(format!("expected `{key} NAME = ...`")),
-        _ => return Err(format!("unknown key '{key}'")),
+        "value" | "local" | "arg" | "fail" => return Err(Wrong::NoName(key.to_owned())),
+        _ => return Err(Wrong::Key(key.to_owned())),
     }
     Ok(())
 }
 
-fn read_named(section: &mut Section, key: &str, name: &str, value: &str) -> Result<(), String> {
+fn read_named(section: &mut Section, key: &str, name: &str, value: &str) -> Result<(), Wrong> {
     let pair = || (name.to_owned(), value.to_owned());
     match key {
         "value" => section.values.push(pair()),
@@ -131,7 +184,7 @@ fn read_named(section: &mut Section, key: &str, name: &str, value: &str) -> Resu
             let failure = Failure::new(FailureCode::Gdb, value);
             section.fails.push((command_name(name)?, failure));
         }
-        _ => return Err(format!("unknown key '{key} {name}'")),
+        _ => return Err(Wrong::Key(format!("{key} {name}"))),
     }
     Ok(())
 }
@@ -196,29 +249,29 @@ const COMMAND_NAMES: &[&str] = &[
     "load_core",
 ];
 
-fn command_name(name: &str) -> Result<String, String> {
+fn command_name(name: &str) -> Result<String, Wrong> {
     if COMMAND_NAMES.contains(&name) {
         return Ok(name.to_owned());
     }
-    Err(format!("no command is called '{name}'"))
+    Err(Wrong::Command(name.to_owned()))
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("'{text}' is no number"))
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, Wrong> {
+    text.parse().map_err(|_| Wrong::Number(text.to_owned()))
 }
 
 /// `10ms`, `2s`, `250us`, `0`, or a range `1ms..5ms`.
-fn delay(text: &str) -> Result<Delay, String> {
+fn delay(text: &str) -> Result<Delay, Wrong> {
     let (low, high) = text.split_once("..").unwrap_or((text, text));
     let (low, high) = (duration(low)?, duration(high)?);
     if low > high {
-        return Err(format!("'{text}' ends before it begins"));
+        return Err(Wrong::Range(text.to_owned()));
     }
     Ok(low..=high)
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let bad = || format!("'{text}' is no time: expected 250us, 10ms, 2s or 0");
+fn duration(text: &str) -> Result<Duration, Wrong> {
+    let bad = || Wrong::Time(text.to_owned());
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -234,12 +287,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(unit * count)
 }
 
-fn run_end(text: &str) -> Result<RunEnd, String> {
+fn run_end(text: &str) -> Result<RunEnd, Wrong> {
     if text == "never" {
         return Ok(RunEnd::Never);
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (&time, words) = words.split_first().ok_or("expected a time and an end")?;
+    let (&time, words) = words
+        .split_first()
+        .ok_or(Wrong::Expected("a time and an end"))?;
     let end = match words {
         ["breakpoint"] => End::Breakpoint,
         ["exit", code] => {
@@ -249,20 +304,20 @@ fn run_end(text: &str) -> Result<RunEnd, String> {
         ["signal", name] => End::Signal((*name).to_owned()),
         ["stop", name] => End::Stop((*name).to_owned()),
         _ => {
-            return Err(
-                "expected breakpoint, exit N, signal NAME or stop NAME after the time".to_owned(),
-            );
+            return Err(Wrong::Expected(
+                "breakpoint, exit N, signal NAME or stop NAME after the time",
+            ));
         }
     };
     Ok(RunEnd::After(delay(time)?, end))
 }
 
-fn stack(text: &str) -> Result<Vec<Place>, String> {
+fn stack(text: &str) -> Result<Vec<Place>, Wrong> {
     text.split('>').map(|part| place(part.trim())).collect()
 }
 
-fn place(text: &str) -> Result<Place, String> {
-    let bad = || format!("'{text}' is no frame: expected FUNCTION or FUNCTION FILE:LINE");
+fn place(text: &str) -> Result<Place, Wrong> {
+    let bad = || Wrong::Frame(text.to_owned());
     let (function, at) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let (file, line) = match at.trim() {
         "" => ("", 0),
@@ -281,11 +336,11 @@ fn place(text: &str) -> Result<Place, String> {
     })
 }
 
-fn output(text: &str) -> Result<(Delay, String), String> {
+fn output(text: &str) -> Result<(Delay, String), Wrong> {
     let (time, line) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let delay = delay(time)?;
     if delay.start().is_zero() {
-        return Err("a program cannot print all the time: expected a time above 0".to_owned());
+        return Err(Wrong::AllTheTime);
     }
     Ok((delay, line.trim().to_owned()))
 }

@@ -7,7 +7,7 @@ use sdm_debug::{Failure, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::parse;
+use super::parse::{self, Wrong};
 
 /// The longest scenario text, in bytes.
 pub const SCENARIO_BYTES_MAX: usize = 1 << 20;
@@ -56,7 +56,7 @@ pub struct ScenarioError {
     /// The number of the line, from 1.
     pub line: usize,
     /// What is wrong with the line.
-    pub what: String,
+    pub what: Wrong,
 }
 
 /// A time, or a range to choose one from.
@@ -123,7 +123,7 @@ impl Scenario {
     /// Reads a scenario; see [`Scenario`] for the text.
     ///
     /// # Errors
-    /// The first line that is none, and why.
+    /// [`ScenarioError`]: the first line that is none, and why.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         parse::parse(text)
     }

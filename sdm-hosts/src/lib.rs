@@ -8,4 +8,4 @@
 pub mod job;
 mod share;
 
-pub use share::HostShare;
+pub use share::{HostShare, HostShareError};

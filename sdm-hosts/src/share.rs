@@ -46,18 +46,46 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{begin:?}{dots}")
 }
 
-impl FromStr for HostShare {
-    type Err = String;
+/// A text that names no host, or not in this way.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostShareError {
+    /// It can be no host's name or address.
+    #[error("host {}: {what}", quoted(text))]
+    Name {
+        /// What was said.
+        text: String,
+        /// Why not.
+        what: &'static str,
+    },
+    /// What stands behind the colon is no number of servers.
+    #[error("host {text:?}: a number from 1 is expected behind the colon")]
+    Slots {
+        /// What was said.
+        text: String,
+    },
+    /// A word of a line in a host file is not known.
+    #[error("host file: {word:?} behind {host}: only slots=N is known")]
+    Word {
+        /// The word.
+        word: String,
+        /// The host that the line begins with.
+        host: String,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for HostShare {
+    type Err = HostShareError;
+
+    fn from_str(text: &str) -> Result<Self, HostShareError> {
         let number = |text: &str| text.parse::<u32>().ok().filter(|slots| *slots > 0);
         let (host, slots) = match text.rsplit_once(':') {
             // More than one colon is an IPv6 address, unless it stands in brackets.
             Some((host, _)) if host.contains(':') && !host.ends_with(']') => (text, None),
             Some((host, slots)) => {
                 let slots = number(slots);
-                let wrong =
-                    || format!("host {text:?}: a number from 1 is expected behind the colon");
+                let wrong = || HostShareError::Slots {
+                    text: text.to_owned(),
+                };
                 (host, Some(slots.ok_or_else(wrong)?))
             }
             None => (text, None),
@@ -67,7 +95,8 @@ impl FromStr for HostShare {
             .and_then(|host| host.strip_suffix(']'));
         let host = bare.unwrap_or(host);
         if let Err(what) = check_name(host) {
-            return Err(format!("host {}: {what}", quoted(text)));
+            let text = text.to_owned();
+            return Err(HostShareError::Name { text, what });
         }
         Ok(Self {
             host: host.to_owned(),
@@ -80,8 +109,8 @@ impl HostShare {
     /// The hosts of a list with commas in between.
     ///
     /// # Errors
-    /// What is no host.
-    pub fn list(text: &str) -> Result<Vec<Self>, String> {
+    /// [`HostShareError`]: the first that is no host.
+    pub fn list(text: &str) -> Result<Vec<Self>, HostShareError> {
         text.split(',').map(str::parse).collect()
     }
 
@@ -89,8 +118,8 @@ impl HostShare {
     /// comment. A host that comes again adds to its share.
     ///
     /// # Errors
-    /// The first line that is none.
-    pub fn file(text: &str) -> Result<Vec<Self>, String> {
+    /// [`HostShareError`]: the first line that is none.
+    pub fn file(text: &str) -> Result<Vec<Self>, HostShareError> {
         let mut hosts: Vec<Self> = Vec::new();
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or("");
@@ -99,7 +128,10 @@ impl HostShare {
             let mut share: Self = first.parse()?;
             for word in words {
                 let slots = word.strip_prefix("slots=").and_then(|it| it.parse().ok());
-                let wrong = || format!("host file: {word:?} behind {first}: only slots=N is known");
+                let wrong = || HostShareError::Word {
+                    word: word.to_owned(),
+                    host: first.to_owned(),
+                };
                 share.slots = Some(slots.filter(|slots| *slots > 0).ok_or_else(wrong)?);
             }
             match hosts.iter_mut().find(|known| known.host == share.host) {

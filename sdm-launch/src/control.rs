@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sdm_hosts::job;
+use sdm_hosts::job::{self, JobError};
 
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
+pub use gdb::Unheld;
 use gdb::{Gate, Gdb};
 
 /// How often it is looked whether all processes stand still, and whether the wait is given up.
@@ -53,6 +54,49 @@ impl Control {
             Self::Pmix => "pmix",
         }
     }
+}
+
+/// Why a job that was started is not held.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// Its starter has ended before its processes were there.
+    #[error("{who} {status} before its processes were there")]
+    Ended {
+        /// The launcher.
+        who: String,
+        /// How it has ended, in words.
+        status: String,
+    },
+    /// gdb does not hold its starter.
+    #[error("hold {who}: {source}")]
+    NotHeld {
+        /// The launcher.
+        who: String,
+        /// What gdb has not done.
+        source: Unheld,
+    },
+    /// Its processes were not held in time.
+    #[error("{who}: its processes were not held by {control} within {} s", wait.as_secs())]
+    TooSlow {
+        /// The launcher.
+        who: String,
+        /// How it was to hold them.
+        control: &'static str,
+        /// How long they were waited for.
+        wait: Duration,
+    },
+    /// Whether they are held cannot be seen.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// Nothing can be waited for.
+    #[error("wait for {who}: {source}")]
+    Wait {
+        /// The launcher.
+        who: String,
+        /// Why not.
+        source: io::Error,
+    },
 }
 
 /// A job that is on its way, or held.
@@ -131,8 +175,8 @@ impl Held {
     /// was printed as an error.
     ///
     /// # Errors
-    /// It has ended before, or takes too long, or gdb cannot hold it; a sentence for a person.
-    pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), String> {
+    /// [`HoldError`]: it has ended before, or takes too long, or gdb cannot hold it.
+    pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), HoldError> {
         let deadline = self.started + self.wait;
         loop {
             if let Some(status) = self.pump(pass)? {
@@ -141,32 +185,35 @@ impl Held {
             let is_held = match &mut self.hold {
                 Some(gdb) => match gdb.advance() {
                     Ok(is_held) => is_held,
-                    Err(why) => return Err(self.not_held(&why, pass)),
+                    Err(why) => return Err(self.not_held(why, pass)),
                 },
-                None => job::stand_still_below(self.starter()).map_err(|it| it.to_string())?,
+                None => job::stand_still_below(self.starter())?,
             };
             if is_held {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                let wait = self.wait.as_secs();
-                let name = self.control.name();
-                return Err(format!(
-                    "{}: its processes were not held by {name} within {wait} s",
-                    self.who
-                ));
+                return Err(HoldError::TooSlow {
+                    who: self.who.clone(),
+                    control: self.control.name(),
+                    wait: self.wait,
+                });
             }
         }
     }
 
-    fn too_early(&self, status: &str) -> String {
-        format!("{} {status} before its processes were there", self.who)
+    fn too_early(&self, status: &str) -> HoldError {
+        HoldError::Ended {
+            who: self.who.clone(),
+            status: status.to_owned(),
+        }
     }
 
     /// Why gdb has not come to where the starter holds its processes: where that has ended meanwhile, what it
     /// has said before is what a person wants to know.
-    fn not_held(&mut self, why: &str, pass: &mut dyn FnMut(bool, &[u8])) -> String {
-        let why = format!("hold {}: {why}", self.who);
+    fn not_held(&mut self, why: Unheld, pass: &mut dyn FnMut(bool, &[u8])) -> HoldError {
+        let who = self.who.clone();
+        let why = HoldError::NotHeld { who, source: why };
         let Some(gdb) = self.hold.take_if(|gdb| gdb.has_begun()) else {
             return why;
         };
@@ -184,10 +231,13 @@ impl Held {
     }
 
     /// Waits for something to be read, a turn at most; how the starter ended, if it has.
-    fn pump(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<Option<String>, String> {
+    fn pump(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<Option<String>, HoldError> {
         let gdb = self.hold.iter().flat_map(Gdb::fds);
         let fds = self.launch.borrowed_fds().into_iter().chain(gdb);
-        await_any(fds, TURN).map_err(|error| format!("wait for {}: {error}", self.who))?;
+        await_any(fds, TURN).map_err(|source| HoldError::Wait {
+            who: self.who.clone(),
+            source,
+        })?;
         Ok(self.take_events(pass))
     }
 

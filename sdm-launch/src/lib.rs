@@ -50,7 +50,7 @@ mod ssh;
 mod sys;
 
 pub use choose::{Choice, build_id, choose, find_program};
-pub use control::{Control, Held, Hold};
+pub use control::{Control, Held, Hold, HoldError, Unheld};
 pub use detect::{Kind, find};
 pub use error::LaunchError;
 pub use external::External;

@@ -1,6 +1,7 @@
 //! Servers that a person starts, or a script that we do not know.
 
 use std::fmt::Write;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use sdm_bootstrap::announce::Announcement;
@@ -76,7 +77,8 @@ impl Launcher for Manual {
         );
         let mut server = 0;
         for (share, count) in hosts.iter().zip(shares) {
-            let addresses = resolve(&share.host).map_err(refuse)?;
+            let addresses = resolve(&share.host)
+                .map_err(|error| refuse(format!("host {}: {error}", bare(&share.host))))?;
             for _ in 0..count {
                 let port = ports.at(server).ok_or_else(|| {
                     refuse(format!("{} ports are needed: --port {ports}", spec.count))
@@ -118,13 +120,17 @@ fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn resolve(host: &str) -> Result<Vec<IpAddr>, String> {
-    let name = host.rsplit('@').next().unwrap_or(host);
+/// A host without the user who logs in there.
+fn bare(host: &str) -> &str {
+    host.rsplit('@').next().unwrap_or(host)
+}
+
+fn resolve(host: &str) -> io::Result<Vec<IpAddr>> {
+    let name = bare(host);
     if name == "localhost" {
         return Ok(vec![Ipv4Addr::LOCALHOST.into()]);
     }
-    let found = (name, 0).to_socket_addrs();
-    let found = found.map_err(|error| format!("host {name}: {error}"))?;
+    let found = (name, 0).to_socket_addrs()?;
     let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     addresses.dedup();
     addresses.truncate(sdm_core::limits::ADDRESSES_MAX);

@@ -98,7 +98,7 @@ fn serve(starter: Starter) -> Result<()> {
     let places = tcp::resolve(&arguments.front_end).context("sdm-master: front-end")?;
     let reached = driver.reach_front_end(&places, || !starter.is_gone());
     let reached = reached.context("sdm-master: wait for events")?;
-    reached.map_err(|why| anyhow!("sdm-master: {why}"))?;
+    reached.map_err(|error| anyhow!("sdm-master: {error}"))?;
     if let Some(shape) = arguments.shape {
         let shaped = driver.transport().inner().set_shape(shape);
         shaped.context("sdm-master: set a timer")?;

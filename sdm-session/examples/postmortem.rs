@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use sdm_core::CommandId;
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::event::Stream;
@@ -55,7 +55,7 @@ fn main() -> Result<ExitCode> {
         show_stacks(&mut session, &all)?;
     }
     hear_the_rest(&mut session);
-    session.close(EndPolicy::KillStarted).map_err(Error::msg)?;
+    session.close(EndPolicy::KillStarted)?;
     let well = |class: &Class| {
         matches!(
             class.answer,

@@ -78,6 +78,20 @@ pub enum SessionError {
     MasterGone(String),
 }
 
+/// What of a session could not be ended.
+#[derive(Debug, thiserror::Error)]
+pub enum EndError {
+    /// Somebody has not said that it ends.
+    #[error("not everything ended within {wait:?}")]
+    TooSlow {
+        /// How long was waited.
+        wait: Duration,
+    },
+    /// The ends cannot be waited for.
+    #[error("wait for the end: {0}")]
+    Wait(io::Error),
+}
+
 /// What a person can do where packets are lost on their way.
 fn unanswered(why: &str) -> &'static str {
     if why.contains(UNANSWERED) {

@@ -24,7 +24,7 @@ mod withdraw;
 
 pub use api::{Class, ClassAnswer, DebugSession, SendOptions, SessionEvent, SessionMember};
 pub use config::{Network, SessionConfig, StartProgress};
-pub use error::SessionError;
+pub use error::{EndError, SessionError};
 pub use key::KeyHandover;
 pub use live::Session;
 pub use withdraw::withdraw_all;

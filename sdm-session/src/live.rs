@@ -20,6 +20,7 @@ use sdm_launch::{Launch, LaunchEvent};
 use tracing::Span;
 
 use super::api::{DebugSession, SendOptions, SessionEvent, SessionMember};
+use super::error::EndError;
 use super::events;
 use super::start::end_launch;
 
@@ -138,16 +139,19 @@ impl Session {
     }
 
     /// Ends the session: what was started is killed or everything is left running, as `policy`
-    /// says, and nothing of ours remains. Gives what could not be ended in time.
-    pub fn close(mut self, policy: EndPolicy) -> Result<(), String> {
+    /// says, and nothing of ours remains.
+    ///
+    /// # Errors
+    /// As [`Session::end`].
+    pub fn close(mut self, policy: EndPolicy) -> Result<(), EndError> {
         self.end(policy)
     }
 
     /// The same for a session that somebody keeps: it says and does nothing more.
     ///
     /// # Errors
-    /// What could not be ended in time.
-    pub fn end(&mut self, policy: EndPolicy) -> Result<(), String> {
+    /// [`EndError`]: what could not be ended, or not in time.
+    pub fn end(&mut self, policy: EndPolicy) -> Result<(), EndError> {
         if self.ending {
             return Ok(());
         }
@@ -174,11 +178,11 @@ impl Session {
             match self.driver.next(Some(deadline)) {
                 Ok(Some(event)) => self.handle(event),
                 Ok(None) => {
-                    said = Err(format!("not everything ended within {END_WAIT:?}"));
+                    said = Err(EndError::TooSlow { wait: END_WAIT });
                     break;
                 }
                 Err(error) => {
-                    said = Err(format!("wait for the end: {error}"));
+                    said = Err(EndError::Wait(error));
                     break;
                 }
             }

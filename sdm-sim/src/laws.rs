@@ -15,8 +15,8 @@ impl World {
         };
         let node = proc.member.node();
         let mut result = Ok(());
-        if let Err(text) = node.audit() {
-            result = violated("books of a node", text);
+        if let Err(error) = node.audit() {
+            result = violated("books of a node", error.to_string());
         }
         if node.epoch() < proc.epoch {
             let text = format!("{id}: epoch {:?} after {:?}", node.epoch(), proc.epoch);

@@ -3,6 +3,7 @@
 mod batch;
 mod core;
 mod emulate;
+mod error;
 mod gdb;
 mod launch;
 mod printers;
@@ -20,6 +21,7 @@ use clap_complete::Shell;
 pub use batch::BatchArgs;
 pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
+pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, START_WAIT_S, TreeArgs};
 pub use printers::PrinterArgs;

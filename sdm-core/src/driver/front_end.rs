@@ -12,8 +12,40 @@ use crate::transport::{ConnId, ConnectionString, Transport};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Why nobody is tried any more.
-const NOT_WANTED: &str = "front-end: not wanted any more";
+
+/// The front-end was not reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreached {
+    /// It was not reached at any of its places.
+    #[error(
+        "front-end: not reached at {} after {FRONT_END_TRIES} tries: {last}",
+        listed(places)
+    )]
+    Nowhere {
+        /// Where it was looked for.
+        places: Vec<ConnectionString>,
+        /// Why the last try came to nothing.
+        last: String,
+    },
+    /// Nobody wants it to be reached any more.
+    #[error("front-end: not wanted any more")]
+    NotWanted,
+}
+
+fn listed(places: &[ConnectionString]) -> String {
+    let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+    places.join(", ")
+}
+
+/// What a try came to.
+enum Tried {
+    /// The link is up.
+    Up,
+    /// It is not, and why.
+    Failed(String),
+    /// Nobody wants it any more.
+    NotWanted,
+}
 
 impl<T: Transport> MemberDriver<T> {
     /// Connects to the front-end and waits until the link is up. It may be at any of these places: all are tried, up to
@@ -21,12 +53,12 @@ impl<T: Transport> MemberDriver<T> {
     /// now and then.
     ///
     /// # Errors
-    /// The transport cannot wait for events. The inner error says where the front-end was not reached, and why.
+    /// [`io::Error`] where the transport cannot wait for events; the inner [`Unreached`] where the front-end was not reached.
     pub fn reach_front_end(
         &mut self,
         places: &[ConnectionString],
         is_wanted: impl Fn() -> bool,
-    ) -> io::Result<Result<(), String>> {
+    ) -> io::Result<Result<(), Unreached>> {
         let mut last = "no address is known".to_owned();
         for attempt in 0..FRONT_END_TRIES {
             if attempt > 0 {
@@ -34,18 +66,16 @@ impl<T: Transport> MemberDriver<T> {
             }
             for place in places {
                 match self.try_front_end(place, &is_wanted)? {
-                    _ if !is_wanted() => return Ok(Err(NOT_WANTED.to_owned())),
-                    Ok(()) => return Ok(Ok(())),
-                    Err(why) => last = format!("{why} at {place}"),
+                    _ if !is_wanted() => return Ok(Err(Unreached::NotWanted)),
+                    Tried::Up => return Ok(Ok(())),
+                    Tried::Failed(why) => last = format!("{why} at {place}"),
+                    Tried::NotWanted => return Ok(Err(Unreached::NotWanted)),
                 }
                 tracing::debug!("try {} of {FRONT_END_TRIES}: {last}", attempt + 1);
             }
         }
-        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
-        Ok(Err(format!(
-            "front-end: not reached at {} after {FRONT_END_TRIES} tries: {last}",
-            places.join(", ")
-        )))
+        let places = places.to_vec();
+        Ok(Err(Unreached::Nowhere { places, last }))
     }
 
     pub(super) fn begin_front_end(&mut self, place: &ConnectionString) -> (ConnId, LinkId) {
@@ -56,20 +86,20 @@ impl<T: Transport> MemberDriver<T> {
         (conn, link)
     }
 
-    /// One try; the inner error says why it came to nothing.
+    /// One try.
     fn try_front_end(
         &mut self,
         place: &ConnectionString,
         is_wanted: &impl Fn() -> bool,
-    ) -> io::Result<Result<(), String>> {
+    ) -> io::Result<Tried> {
         let (conn, link) = self.begin_front_end(place);
         let late = Instant::now() + ATTEMPT_WAIT;
         while self.member.node().parent_link() != Some(link) {
             if let Some(why) = self.take_refusal() {
-                return Ok(Err(why));
+                return Ok(Tried::Failed(why));
             }
             if !is_wanted() {
-                return Ok(Err(NOT_WANTED.to_owned()));
+                return Ok(Tried::NotWanted);
             }
             let connecting = self.connections.get(&conn).is_some_and(|it| !it.connected);
             if connecting && Instant::now() >= late {
@@ -83,7 +113,7 @@ impl<T: Transport> MemberDriver<T> {
             // The handshake has a time-out of its own.
             self.step(connecting.then_some(late))?;
         }
-        Ok(Ok(()))
+        Ok(Tried::Up)
     }
 
     /// That the link to the front-end did not come up, and why.

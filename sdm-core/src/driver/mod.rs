@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::member::{Member, Output};
 use crate::node::LinkId;
+pub use front_end::Unreached;
+
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 
 /// What the owner of a [`MemberDriver`] is told.

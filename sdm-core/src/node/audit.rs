@@ -8,6 +8,75 @@ use super::{LinkId, Node, OpenCommand};
 use crate::ids::{CommandId, ServerId};
 use crate::limits;
 
+/// The books of a node do not agree.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{who}{}: {what}", of_command(*command))]
+pub struct AuditError {
+    /// Whose books.
+    pub who: ServerId,
+    /// The command that they disagree about, where it is one.
+    pub command: Option<CommandId>,
+    /// What does not agree.
+    pub what: Disagreement,
+}
+
+fn of_command(command: Option<CommandId>) -> String {
+    command.map_or_else(String::new, |id| format!(", command {id}"))
+}
+
+/// What does not agree in the books of a node.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Disagreement {
+    /// More commands are open than can be.
+    #[error("{0} open commands")]
+    TooManyOpen(usize),
+    /// Open commands do not stand by rising number.
+    #[error("open commands out of order")]
+    OutOfOrder,
+    /// Tasks are behind a child and somewhere else.
+    #[error("tasks {tasks} behind {child} are elsewhere too")]
+    Twice {
+        /// Who is.
+        tasks: IdSet,
+        /// Behind which child.
+        child: ServerId,
+    },
+    /// Destinations are in two parts of the account.
+    #[error("tasks {tasks} are {part} and more")]
+    CountedTwice {
+        /// Who is.
+        tasks: IdSet,
+        /// The later one of the parts.
+        part: &'static str,
+    },
+    /// The account has tasks that the command is not for.
+    #[error("tasks {0} are no destination")]
+    Strangers(IdSet),
+    /// Tasks are waited for that are not below.
+    #[error("waits for {0}, who are not below")]
+    NotBelow(IdSet),
+    /// Tasks are to be told of as lost that are not.
+    #[error("tells of a loss that is none")]
+    UntoldLost,
+    /// Tasks are to be told of as missing that are not.
+    #[error("tells of missing tasks that are not missing")]
+    UntoldMissing,
+    /// Answers count as late that did not come.
+    #[error("late are some that did not answer")]
+    Late,
+    /// Tasks have answered an executed command twice, or were not asked.
+    #[error("tasks {tasks} answered {id} once too often")]
+    AnsweredTwice {
+        /// Who has.
+        tasks: IdSet,
+        /// Which command.
+        id: CommandId,
+    },
+    /// More payloads are remembered than may be, in bytes.
+    #[error("remembers {0} bytes")]
+    Remembered(usize),
+}
+
 impl Node {
     /// The members below, each with its link; absent while it is being reached.
     pub fn children(&self) -> impl Iterator<Item = (ServerId, Option<LinkId>)> + '_ {
@@ -44,35 +113,36 @@ impl Node {
     /// Checks that the books agree: for tests and the simulator, which call it after every step.
     ///
     /// # Errors
-    /// What does not agree, for a person.
-    pub fn audit(&self) -> Result<(), String> {
-        let reach = self.audit_reach()?;
+    /// [`AuditError`]: whose books, and what in them does not agree.
+    pub fn audit(&self) -> Result<(), AuditError> {
+        let of_all = |what| self.disagree(None, what);
+        let reach = self.audit_reach().map_err(of_all)?;
         if self.open.len() > limits::OPEN_COMMANDS_MAX {
-            return Err(format!("{}: {} open commands", self.me, self.open.len()));
+            return Err(of_all(Disagreement::TooManyOpen(self.open.len())));
         }
         if !self.open.is_sorted_by(|a, b| a.id() < b.id()) {
-            return Err(format!("{}: open commands out of order", self.me));
+            return Err(of_all(Disagreement::OutOfOrder));
         }
         // At the end those below go, and are not waited for any more.
         let is_ending = self.is_ending();
         for open in self.open.iter().filter(|_| !is_ending) {
-            audit_open(open, &reach)
-                .map_err(|what| format!("{}, command {}: {what}", self.me, open.id()))?;
+            audit_open(open, &reach).map_err(|what| self.disagree(Some(open.id()), what))?;
         }
-        self.audit_executed()
+        self.audit_executed().map_err(of_all)
+    }
+
+    fn disagree(&self, command: Option<CommandId>, what: Disagreement) -> AuditError {
+        let who = self.me;
+        AuditError { who, command, what }
     }
 
     /// No task is behind two children.
-    fn audit_reach(&self) -> Result<IdSet, String> {
+    fn audit_reach(&self) -> Result<IdSet, Disagreement> {
         let mut reach = self.local().clone();
         for child in &self.children {
             if !child.reach().is_disjoint(&reach) {
-                let twice = child.reach().intersection(&reach);
-                return Err(format!(
-                    "{}: tasks {twice} behind {} are elsewhere too",
-                    self.me,
-                    child.server()
-                ));
+                let (tasks, child) = (child.reach().intersection(&reach), child.server());
+                return Err(Disagreement::Twice { tasks, child });
             }
             reach.union_with(child.reach());
         }
@@ -81,7 +151,7 @@ impl Node {
 }
 
 /// Every destination is in one part at most, and only those are waited for who can answer.
-fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), String> {
+fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), Disagreement> {
     let parts = [
         ("open", &open.open),
         ("missing", &open.missing),
@@ -94,29 +164,29 @@ fn audit_open(open: &OpenCommand, reach: &IdSet) -> Result<(), String> {
             continue;
         }
         if !part.is_disjoint(&seen) {
-            return Err(format!(
-                "tasks {} are {name} and more",
-                part.intersection(&seen)
-            ));
+            return Err(Disagreement::CountedTwice {
+                tasks: part.intersection(&seen),
+                part: name,
+            });
         }
         seen.union_with(part);
     }
     if !seen.is_subset(&open.command.destination) {
         let strange = seen.difference(&open.command.destination);
-        return Err(format!("tasks {strange} are no destination"));
+        return Err(Disagreement::Strangers(strange));
     }
     if !open.open.is_subset(reach) {
         let gone = open.open.difference(reach);
-        return Err(format!("waits for {gone}, who are not below"));
+        return Err(Disagreement::NotBelow(gone));
     }
     if !open.untold_lost.is_subset(&open.lost) {
-        return Err("tells of a loss that is none".to_owned());
+        return Err(Disagreement::UntoldLost);
     }
     if !open.untold_missing.is_within(&open.missing) {
-        return Err("tells of missing tasks that are not missing".to_owned());
+        return Err(Disagreement::UntoldMissing);
     }
     if !open.late.is_subset(open.gathered.sources()) {
-        return Err("late are some that did not answer".to_owned());
+        return Err(Disagreement::Late);
     }
     Ok(())
 }

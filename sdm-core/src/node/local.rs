@@ -5,6 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
+use super::audit::Disagreement;
 use super::{Action, Node, reserve_first};
 use crate::failure::{RawFailure, codes};
 use crate::ids::CommandId;
@@ -106,22 +107,22 @@ impl Node {
     }
 
     /// A task answers a command once, and what is remembered stays within its bound.
-    pub(super) fn audit_executed(&self) -> Result<(), String> {
+    pub(super) fn audit_executed(&self) -> Result<(), Disagreement> {
         for executed in &self.executed {
             let mut answered = IdSet::new();
             for (sources, _) in &executed.answers {
                 if !sources.is_disjoint(&answered) || !sources.is_subset(&executed.tasks) {
-                    let (me, id) = (self.me, executed.id);
-                    return Err(format!(
-                        "{me}: tasks {sources} answered {id} once too often"
-                    ));
+                    return Err(Disagreement::AnsweredTwice {
+                        tasks: sources.clone(),
+                        id: executed.id,
+                    });
                 }
                 answered.union_with(sources);
             }
         }
         let bytes: usize = self.executed.iter().map(Executed::bytes).sum();
         if bytes > limits::REPLY_CACHE_BYTES_MAX {
-            return Err(format!("{}: remembers {bytes} bytes", self.me));
+            return Err(Disagreement::Remembered(bytes));
         }
         Ok(())
     }

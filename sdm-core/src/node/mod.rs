@@ -32,6 +32,7 @@ use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::message::{Block, EndPolicy, EventBlock, Message, ReachChange};
 
+pub use audit::{AuditError, Disagreement};
 use ending::Ending;
 use events::Window;
 use family::{Child, Parent};

@@ -32,10 +32,24 @@ impl Interface {
     }
 }
 
-impl FromStr for Interface {
-    type Err = String;
+/// A text that names no interface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InterfaceError {
+    /// It has a slash, and is no network.
+    #[error("{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64")]
+    Network {
+        /// What was said.
+        text: String,
+    },
+    /// It is empty.
+    #[error("the name of an interface, an address or a network is expected")]
+    Empty,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Interface {
+    type Err = InterfaceError;
+
+    fn from_str(text: &str) -> Result<Self, InterfaceError> {
         let whole = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Ok(Self::Network(ip, whole(ip)));
@@ -45,13 +59,13 @@ impl FromStr for Interface {
             let bits = bits.parse::<u8>().ok();
             return match (ip, bits) {
                 (Some(ip), Some(bits)) if bits <= whole(ip) => Ok(Self::Network(ip, bits)),
-                _ => Err(format!(
-                    "{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64"
-                )),
+                _ => Err(InterfaceError::Network {
+                    text: text.to_owned(),
+                }),
             };
         }
         if text.is_empty() {
-            return Err("the name of an interface, an address or a network is expected".to_owned());
+            return Err(InterfaceError::Empty);
         }
         Ok(Self::Name(text.to_owned()))
     }

@@ -33,12 +33,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::{AddressError, ConnectionString, Scheme};
-pub use interface::Interface;
+pub use interface::{Interface, InterfaceError};
 #[cfg(feature = "net")]
 pub use own::{NoAddress, own_addresses};
-pub use ports::PortRange;
+pub use ports::{PortRange, PortRangeError};
 #[cfg(feature = "net")]
-pub use shape::Shape;
+pub use shape::{Shape, ShapeError};
 
 /// Names one connection of a transport; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -61,12 +61,21 @@ impl PortRange {
     }
 }
 
-impl FromStr for PortRange {
-    type Err = String;
+/// A text that is no port and no range of them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?}: a port from 1 to 65535 is expected, or a range: 7000-7015")]
+pub struct PortRangeError {
+    /// What was said.
+    pub text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?}: a port from 1 to 65535 is expected, or a range: 7000-7015");
+impl FromStr for PortRange {
+    type Err = PortRangeError;
+
+    fn from_str(text: &str) -> Result<Self, PortRangeError> {
+        let wrong = || PortRangeError {
+            text: text.to_owned(),
+        };
         let port = |text: &str| text.parse::<u16>().map_err(|_| wrong());
         match text.split_once('-') {
             None => Ok(Self::from(port(text)?)),

@@ -57,11 +57,21 @@ impl fmt::Display for Shape {
     }
 }
 
-impl FromStr for Shape {
-    type Err = String;
+/// A text that says of no connection how slow it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?}: expected latency_us=N,bandwidth=N,between_hosts")]
+pub struct ShapeError {
+    /// What was said.
+    pub text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?}: expected latency_us=N,bandwidth=N,between_hosts");
+impl FromStr for Shape {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let wrong = || ShapeError {
+            text: text.to_owned(),
+        };
         let mut shape = Self::default();
         for part in text.split(',') {
             match part.split_once('=') {
@@ -204,7 +214,7 @@ mod tests {
             assert_eq!(shape(text).to_string(), text);
         }
         for text in ["", "latency_us=", "bandwidth=0", "bandwidth=-1", "fast"] {
-            let error = text.parse::<Shape>().unwrap_err();
+            let error = text.parse::<Shape>().unwrap_err().to_string();
             assert!(error.contains("expected latency_us"), "{text}: {error}");
         }
     }

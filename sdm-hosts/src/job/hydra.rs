@@ -3,6 +3,7 @@
 //! each host is asked by `ssh` with the options of that login. What is executed is the `ssh` on `PATH` and nothing
 //! that a command line says; and only this user's own logins have their options taken over, which can name commands.
 
+use std::io;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -51,6 +52,23 @@ struct Login {
     proxy: [String; 2],
 }
 
+/// Why a host was not asked for its ranks, or has not said.
+#[derive(Debug, thiserror::Error)]
+enum Unasked {
+    #[error("{0}")]
+    Host(&'static str),
+    #[error("it is reached by `{0}`, and sdm logs in by {LOGIN} only")]
+    OtherLogin(String),
+    #[error("no {LOGIN} on PATH")]
+    NoLogin,
+    #[error("{0}")]
+    Run(io::Error),
+    #[error("{0}")]
+    Said(String),
+    #[error("it was not asked")]
+    Panicked,
+}
+
 impl Login {
     fn of(process: &Process) -> Option<Self> {
         let words = process.words();
@@ -75,15 +93,13 @@ impl Login {
     }
 
     /// The ranks of this host, and how many there are in all.
-    fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), String> {
-        hosts::check_name(&self.host).map_err(str::to_owned)?;
+    fn ask(&self) -> Result<(Vec<JobProcess>, Option<u32>), Unasked> {
+        hosts::check_name(&self.host).map_err(Unasked::Host)?;
         let called = self.words[0].rsplit('/').next().unwrap_or_default();
         if called != LOGIN {
-            return Err(format!(
-                "it is reached by `{called}`, and sdm logs in by {LOGIN} only"
-            ));
+            return Err(Unasked::OtherLogin(called.to_owned()));
         }
-        let login = files::search(LOGIN).ok_or_else(|| format!("no {LOGIN} on PATH"))?;
+        let login = files::search(LOGIN).ok_or(Unasked::NoLogin)?;
         let mut command = Command::new(login);
         command
             .args(&self.words[1..])
@@ -97,10 +113,12 @@ impl Login {
             lines_max: PROCESSES_MAX as usize,
         };
         let said = bounded::run(&mut command, SCRIPT.as_bytes(), bounds);
-        let said = said.map_err(|error| error.to_string())?;
+        let said = said.map_err(Unasked::Run)?;
         if said.lines.last().map(String::as_str) != Some("end") {
             let why = said.complaints.last().cloned();
-            return Err(why.unwrap_or_else(|| said.status.to_string()));
+            return Err(Unasked::Said(
+                why.unwrap_or_else(|| said.status.to_string()),
+            ));
         }
         Ok(self.read(&said.lines))
     }
@@ -147,7 +165,7 @@ pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> O
                 .collect();
             let answers = asked.into_iter().map(|it| it.join());
             answers
-                .map(|it| it.unwrap_or_else(|_| Err("it was not asked".to_owned())))
+                .map(|it| it.unwrap_or(Err(Unasked::Panicked)))
                 .collect()
         });
         for (login, answer) in some.iter().zip(answers) {
@@ -188,11 +206,17 @@ mod tests {
         assert_eq!(login(11), None);
         assert_eq!(login(13), None);
         let evil = login(14).unwrap().ask().unwrap_err();
-        assert_eq!(evil, "it is reached by `evil`, and sdm logs in by ssh only");
+        assert_eq!(
+            evil.to_string(),
+            "it is reached by `evil`, and sdm logs in by ssh only"
+        );
         let option = "ssh -x -oProxyCommand=reboot hydra_pmi_proxy --control-port a:1 --proxy-id 2";
         proc.add(15, 10, option, "");
         let option = Login::of(proc.read().get(15).unwrap()).unwrap();
-        assert_eq!(option.ask().unwrap_err(), "no host name begins with a dash");
+        assert_eq!(
+            option.ask().unwrap_err().to_string(),
+            "no host name begins with a dash"
+        );
         let login = login(12).unwrap();
         assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");
         assert_eq!(login.host, "node1");

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -50,6 +51,31 @@ pub(super) struct Namespace {
     pub(super) processes: Vec<JobProcess>,
 }
 
+/// Why a server was not asked for its jobs, or has not said.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PmixError {
+    #[error("sdm-pmix is not beside sdm and not on PATH: install it there")]
+    NoHelper,
+    #[error("process {pid}: {source}")]
+    Process { pid: i32, source: io::Error },
+    #[error("no libpmix.so is loaded there")]
+    NoLibrary,
+    #[error("it has ended")]
+    Ended,
+    #[error("it does not let itself be looked at")]
+    Undumpable,
+    #[error("{0}")]
+    Status(io::Error),
+    #[error("its group is not known")]
+    NoGroup,
+    #[error("it belongs to {0}")]
+    Foreign(String),
+    #[error("sdm-pmix: {0}")]
+    Run(io::Error),
+    #[error("{0}")]
+    Said(String),
+}
+
 /// Whether a process has a server that takes tools. The program itself decides, not what it calls itself.
 pub(super) fn is_server(process: &Process) -> bool {
     let program = proc::of(process.pid).program();
@@ -63,18 +89,18 @@ pub(super) fn is_server(process: &Process) -> bool {
 /// everything but its owner's own rights: session, terminal, descriptors, environment and folder.
 ///
 /// # Errors
-/// Why it cannot be asked, for a person.
-pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
-    let helper = sdm_system::own_program("sdm-pmix", None)
-        .ok_or("sdm-pmix is not beside sdm and not on PATH: install it there")?;
-    let failed = |error: std::io::Error| format!("process {}: {error}", server.pid);
+/// [`PmixError`]: why it cannot be asked, or has not answered.
+pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, PmixError> {
+    let helper = sdm_system::own_program("sdm-pmix", None).ok_or(PmixError::NoHelper)?;
+    let pid = server.pid;
+    let failed = |source| PmixError::Process { pid, source };
     // Whatever is read of it is read of this process, though its number may be another's by then.
     let folder = File::open(proc::of(server.pid).path("")).map_err(failed)?;
     let held = proc::own().path(&format!("fd/{}", folder.as_raw_fd()));
     let process = proc::at(held);
     let mut command = Command::new(helper);
     give_up_rights(&mut command, &process)?;
-    let library = library_of(&process, server.pid).ok_or("no libpmix.so is loaded there")?;
+    let library = library_of(&process, server.pid).ok_or(PmixError::NoLibrary)?;
     command.arg(library).arg(server.pid.to_string());
     let environment = Environment::of(&process);
     command
@@ -89,20 +115,20 @@ pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, String> {
 }
 
 /// The server takes nobody else than its owner, and its library is that owner's: root becomes that one.
-fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), String> {
-    let (uid, plain) = owner(process).ok_or("it has ended")?;
+fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), PmixError> {
+    let (uid, plain) = owner(process).ok_or(PmixError::Ended)?;
     let own = geteuid().as_raw();
     match (uid == own, plain) {
-        (_, false) => Err("it does not let itself be looked at".to_owned()),
+        (_, false) => Err(PmixError::Undumpable),
         (true, true) => Ok(()),
         (false, true) if own == 0 => {
-            let status = process.status().map_err(|error| error.to_string())?;
+            let status = process.status().map_err(PmixError::Status)?;
             let group = status.ids("Gid").map(|ids| ids[0]);
             // All further groups go, too.
-            command.uid(uid).gid(group.ok_or("its group is not known")?);
+            command.uid(uid).gid(group.ok_or(PmixError::NoGroup)?);
             Ok(())
         }
-        (false, true) => Err(format!("it belongs to {}", files::user(uid))),
+        (false, true) => Err(PmixError::Foreign(files::user(uid))),
     }
 }
 
@@ -111,15 +137,15 @@ fn taken_over(environment: &Environment) -> BTreeMap<&str, &OsStr> {
     VARIABLES.iter().filter_map(set).collect()
 }
 
-fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, String> {
+fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixError> {
     let bounds = Bounds {
         wait,
         lines_max: 2 * PROCESSES_MAX as usize,
     };
     let said = bounded::run(command, &[], bounds);
-    let said = said.map_err(|error| format!("sdm-pmix: {error}"))?;
+    let said = said.map_err(PmixError::Run)?;
     if !said.status.success() || said.lines.last().map(String::as_str) != Some("end") {
-        return Err(why(&said));
+        return Err(PmixError::Said(why(&said)));
     }
     let mut found: Vec<Namespace> = Vec::new();
     for line in &said.lines {
@@ -189,7 +215,7 @@ fn library_of(process: &proc::Process, pid: i32) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn helper(script: &str) -> Result<Vec<Namespace>, String> {
+    fn helper(script: &str) -> Result<Vec<Namespace>, PmixError> {
         let mut command = Command::new("/bin/sh");
         answer(command.args(["-c", script]), Duration::from_secs(60))
     }
@@ -215,13 +241,14 @@ mod tests {
 
     #[test]
     fn a_helper_that_crashes_hangs_or_refuses_is_a_sentence() {
-        let crash = helper("kill -SEGV $$").unwrap_err();
+        let crash = helper("kill -SEGV $$").unwrap_err().to_string();
         assert!(crash.contains("signal: 11"), "{crash}");
         let refused = helper("echo 'sdm-pmix: connect: UNREACH' >&2; exit 1").unwrap_err();
-        assert_eq!(refused, "sdm-pmix: connect: UNREACH");
+        assert_eq!(refused.to_string(), "sdm-pmix: connect: UNREACH");
         assert!(helper("echo process").is_err());
         let mut hang = Command::new("/bin/sh");
-        let hang = answer(hang.args(["-c", "exec sleep 1000"]), Duration::ZERO).unwrap_err();
+        let hang = answer(hang.args(["-c", "exec sleep 1000"]), Duration::ZERO);
+        let hang = hang.unwrap_err().to_string();
         assert!(hang.contains("no answer within"), "{hang}");
     }
 }

@@ -128,7 +128,7 @@ impl Search {
                         return Ok(Some(job));
                     }
                 }
-                Err(error) => why = error,
+                Err(error) => why = error.to_string(),
             }
         }
         let elsewhere = hydra::elsewhere(&self.processes, starter, self.uid);

@@ -72,6 +72,30 @@ pub(super) struct Gdb {
     complaints: Vec<String>,
 }
 
+/// gdb has not come to where a starter holds its processes.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}{}", quoted(said.as_deref()))]
+pub struct Unheld {
+    step: Step,
+    /// What gdb said last about it.
+    said: Option<String>,
+}
+
+/// What gdb has not done.
+#[derive(Debug, thiserror::Error)]
+enum Step {
+    #[error("gdb has ended")]
+    Ended,
+    #[error("it does not come to MPIR_Breakpoint")]
+    Breakpoint,
+    #[error("tell gdb: {0}")]
+    Tell(io::Error),
+}
+
+fn quoted(said: Option<&str>) -> String {
+    said.map_or_else(String::new, |line| format!(": gdb: {line}"))
+}
+
 impl Gdb {
     /// Starts one that attaches to the process `pid`.
     pub(super) fn start(program: &Path, pid: i32, gate: Gate) -> io::Result<Self> {
@@ -130,8 +154,8 @@ impl Gdb {
     /// Takes in what it says; whether the starter is held.
     ///
     /// # Errors
-    /// What it could not do, in its own words.
-    pub(super) fn advance(&mut self) -> Result<bool, String> {
+    /// [`Unheld`]: what it could not do, with its own words.
+    pub(super) fn advance(&mut self) -> Result<bool, Unheld> {
         let mut lines = Vec::new();
         while self.err.read(&mut |line| lines.push(line)) > 0 {}
         self.complaints.extend(
@@ -153,14 +177,14 @@ impl Gdb {
             }
         }
         if self.out.fd().is_none() {
-            return Err(self.complaint("gdb has ended"));
+            return Err(self.complaint(Step::Ended));
         }
         Ok(self.step == STEPS.len())
     }
 
-    fn end_step(&mut self) -> Result<(), String> {
+    fn end_step(&mut self) -> Result<(), Unheld> {
         if !self.is_true {
-            return Err(self.complaint("it does not come to MPIR_Breakpoint"));
+            return Err(self.complaint(Step::Breakpoint));
         }
         self.step += 1;
         self.complaints.clear();
@@ -170,7 +194,7 @@ impl Gdb {
             None => Ok(()),
         };
         let begun = let_in.and_then(|()| self.begin_step());
-        begun.map_err(|error| self.complaint(&format!("tell gdb: {error}")))
+        begun.map_err(|error| self.complaint(Step::Tell(error)))
     }
 
     /// Whether the starter has been let in.
@@ -179,12 +203,10 @@ impl Gdb {
     }
 
     /// Why, and what gdb said last about it.
-    fn complaint(&self, why: &str) -> String {
-        let said = self.complaints.iter().rev().map(|line| line.trim());
-        match said.clone().find(|line| !line.is_empty()) {
-            Some(line) => format!("{why}: gdb: {line}"),
-            None => why.to_owned(),
-        }
+    fn complaint(&self, step: Step) -> Unheld {
+        let mut said = self.complaints.iter().rev().map(|line| line.trim());
+        let said = said.find(|line| !line.is_empty()).map(str::to_owned);
+        Unheld { step, said }
     }
 
     /// Has it let the starter go, and end.

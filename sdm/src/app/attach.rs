@@ -18,10 +18,11 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 
+use super::error::AppError;
 use super::lines::{Lines, carry_out, end, script};
 use super::local::application;
 use super::opener::Opener;
-use super::opener::Refused;
+use super::opener::{Refused, refused};
 use super::prompt::Queue;
 use super::signals::Signals;
 use super::view::give_up;
@@ -72,8 +73,8 @@ impl Attachment {
 /// Finds out who is meant, and leaves out who cannot be attached to.
 ///
 /// # Errors
-/// Nobody is meant, or nobody can be attached to.
-pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, String> {
+/// [`AppError`] where nobody is meant, or nobody can be attached to.
+pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, AppError> {
     look_up_ranks(args, args.ranks.as_ref(), read_only)
 }
 
@@ -81,8 +82,8 @@ fn look_up_ranks(
     args: &TargetArgs,
     ranks: Option<&IdSet>,
     read_only: bool,
-) -> Result<Attachment, String> {
-    let job = job::find(args.job()).map_err(|error| error.to_string())?;
+) -> Result<Attachment, AppError> {
+    let job = job::find(args.job())?;
     let names = names(&job);
     let slurm = job.slurm.clone();
     let incomplete = job.incomplete.clone();
@@ -96,7 +97,7 @@ fn look_up_ranks(
     // Who asks for ranks that were found misses nobody.
     left_out.extend(incomplete.filter(|_| ranks.is_none()));
     if free.is_empty() {
-        return Err(left_out.join("; "));
+        return Err(AppError::LeftOut(left_out));
     }
     let gdb = args.gdb.as_ref();
     let wanted = free.iter().map(|it| TaskId(it.rank)).collect();
@@ -197,24 +198,20 @@ fn names(job: &Job) -> Names {
 }
 
 /// The processes of the ranks that were asked for, and the others.
-fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<(Vec<JobProcess>, Vec<JobProcess>), String> {
+fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<(Vec<JobProcess>, Vec<JobProcess>), AppError> {
     let Some(ranks) = ranks else {
         return Ok((job.processes, Vec::new()));
     };
     if !job.ranked {
-        return Err(format!(
-            "--ranks: no runtime has given ranks to {}",
-            job.source
-        ));
+        return Err(AppError::Unranked(job.source));
     }
     let all: IdSet = job.processes.iter().map(|it| TaskId(it.rank)).collect();
     if !ranks.is_subset(&all) || ranks.is_empty() {
-        return Err(format!(
-            "--ranks {}: there are the ranks {} ({})",
-            set_text(ranks, SET_WIDTH),
-            set_text(&all, SET_WIDTH),
-            job.source
-        ));
+        return Err(AppError::NoSuchRanks {
+            asked: set_text(ranks, SET_WIDTH),
+            all: set_text(&all, SET_WIDTH),
+            of: job.source,
+        });
     }
     let is_wanted = |process: &JobProcess| ranks.contains(TaskId(process.rank));
     Ok(job.processes.into_iter().partition(is_wanted))
@@ -254,9 +251,9 @@ pub(super) fn open_to_look<O: Opener>(
     args: &TargetArgs,
     mut attachment: Attachment,
     opener: &mut O,
-) -> Result<(Shell<O::Session>, AttachSpec, bool), String> {
+) -> Result<(Shell<O::Session>, AttachSpec, bool), AppError> {
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
-        .map_err(|error| format!("listen to signals: {error}"))?;
+        .map_err(AppError::Signals)?;
     let (session, wake) = super::opener::open(opener, &attachment.session)?;
     attachment.keep_to(session.tasks());
     let (controls, heard) = channel();
@@ -291,14 +288,13 @@ fn try_attach<O: Opener>(
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let json = args.target.json;
-    let mut attachment = look_up(&args.target, false).map_err(|why| (124, why))?;
+    let mut attachment = look_up(&args.target, false).map_err(refused)?;
     let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !json;
     let prompts = terminal && (args.commands.interactive || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
-        .map_err(|error| (124, format!("listen to signals: {error}")))?;
-    let (session, wake) =
-        super::opener::open(opener, &attachment.session).map_err(|why| (124, why))?;
+        .map_err(|error| refused(AppError::Signals(error)))?;
+    let (session, wake) = super::opener::open(opener, &attachment.session).map_err(refused)?;
     attachment.keep_to(session.tasks());
     let current = CurrentWake::new(wake);
     let wake = current.wake();

@@ -10,7 +10,8 @@ use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::Shell;
 
 use super::attach::{Attachment, look_up};
-use super::opener::{Opener, Refused};
+use super::error::AppError;
+use super::opener::{Opener, Refused, refused};
 use super::wake::Wake;
 use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
 use crate::sink::Sink;
@@ -107,14 +108,15 @@ impl Controlled {
                 false => Sink::Output.pass(bytes),
             };
         };
-        let found = held.wait(&mut pass).and_then(|()| {
+        let found = held.wait(&mut pass).map_err(AppError::from);
+        let found = found.and_then(|()| {
             let target = TargetArgs::of_starter(held.starter(), self.reach, self.gdb);
             let mut found = look_up(&target, false)?;
             found.spec.held = true;
             found.session.backend = self.backend;
             match found.left_out.is_empty() || self.partial {
                 true => Ok(found),
-                false => Err(found.left_out.join("; ")),
+                false => Err(AppError::LeftOut(found.left_out)),
             }
         });
         let opened = found.and_then(|found| {
@@ -125,7 +127,7 @@ impl Controlled {
             Ok((found, opened)) => adopt(opener, held, found, opened, (records, self.partial)),
             Err(why) => {
                 held.end();
-                (None, Err((124, why)))
+                (None, Err(refused(why)))
             }
         }
     }
@@ -140,7 +142,7 @@ fn adopt<O: Opener>(
 ) -> (Option<HeldProcesses>, Opened<O>) {
     let (starter, hold) = held.into_parts();
     if let Err(why) = opener.adopt(&mut session, starter, records) {
-        return (None, Err((124, why)));
+        return (None, Err(refused(why)));
     }
     found.keep_to(session.tasks());
     let waiting = HeldProcesses {

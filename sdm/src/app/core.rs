@@ -19,10 +19,11 @@ use sdm_session::SessionConfig;
 use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_view::render::Names;
 
+use super::error::AppError;
 use super::lines::{Lines, carry_out, end, script};
 use super::local::application;
 use super::opener::Opener;
-use super::opener::Refused;
+use super::opener::{Refused, refused};
 use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
@@ -49,16 +50,16 @@ pub(super) fn core<O: Opener>(args: &CoreArgs, commands: Vec<Commands>, opener: 
     let done = match look_up(args) {
         Ok(cores) if looks => look(args, cores, opener),
         Ok(cores) => debug(args, cores, commands, opener),
-        Err(why) => Err((StacksCode::Error as u8, why)),
+        Err(error) => Err((StacksCode::Error as u8, error.to_string())),
     };
     done.unwrap_or_else(|(code, message)| give_up(args.script.json, code, message))
 }
 
 /// Opens them, shows where they are, ends.
 fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, Refused> {
-    let error = |why: String| (StacksCode::Error as u8, why);
+    let error = |why: AppError| (StacksCode::Error as u8, why.to_string());
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
-        .map_err(|why| error(format!("listen to signals: {why}")))?;
+        .map_err(|why| error(AppError::Signals(why)))?;
     let config = session(args, &cores.spec);
     let (session, wake) = super::opener::open(opener, &config).map_err(error)?;
     let (controls, heard) = channel();
@@ -98,10 +99,10 @@ fn debug<O: Opener>(
     let prompts = terminal && interactive;
     let reading = Arc::new(AtomicBool::new(false));
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
-        .map_err(|error| (124, format!("listen to signals: {error}")))?;
+        .map_err(|error| refused(AppError::Signals(error)))?;
     let config = session(args, &cores.spec);
     let facts = report::facts(&args.program, &config, false);
-    let (session, wake) = super::opener::open(opener, &config).map_err(|why| (124, why))?;
+    let (session, wake) = super::opener::open(opener, &config).map_err(refused)?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
     let queue = prompts.then(|| Arc::new(Queue::new(reading)));
@@ -143,18 +144,19 @@ fn options(args: &CoreArgs, interactive: bool) -> Options {
 /// What the files say of their processes, and what these are called.
 ///
 /// # Errors
-/// There is no such program, or a file that is no core file.
-fn look_up(args: &CoreArgs) -> Result<Cores, String> {
+/// [`AppError`] where there is no such program, or a file is no core file.
+fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     let program = sdm_launch::find_program(&args.program).filter(|path| path.is_file());
-    let program =
-        program.ok_or_else(|| format!("{}: no such program", printable_name(&args.program)))?;
-    let absolute = |path: &Path| {
-        std::path::absolute(path).map_err(|error| format!("{}: {error}", printable_name(path)))
+    let program = program.ok_or_else(|| AppError::NoProgram(args.program.clone().into()))?;
+    let of = |path: &Path| {
+        let path = path.to_owned();
+        move |source| AppError::File { path, source }
     };
+    let absolute = |path: &Path| std::path::absolute(path).map_err(of(path));
     let mut processes = Vec::new();
     for path in &args.cores {
         let said = if args.hosts.is_empty() {
-            core_file::read(path).map_err(|error| format!("{}: {error}", printable_name(path)))?
+            core_file::read(path).map_err(of(path))?
         } else {
             // It may be on those hosts only.
             core_file::read(path).unwrap_or_default()

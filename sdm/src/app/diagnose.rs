@@ -6,6 +6,7 @@ use sdm_shell::{Diagnosed, Ending, StacksCode};
 use sdm_system::proc;
 
 use super::attach::{look_up, open_to_look};
+use super::error::AppError;
 use super::opener::Opener;
 use super::view::give_up;
 use crate::cli::DiagnoseArgs;
@@ -17,11 +18,11 @@ const ERROR: u8 = 2;
 pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
     match try_diagnose(args, opener) {
         Ok(code) => code,
-        Err(message) => give_up(args.target.json, ERROR, message),
+        Err(error) => give_up(args.target.json, ERROR, error.to_string()),
     }
 }
 
-fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, String> {
+fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
     let states = states(&attachment.spec.pids);

@@ -28,7 +28,8 @@ pub(super) fn emulate<O: Opener>(
     let measured = scenario(args.scenario.as_deref()).and_then(|scenario| {
         let probe = Probe::new(args.bytes);
         let session = session(args, scenario + &probe.scenario());
-        roundtrips::measure(opener, &session, &probe, rounds).map_err(|why| (1, why))
+        roundtrips::measure(opener, &session, &probe, rounds)
+            .map_err(|error| (1, error.to_string()))
     });
     match measured {
         Ok(line) => u8::from(tell(&line).is_err()),

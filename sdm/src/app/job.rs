@@ -19,7 +19,7 @@ use sdm_view::render::Names;
 use super::control::Controlled;
 use super::lines::{Lines, carry_out, carry_out_batch, end, script, sends};
 use super::local::application;
-use super::opener::{Opener, Refused, open};
+use super::opener::{Opener, Refused, open, refused};
 use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
@@ -85,7 +85,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let facts = report::facts(program, &config, files.is_some());
     let (held, opened) = match control {
         Some(control) => control.open(opener, args.json),
-        None => (None, open(opener, &config).map_err(|why| (124, why))),
+        None => (None, open(opener, &config).map_err(refused)),
     };
     if let (Some(files), Err(refused)) = (&files, &opened) {
         report::of_no_session(files, facts.clone(), refused);
@@ -164,6 +164,6 @@ fn restart<O: Opener>(
         let (next, wake) = open(&mut opener, &config)?;
         *session = next;
         current.set(wake);
-        Ok(closed.err())
+        Ok(closed.err().map(|error| error.to_string()))
     })
 }

@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal};
 use std::process::Command;
 use std::time::Duration;
 
-use sdm_keep::{KeeperOptions, Left, Name, PlaceError};
+use sdm_keep::{KeeperOptions, Left, Name};
+
+use super::error::AppError;
 
 use crate::cli::{KeeperArgs, Verb};
 use crate::sink::{Sink, complain, tell};
@@ -134,14 +136,14 @@ pub(super) fn sessions() -> u8 {
 pub(super) fn resume(session: Option<&str>) -> u8 {
     match chosen(session) {
         Ok(name) => lend(&name),
-        Err(why) => say(2, &why),
+        Err(error) => say(2, &error.to_string()),
     }
 }
 
 /// `sdm detach`.
 pub(super) fn detach(session: Option<&str>) -> u8 {
     let told = chosen(session).and_then(|name| {
-        sdm_keep::tell_to_detach(&name).map_err(|error| error.to_string())?;
+        sdm_keep::tell_to_detach(&name)?;
         let name = name.as_str();
         let line = format!("session {name} goes on; `sdm resume {name}` brings it back");
         // It was told, whoever hears of it.
@@ -150,23 +152,22 @@ pub(super) fn detach(session: Option<&str>) -> u8 {
     });
     match told {
         Ok(()) => 0,
-        Err(why) => say(2, &why),
+        Err(error) => say(2, &error.to_string()),
     }
 }
 
 /// The session of this name, or the only one.
-fn chosen(session: Option<&str>) -> Result<Name, String> {
-    let text = |error: PlaceError| error.to_string();
+fn chosen(session: Option<&str>) -> Result<Name, AppError> {
     if let Some(session) = session {
-        return Name::new(session).map_err(text);
+        return Ok(Name::new(session)?);
     }
-    let sessions = sdm_keep::sessions().map_err(text)?;
+    let sessions = sdm_keep::sessions()?;
     match &sessions[..] {
-        [] => Err("no session is kept here; `--keep` keeps one".to_owned()),
-        [one] => Name::new(&one.name).map_err(text),
+        [] => Err(AppError::NoneKept),
+        [one] => Ok(Name::new(&one.name)?),
         many => {
-            let names: Vec<_> = many.iter().map(|s| s.name.as_str()).collect();
-            Err(format!("say which session: {}", names.join(", ")))
+            let names = many.iter().map(|kept| kept.name.clone());
+            Err(AppError::WhichKept(names.collect()))
         }
     }
 }

@@ -81,7 +81,8 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
         mut reason,
     } = ending;
     let (mut session, mut ended) = shell.into_parts();
-    if let Err(why) = opener.close(&mut session, policy) {
+    if let Err(error) = opener.close(&mut session, policy) {
+        let why = error.to_string();
         code = if code == 0 { 1 } else { code };
         reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));
     }

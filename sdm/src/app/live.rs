@@ -6,6 +6,7 @@ use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 use sdm_session::{Session, SessionConfig, StartProgress};
 
+use super::error::AppError;
 use super::opener::Opener;
 use super::wake::Wake;
 use crate::sink::Sink;
@@ -21,8 +22,8 @@ impl Opener for Live {
         &mut self,
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),
-    ) -> Result<(Session, Wake), String> {
-        let mut session = Session::start(config, tell).map_err(|error| error.to_string())?;
+    ) -> Result<(Session, Wake), AppError> {
+        let mut session = Session::start(config, tell)?;
         session.pass_late_to(pass_late);
         let waker = session.waker();
         Ok((session, Arc::new(move || waker.wake())))
@@ -33,16 +34,12 @@ impl Opener for Live {
         session: &mut Session,
         starter: Launch,
         records: bool,
-    ) -> Result<(), String> {
-        let adopted = session.adopt(starter, records);
-        adopted.map_err(|error| format!("watch the launcher: {error}"))
+    ) -> Result<(), AppError> {
+        session.adopt(starter, records).map_err(AppError::Adopt)
     }
 
-    fn close(&mut self, session: &mut Session, policy: EndPolicy) -> Result<(), String> {
-        session.end(match policy {
-            EndPolicy::KillStarted => sdm_core::message::EndPolicy::KillStarted,
-            EndPolicy::Detach => sdm_core::message::EndPolicy::Detach,
-        })
+    fn close(&mut self, session: &mut Session, policy: EndPolicy) -> Result<(), AppError> {
+        Ok(session.end(policy)?)
     }
 }
 

@@ -5,6 +5,7 @@ mod control;
 mod core;
 mod diagnose;
 mod emulate;
+mod error;
 mod job;
 mod keep;
 mod lines;
@@ -30,6 +31,7 @@ use nix::sys::signal::Signal;
 
 use crate::cli::{self, Verb};
 use crate::sink::{self, complain};
+pub use error::AppError;
 pub use live::Live;
 pub use opener::Opener;
 pub use wake::Wake;

@@ -6,12 +6,18 @@ use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
 
+use super::error::AppError;
 use super::screen::StatusLine;
 use super::wake::Wake;
 use crate::sink::complain;
 
 /// What ends a session before it began: the exit code and why.
 pub(super) type Refused = (u8, String);
+
+/// What ends a session before it began where something of it could not be had.
+pub(super) fn refused(error: AppError) -> Refused {
+    (124, error.to_string())
+}
 
 /// Opens sessions and closes them.
 pub trait Opener: Clone + 'static {
@@ -21,37 +27,37 @@ pub trait Opener: Clone + 'static {
     /// Opens one. It stays on the calling thread.
     ///
     /// # Errors
-    /// Why it could not be opened, for a person.
+    /// [`AppError`]: why it could not be opened.
     fn open(
         &mut self,
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),
-    ) -> Result<(Self::Session, Wake), String>;
+    ) -> Result<(Self::Session, Wake), AppError>;
 
     /// Puts who started the tasks under a session that is to attach to them. `records`: standard output is
     /// not for what it prints.
     ///
     /// # Errors
-    /// It cannot be watched; for a person.
+    /// [`AppError`] where it cannot be watched.
     fn adopt(
         &mut self,
         session: &mut Self::Session,
         starter: Launch,
         records: bool,
-    ) -> Result<(), String>;
+    ) -> Result<(), AppError>;
 
     /// Closes it: nothing more can be asked of it.
     ///
     /// # Errors
-    /// What could not be ended, for a person.
-    fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), String>;
+    /// [`AppError`]: what could not be ended.
+    fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), AppError>;
 }
 
 /// Opens a session; on a terminal it shows how far it is.
 pub(super) fn open<O: Opener>(
     opener: &mut O,
     config: &SessionConfig,
-) -> Result<(O::Session, Wake), String> {
+) -> Result<(O::Session, Wake), AppError> {
     const STATUS_AFTER: Duration = Duration::from_secs(1);
     const SLOWEST_AFTER: Duration = Duration::from_secs(10);
     let began = Instant::now();

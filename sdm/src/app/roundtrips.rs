@@ -9,6 +9,7 @@ use sdm_debug::{Command, EndPolicy, Reply, wire};
 use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionConfig, SessionEvent};
 use sdm_view::render::set_text;
 
+use super::error::AppError;
 use super::opener::Opener;
 
 /// Rounds that are not counted: caches, buffers and windows find their size in them.
@@ -95,7 +96,7 @@ pub(super) fn measure<O: Opener>(
     config: &SessionConfig,
     probe: &Probe,
     rounds: u32,
-) -> Result<String, String> {
+) -> Result<String, AppError> {
     let (mut session, _) = super::opener::open(opener, config)?;
     let times = rounds_of(&mut session, probe, rounds);
     let tasks = session.tasks().len();
@@ -116,7 +117,7 @@ fn rounds_of<D: DebugSession>(
     session: &mut D,
     probe: &Probe,
     rounds: u32,
-) -> Result<Vec<Duration>, String> {
+) -> Result<Vec<Duration>, AppError> {
     ask(session, &Command::Start(StartSpec::default()), |_| true)?;
     let command = evaluate(&probe.name);
     let expected = reply(&probe.value);
@@ -136,7 +137,7 @@ fn ask<D: DebugSession>(
     session: &mut D,
     command: &Command,
     is_right: impl Fn(&Reply) -> bool,
-) -> Result<(), String> {
+) -> Result<(), AppError> {
     let all = session.tasks().clone();
     let mut left = all.clone();
     let asked = session.send(&all, command, &SendOptions::default());
@@ -152,7 +153,7 @@ fn ask<D: DebugSession>(
                 }
             }
             Some(SessionEvent::Complete { id }) if id == asked => break,
-            Some(SessionEvent::Ended(why)) => return Err(why),
+            Some(SessionEvent::Ended(why)) => return Err(AppError::Ended(why)),
             Some(_) => {}
             None => break,
         }
@@ -160,10 +161,10 @@ fn ask<D: DebugSession>(
     if left.is_empty() {
         return Ok(());
     }
-    let (name, who) = (command.name(), set_text(&left, 60));
-    Err(format!(
-        "{name}: not answered as it should be by tasks {who}"
-    ))
+    Err(AppError::Unanswered {
+        command: command.name(),
+        tasks: set_text(&left, 60),
+    })
 }
 
 #[cfg(test)]

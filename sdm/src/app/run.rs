@@ -32,9 +32,10 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
 
 fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let has_commands = !commands.is_empty();
-    let parts = args.programs().map_err(|why| (2, why))?;
+    let parts = args.programs().map_err(|error| (2, error.to_string()))?;
     let count = parts.iter().map(|part| part.count).sum();
-    let stdin_tasks = args.stdin.among(count).map_err(|why| (2, why))?;
+    let stdin_tasks = args.stdin.among(count);
+    let stdin_tasks = stdin_tasks.map_err(|error| (2, error.to_string()))?;
     for part in &parts {
         if let Some(interpreter) = interpreter_of(args, &part.words[0]) {
             let program = printable_name(&part.words[0]);
@@ -97,7 +98,7 @@ fn reads_commands(args: &RunArgs, has_commands: bool) -> bool {
 
 fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refused> {
     let launch = &args.launch;
-    let hosts = launch.hosts().map_err(|why| (2, why))?;
+    let hosts = launch.hosts().map_err(|error| (2, error.to_string()))?;
     let mut launcher = launch.launcher.clone();
     let mut launcher_options = launch.reach.launcher_options.clone();
     if launcher == AUTO && !hosts.is_empty() {

@@ -6,6 +6,7 @@ use sdm_debug::EndPolicy;
 use sdm_shell::{Ending, StacksCode};
 
 use super::attach::{look_up, open_to_look};
+use super::error::AppError;
 use super::opener::Opener;
 use super::view::give_up;
 use crate::cli::StacksArgs;
@@ -14,11 +15,11 @@ use crate::cli::StacksArgs;
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     match try_stacks(args, opener) {
         Ok(code) => code,
-        Err(message) => give_up(args.target.json, StacksCode::Error as u8, message),
+        Err(error) => give_up(args.target.json, StacksCode::Error as u8, error.to_string()),
     }
 }
 
-fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, String> {
+fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     let (mut shell, spec, all) = open_to_look(&args.target, attachment, opener)?;
     let mut code = match args.watch {

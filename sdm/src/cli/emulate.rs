@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use sdm_core::transport::Shape;
 
+use super::ValueError;
 use super::{ScriptArgs, TASKS_MAX, TreeArgs};
 
 /// `sdm emulate`.
@@ -72,16 +73,16 @@ const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// With less no tree would come up in time.
 const BANDWIDTH_MIN: u64 = 10_000;
 
-fn latency(text: &str) -> Result<Duration, String> {
-    let latency = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+fn latency(text: &str) -> Result<Duration, ValueError> {
+    let latency = humantime::parse_duration(text)?;
     if latency > LATENCY_MAX {
-        return Err("1 s is the most".to_owned());
+        return Err(ValueError::Wrong("1 s is the most"));
     }
     Ok(latency)
 }
 
-fn bandwidth(text: &str) -> Result<NonZeroU64, String> {
-    let wrong = || "expected bytes a second, as in 10k, 100M or 1G".to_owned();
+fn bandwidth(text: &str) -> Result<NonZeroU64, ValueError> {
+    let wrong = || ValueError::Wrong("expected bytes a second, as in 10k, 100M or 1G");
     let digits = text.trim_end_matches(['k', 'M', 'G']);
     let factor = match &text[digits.len()..] {
         "" => 1,
@@ -93,7 +94,7 @@ fn bandwidth(text: &str) -> Result<NonZeroU64, String> {
     let bytes = digits.parse::<u64>().map_err(|_| wrong())?;
     let bytes = bytes.checked_mul(factor).ok_or_else(wrong)?;
     let bytes = NonZeroU64::new(bytes).filter(|bytes| bytes.get() >= BANDWIDTH_MIN);
-    bytes.ok_or_else(|| "10k is the least".to_owned())
+    bytes.ok_or(ValueError::Wrong("10k is the least"))
 }
 
 #[cfg(test)]
@@ -104,7 +105,7 @@ mod tests {
     fn figures_of_links() {
         assert_eq!(latency("50us").unwrap(), Duration::from_micros(50));
         for (text, part) in [("2s", "1 s"), ("x", "number"), ("5", "unit")] {
-            let error = latency(text).unwrap_err();
+            let error = latency(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
         for (text, bytes) in [("10k", 10_000), ("25000", 25_000), ("2G", 2_000_000_000)] {
@@ -119,7 +120,7 @@ mod tests {
             ("0", "least"),
             ("9k", "least"),
         ] {
-            let error = bandwidth(text).unwrap_err();
+            let error = bandwidth(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -1,6 +1,5 @@
 //! Options of who starts the processes, and of their tree.
 
-use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +10,8 @@ use sdm_core::topology::Topology;
 use sdm_core::transport::{Interface, PortRange};
 use sdm_hosts::HostShare;
 use sdm_session::{KeyHandover, Network, SessionConfig};
+
+use super::HostFileError;
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
@@ -109,15 +110,19 @@ impl LauncherArgs {
     /// The hosts to start on, named or in a file.
     ///
     /// # Errors
-    /// A file that cannot be read, or a line that names no host.
-    pub fn hosts(&self) -> Result<Vec<HostShare>, String> {
+    /// [`HostFileError`]: a file that cannot be read, or a line that names no host.
+    pub fn hosts(&self) -> Result<Vec<HostShare>, HostFileError> {
         let Some(path) = &self.hostfile else {
             return Ok(self.hosts.clone());
         };
-        let name = printable_name(path);
-        let text =
-            sdm_system::files::read_text(path).map_err(|error| format!("read {name}: {error}"))?;
-        HostShare::file(&text).map_err(|error| format!("{name}: {error}"))
+        let text = sdm_system::files::read_text(path).map_err(|source| HostFileError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        HostShare::file(&text).map_err(|source| HostFileError::Host {
+            path: path.clone(),
+            source,
+        })
     }
 }
 

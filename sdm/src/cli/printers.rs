@@ -3,6 +3,8 @@
 use clap::Args;
 use sdm_debug::{BackendSettings, GdbOptions};
 
+use super::ValueError;
+
 /// Which ones.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PrinterArgs {
@@ -39,12 +41,14 @@ pub(super) fn backend(options: GdbOptions) -> BackendSettings {
 }
 
 /// A path that every gdb can be told of, wherever it is started.
-fn checked(path: &str) -> Result<String, String> {
+fn checked(path: &str) -> Result<String, ValueError> {
     if !path.starts_with('/') && !path.starts_with("~/") {
-        return Err("a path begins with / or ~/: it is looked for on every host".to_owned());
+        let what = "a path begins with / or ~/: it is looked for on every host";
+        return Err(ValueError::Wrong(what));
     }
     if path.contains([':', '$', '*', '?', '[', '\\']) || path.contains(char::is_control) {
-        return Err("gdb knows no list of folders with such a name".to_owned());
+        let what = "gdb knows no list of folders with such a name";
+        return Err(ValueError::Wrong(what));
     }
     Ok(path.to_owned())
 }

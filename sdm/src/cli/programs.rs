@@ -3,7 +3,7 @@
 use sdm_text::printable_name;
 use std::ffi::OsString;
 
-use super::TASKS_MAX;
+use super::{ProgramsError, TASKS_MAX};
 
 /// How mpirun, mpiexec and srun call the number of processes.
 const NUMBER_OPTIONS: &[&str] = &["-n", "-np", "--n", "--np", "--processes", "--ntasks"];
@@ -21,7 +21,7 @@ pub struct ProgramPart {
 
 /// Divides what stands behind `--` at each colon that a number of processes follows; any other colon
 /// is an argument.
-pub(super) fn split(count: u32, words: &[OsString]) -> Result<Vec<ProgramPart>, String> {
+pub(super) fn split(count: u32, words: &[OsString]) -> Result<Vec<ProgramPart>, ProgramsError> {
     let begins = |at: &usize| {
         let next = words.get(at + 1).and_then(|word| word.to_str());
         words[*at] == ":" && next.is_some_and(|next| NUMBER_OPTIONS.contains(&next))
@@ -38,40 +38,41 @@ pub(super) fn split(count: u32, words: &[OsString]) -> Result<Vec<ProgramPart>, 
     }
     let total: u64 = parts.iter().map(|part| u64::from(part.count)).sum();
     if total > u64::from(TASKS_MAX) {
-        return Err(format!("{total} processes; there can be {TASKS_MAX}"));
+        return Err(ProgramsError::TooMany {
+            count: total,
+            max: TASKS_MAX,
+        });
     }
     if parts[0].words.is_empty() {
-        return Err("no program in front of the first colon".to_owned());
+        return Err(ProgramsError::NoFirst);
     }
     Ok(parts)
 }
 
 /// `N [OPTIONS --] PROGRAM ARGS`.
-fn further(words: &[OsString]) -> Result<ProgramPart, String> {
+fn further(words: &[OsString]) -> Result<ProgramPart, ProgramsError> {
     let number = words.first().map(|word| word.to_string_lossy());
     let count = number.as_ref().and_then(|number| number.parse().ok());
     let Some(count) = count.filter(|count| (1..=TASKS_MAX).contains(count)) else {
         let number = number.unwrap_or_default();
-        return Err(format!(
-            "`: -n {number}`: expected a number of processes, then a program"
-        ));
+        return Err(ProgramsError::NoNumber(number.into_owned()));
     };
     let rest = &words[1..];
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let (options, program) = match rest.first() {
         Some(first) if is_option(first) => {
             let Some(end) = rest.iter().position(|word| word == "--") else {
-                return Err(format!(
-                    "`: -n {count} {}`: expected `--` between the launcher's options and the program",
-                    printable_name(first)
-                ));
+                return Err(ProgramsError::NoEnd {
+                    count,
+                    option: printable_name(first),
+                });
             };
             (&rest[..end], &rest[end + 1..])
         }
         _ => (&rest[..0], rest),
     };
     if program.is_empty() {
-        return Err(format!("`: -n {count}`: expected a program"));
+        return Err(ProgramsError::NoProgram(count));
     }
     Ok(ProgramPart {
         count,
@@ -84,7 +85,7 @@ fn further(words: &[OsString]) -> Result<ProgramPart, String> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<String, String> {
+    fn read(line: &str) -> Result<String, ProgramsError> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let text = |words: &[OsString]| words.join(" ".as_ref()).into_string().unwrap();
         let part = |part: &ProgramPart| {
@@ -131,7 +132,7 @@ mod tests {
             (": -n 3 ./b", "in front of the first colon"),
             ("./a : -n 1048576 ./b", "there can be 1048576"),
         ] {
-            let error = read(line).unwrap_err();
+            let error = read(line).unwrap_err().to_string();
             assert!(error.contains(part), "{line}: {error}");
         }
     }

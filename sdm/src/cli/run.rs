@@ -9,6 +9,7 @@ use sdm_launch::Control;
 
 use super::programs::{self, ProgramPart};
 use super::{BatchArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
+use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
@@ -82,8 +83,8 @@ impl RunArgs {
     /// The programs, in the order of their ranks: at least one.
     ///
     /// # Errors
-    /// A further program without a number of processes or a name, or more processes than there can be.
-    pub fn programs(&self) -> Result<Vec<ProgramPart>, String> {
+    /// [`ProgramsError`]: a further program without a number of processes or a name, or more processes than there can be.
+    pub fn programs(&self) -> Result<Vec<ProgramPart>, ProgramsError> {
         programs::split(self.count, &self.program)
     }
 }
@@ -133,40 +134,36 @@ impl StdinSet {
     /// The tasks meant among `count`.
     ///
     /// # Errors
-    /// A set that names tasks beyond them.
-    pub fn among(&self, count: u32) -> Result<IdSet, String> {
+    /// [`StdinError`]: a set that names tasks beyond them.
+    pub fn among(&self, count: u32) -> Result<IdSet, StdinError> {
         let all = IdSet::all_below(count);
         match self {
             Self::All => Ok(all),
             Self::Tasks(tasks) if tasks.is_subset(&all) => Ok(tasks.clone()),
-            Self::Tasks(tasks) => Err(format!(
-                "--stdin {}: there are only the ranks {}",
-                sdm_view::render::set_text(tasks, 60),
-                sdm_view::render::set_text(&all, 60)
-            )),
+            Self::Tasks(tasks) => Err(StdinError {
+                tasks: sdm_view::render::set_text(tasks, 60),
+                all: sdm_view::render::set_text(&all, 60),
+            }),
         }
     }
 }
 
-fn environment(text: &str) -> Result<(String, Option<String>), String> {
+fn environment(text: &str) -> Result<(String, Option<String>), ValueError> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
     };
     if name.is_empty() || text.contains('\0') {
-        return Err("expected NAME=VALUE, or NAME".to_owned());
+        return Err(ValueError::Wrong("expected NAME=VALUE, or NAME"));
     }
     Ok((name.to_owned(), value))
 }
 
-fn stdin_set(text: &str) -> Result<StdinSet, String> {
+fn stdin_set(text: &str) -> Result<StdinSet, ValueError> {
     match text {
         "all" => Ok(StdinSet::All),
         "none" => Ok(StdinSet::Tasks(IdSet::new())),
-        text => text
-            .parse()
-            .map(StdinSet::Tasks)
-            .map_err(|error: sdm_idset::ParseError| error.to_string()),
+        text => Ok(StdinSet::Tasks(text.parse()?)),
     }
 }
 
@@ -180,6 +177,7 @@ mod tests {
         assert_eq!(set("all").among(4).unwrap().to_string(), "0-3");
         assert_eq!(set("1-2").among(4).unwrap().to_string(), "1-2");
         assert!(set("none").among(4).unwrap().is_empty());
-        assert!(set("3-5").among(4).unwrap_err().contains("--stdin 3-5"));
+        let error = set("3-5").among(4).unwrap_err().to_string();
+        assert!(error.contains("--stdin 3-5"), "{error}");
     }
 }

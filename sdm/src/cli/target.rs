@@ -6,6 +6,7 @@ use clap::Args;
 use sdm_hosts::job::Target;
 use sdm_idset::IdSet;
 
+use super::ValueError;
 use super::{CommandArgs, PrinterArgs, ReachArgs};
 
 /// Which processes are attached to, and how.
@@ -124,17 +125,16 @@ pub struct StacksArgs {
     pub watch: Option<u32>,
 }
 
-fn pids(text: &str) -> Result<Target, String> {
-    match text.parse() {
-        Ok(target @ Target::Pids(_)) => Ok(target),
-        Ok(_) => Err("expected pids, with commas in between".to_owned()),
-        Err(error) => Err(error.to_string()),
+fn pids(text: &str) -> Result<Target, ValueError> {
+    match text.parse()? {
+        target @ Target::Pids(_) => Ok(target),
+        _ => Err(ValueError::Wrong("expected pids, with commas in between")),
     }
 }
 
-fn name(text: &str) -> Result<Target, String> {
+fn name(text: &str) -> Result<Target, ValueError> {
     if text.is_empty() {
-        return Err("expected a program's name".to_owned());
+        return Err(ValueError::Wrong("expected a program's name"));
     }
     Ok(Target::Name(text.to_owned()))
 }

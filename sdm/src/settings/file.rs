@@ -50,7 +50,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
         let name = key.get_ref().as_ref();
         let DeValue::Table(table) = value.get_ref() else {
             let origin = Origin::File(line);
-            settings.push(setting(None, name, value, origin).map_err(|what| (line, what))?);
+            settings
+                .push(setting(None, name, value, origin).map_err(|what| (line, what.to_string()))?);
             continue;
         };
         for (key, value) in table {
@@ -58,18 +59,23 @@ pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
             let origin = Origin::Table(line);
             let key = key.get_ref().as_ref();
             let setting = setting(Some(name), key, value, origin);
-            settings.push(setting.map_err(|what| (line, what))?);
+            settings.push(setting.map_err(|what| (line, what.to_string()))?);
         }
     }
     Ok(settings)
 }
+
+/// A setting of this name has a value that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: expected a text, a number, true or false, or a list of them")]
+struct NoValue(String);
 
 fn setting(
     verb: Option<&str>,
     key: &str,
     value: &Spanned<DeValue<'_>>,
     origin: Origin,
-) -> Result<Setting, String> {
+) -> Result<Setting, NoValue> {
     let values = match value.get_ref() {
         DeValue::Array(values) => {
             let texts = values.iter().map(|value| text_of(value.get_ref()));
@@ -80,9 +86,7 @@ fn setting(
     Ok(Setting {
         verb: verb.map(str::to_owned),
         key: key.to_owned(),
-        values: values.ok_or_else(|| {
-            format!("{key}: expected a text, a number, true or false, or a list of them")
-        })?,
+        values: values.ok_or_else(|| NoValue(key.to_owned()))?,
         origin,
     })
 }

@@ -107,9 +107,9 @@ impl Settings {
         };
         let place = |origin: &Origin| place(file.as_deref(), origin);
         for setting in &settings {
-            let error = |what: String| SettingsError {
+            let error = |what: UnknownSetting| SettingsError {
                 place: place(&setting.origin),
-                what,
+                what: what.to_string(),
             };
             check_name(command, setting).map_err(error)?;
         }
@@ -307,13 +307,26 @@ fn variable_of(key: &str) -> String {
     format!("SDM_{}", key.to_uppercase().replace('-', "_"))
 }
 
+/// Why a name in a file of settings means none.
+#[derive(Debug, thiserror::Error)]
+enum UnknownSetting {
+    #[error("[{0}]: no command of sdm with settings")]
+    Verb(String),
+    #[error("{0}: no setting of `sdm {1}`")]
+    OfVerb(String, String),
+    #[error("{0}: belongs on a command line, not into a file")]
+    NoSetting(String),
+    #[error("{0}: no setting of any command; `sdm settings` lists them")]
+    Key(String),
+}
+
 /// There is such a command, and such an option of it.
-fn check_name(command: &Command, setting: &Setting) -> Result<(), String> {
+fn check_name(command: &Command, setting: &Setting) -> Result<(), UnknownSetting> {
     let key = &setting.key;
     if let Some(name) = &setting.verb
         && !verbs(command).any(|verb| verb.get_name() == name)
     {
-        return Err(format!("[{name}]: no command of sdm with settings"));
+        return Err(UnknownSetting::Verb(name.clone()));
     }
     let mut of = verbs(command).filter(|verb| {
         setting
@@ -324,11 +337,10 @@ fn check_name(command: &Command, setting: &Setting) -> Result<(), String> {
     if of.any(|verb| options(verb).any(|(known, _)| known == key)) {
         return Ok(());
     }
+    let key = key.clone();
     Err(match &setting.verb {
-        Some(name) => format!("{key}: no setting of `sdm {name}`"),
-        None if NO_SETTINGS.contains(&key.as_str()) => {
-            format!("{key}: belongs on a command line, not into a file")
-        }
-        None => format!("{key}: no setting of any command; `sdm settings` lists them"),
+        Some(name) => UnknownSetting::OfVerb(key, name.clone()),
+        None if NO_SETTINGS.contains(&key.as_str()) => UnknownSetting::NoSetting(key),
+        None => UnknownSetting::Key(key),
     })
 }

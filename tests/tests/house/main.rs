@@ -4,6 +4,7 @@ mod arrows;
 mod bolero;
 mod cited;
 mod decoders;
+mod errors;
 mod limits;
 mod proc_reader;
 mod settings;

@@ -1,6 +1,6 @@
 //! Files of `/proc` are read in one place: by `sdm_system::proc`, which knows what no text in them may look like.
 
-use std::path::{Path, PathBuf};
+use crate::sources;
 
 /// Who reads some by itself, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -38,22 +38,15 @@ const PATHS: [&str; 4] = [
 
 #[test]
 fn nobody_else_reads_files_of_proc() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    let root = root.expect("tests/ is a folder of the workspace");
     let mut found = Vec::new();
     let mut used = vec![false; EXCEPTIONS.len()];
-    for path in sources(root) {
-        let text = std::fs::read_to_string(&path).expect("a source file");
-        let name = path.strip_prefix(root).expect("it lies below");
-        let name = name.to_str().expect("names of ours are text");
+    let all = sources::all();
+    for source in all.iter().filter(|source| !source.is_test) {
+        let name = &source.path;
         let exception = EXCEPTIONS
             .iter()
             .position(|(path, _)| name.starts_with(path));
-        for (index, line) in text.lines().enumerate() {
-            // Whatever follows is tests, which may name paths.
-            if line.starts_with("mod tests {") {
-                break;
-            }
+        for (index, line) in source.shipped().lines().enumerate() {
             if !PATHS.iter().any(|path| line.contains(path)) {
                 continue;
             }
@@ -71,23 +64,4 @@ fn nobody_else_reads_files_of_proc() {
     let unused = EXCEPTIONS.iter().zip(&used).filter(|(_, used)| !**used);
     let unused: Vec<_> = unused.map(|(exception, _)| exception).collect();
     assert!(unused.is_empty(), "no exceptions any more: {unused:?}");
-}
-
-/// The Rust files of every crate: of what is delivered, and of what the tests and benches share.
-fn sources(root: &Path) -> Vec<PathBuf> {
-    let crates = std::fs::read_dir(root).expect("the workspace").flatten();
-    let mut folders: Vec<PathBuf> = crates.map(|entry| entry.path().join("src")).collect();
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    assert!(files.len() > 300, "{} files", files.len());
-    files
 }

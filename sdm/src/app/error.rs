@@ -1,0 +1,90 @@
+//! Why there is no session, or what of one went wrong outside of it.
+
+use std::io;
+use std::path::PathBuf;
+
+use sdm_hosts::job::JobError;
+use sdm_keep::PlaceError;
+use sdm_launch::HoldError;
+use sdm_session::{EndError, SessionError};
+use sdm_shell::NotOpened;
+use sdm_text::printable_name;
+
+/// Why there is no session, or what of one went wrong outside of it: each is a sentence for a person.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppError {
+    /// A session could not be started.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// A session could not be ended.
+    #[error(transparent)]
+    End(#[from] EndError),
+    /// A job that runs was not found.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// A job that was started is not held.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// The launcher of a job cannot be watched by the session.
+    #[error("watch the launcher: {0}")]
+    Adopt(io::Error),
+    /// A kept session has no place, or none of this name.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Signals cannot be listened to.
+    #[error("listen to signals: {0}")]
+    Signals(io::Error),
+    /// Nobody, or not everybody who is to be, can be attached to: a sentence for each who cannot.
+    #[error("{}", .0.join("; "))]
+    LeftOut(Vec<String>),
+    /// Ranks are named of processes that have none.
+    #[error("--ranks: no runtime has given ranks to {0}")]
+    Unranked(String),
+    /// Ranks are named that there are not.
+    #[error("--ranks {asked}: there are the ranks {all} ({of})")]
+    NoSuchRanks {
+        /// Those that are named.
+        asked: String,
+        /// Those that there are.
+        all: String,
+        /// The job, and who says so.
+        of: String,
+    },
+    /// There is no such program.
+    #[error("{}: no such program", printable_name(.0))]
+    NoProgram(PathBuf),
+    /// A file cannot be used.
+    #[error("{}: {source}", printable_name(path))]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No session is kept.
+    #[error("no session is kept here; `--keep` keeps one")]
+    NoneKept,
+    /// Several sessions are kept, by these names, and none was named.
+    #[error("say which session: {}", .0.join(", "))]
+    WhichKept(Vec<String>),
+    /// A session has ended while it was measured, and why.
+    #[error("{0}")]
+    Ended(String),
+    /// Tasks have not answered what they were to answer while a session was measured.
+    #[error("{command}: not answered as it should be by tasks {tasks}")]
+    Unanswered {
+        /// What they were asked.
+        command: &'static str,
+        /// Who has not.
+        tasks: String,
+    },
+}
+
+impl From<AppError> for NotOpened {
+    fn from(error: AppError) -> Self {
+        Self {
+            reason: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is no value of an option.
+
+use std::io;
+use std::path::PathBuf;
+
+use sdm_hosts::HostShareError;
+use sdm_hosts::job::JobError;
+use sdm_idset::ParseError;
+use sdm_text::printable_name;
+
+/// Why a text is no value of an option.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// What is expected, or allowed.
+    #[error("{0}")]
+    Wrong(&'static str),
+    /// It is no length of time.
+    #[error(transparent)]
+    Duration(#[from] humantime::DurationError),
+    /// It is no set of ranks.
+    #[error(transparent)]
+    Set(#[from] ParseError),
+    /// It names no job and no process.
+    #[error(transparent)]
+    Target(#[from] JobError),
+}
+
+/// Why ranks cannot be given standard input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--stdin {tasks}: there are only the ranks {all}")]
+pub struct StdinError {
+    /// Who is named.
+    pub tasks: String,
+    /// Who there is.
+    pub all: String,
+}
+
+/// Why what stands behind `--` is no list of programs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramsError {
+    /// They are more processes than there can be.
+    #[error("{count} processes; there can be {max}")]
+    TooMany {
+        /// How many they are.
+        count: u64,
+        /// How many there can be.
+        max: u32,
+    },
+    /// The first program is missing.
+    #[error("no program in front of the first colon")]
+    NoFirst,
+    /// No number of processes stands behind a colon.
+    #[error("`: -n {0}`: expected a number of processes, then a program")]
+    NoNumber(String),
+    /// Options of the launcher do not end.
+    #[error(
+        "`: -n {count} {option}`: expected `--` between the launcher's options and the program"
+    )]
+    NoEnd {
+        /// The number of processes.
+        count: u32,
+        /// The first of the options.
+        option: String,
+    },
+    /// No program stands behind a number of processes.
+    #[error("`: -n {0}`: expected a program")]
+    NoProgram(u32),
+}
+
+/// Why a host file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HostFileError {
+    /// It cannot be read.
+    #[error("read {}: {source}", printable_name(path))]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of it names no host.
+    #[error("{}: {source}", printable_name(path))]
+    Host {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        source: HostShareError,
+    },
+}
