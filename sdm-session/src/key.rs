@@ -25,6 +25,7 @@ use sdm_system::files;
 use zeroize::Zeroizing;
 
 use super::error::SessionError;
+use super::removal::Removal;
 use super::withdraw;
 
 /// How the key comes to servers whose launcher hands environments on over channels of its own.
@@ -79,6 +80,8 @@ pub(super) struct Offer {
     path: PathBuf,
     /// Who connects is told; without it the text is in a file.
     socket: Option<UnixListener>,
+    /// Removes the file where this process is killed.
+    removal: Option<Removal>,
     text: Zeroizing<String>,
 }
 
@@ -133,7 +136,11 @@ impl Offer {
         session: SessionId,
         text: Zeroizing<String>,
     ) -> Result<Self, SessionError> {
-        let offer = Self::make(below, session, text)?;
+        let mut offer = Self::make(below, session, text)?;
+        let removal = Removal::prepare(&offer.path, &[&offer.folder]);
+        let removal =
+            removal.map_err(|source| failed("start what removes", &offer.path, source))?;
+        offer.removal = Some(removal);
         // No other process has a name in there, so that no link is followed.
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -164,6 +171,7 @@ impl Offer {
             folder,
             path,
             socket: None,
+            removal: None,
             text,
         })
     }

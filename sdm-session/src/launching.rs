@@ -80,7 +80,7 @@ impl Starting<'_> {
         spec.parts.clone_from(&config.parts);
         spec.hosts.clone_from(&config.hosts);
         spec.directory.clone_from(&config.directory);
-        spec.handover = handover.map(|file| file.0.clone());
+        spec.handover = handover.map(|file| file.path.clone());
         spec.front_end = self.address.to_string();
         spec.ports = config.network.ports;
         spec.fanout = config.fanout;

@@ -16,6 +16,7 @@ mod launching;
 mod live;
 mod master;
 mod plan;
+mod removal;
 mod reverse_listener;
 mod start;
 mod starter;

@@ -14,6 +14,7 @@ use sdm_core::transport::{ConnectionString, Shape};
 use sdm_system::files;
 
 use super::error::SessionError;
+use super::removal::Removal;
 use super::reverse_listener::ReverseListener;
 use super::withdraw;
 
@@ -93,8 +94,11 @@ impl Drop for Master {
     }
 }
 
-/// A file with the session's name and key that nobody else may read; gone when it is dropped.
-pub(super) struct HandoverFile(pub(super) PathBuf);
+/// A file with the session's name and key that nobody else may read; gone when it is dropped, or this process is.
+pub(super) struct HandoverFile {
+    pub(super) path: PathBuf,
+    _removal: Removal,
+}
 
 impl HandoverFile {
     pub(super) fn write(session: SessionId, key: &SessionKey) -> Result<Self, SessionError> {
@@ -107,14 +111,19 @@ impl HandoverFile {
         let path = folder.join(format!(".{session}.key"));
         let text = handover::to_text(session, key);
         withdraw::remember(&path);
+        let removal = Removal::prepare(&path, &[]);
+        let removal = removal.map_err(failed("start what removes the key in the end"))?;
         let written = files::create_new(&path).and_then(|mut it| it.write_all(text.as_bytes()));
         written.map_err(failed(&format!("write {}", printable_name(&path))))?;
-        Ok(Self(path))
+        Ok(Self {
+            path,
+            _removal: removal,
+        })
     }
 }
 
 impl Drop for HandoverFile {
     fn drop(&mut self) {
-        withdraw::withdraw(&[&self.0]);
+        withdraw::withdraw(&[&self.path]);
     }
 }

@@ -271,10 +271,7 @@ impl<'a> Starting<'a> {
                 }
                 Some(_) => {}
                 None => {
-                    let left = self.tasks.difference(&self.ready);
-                    failures.push(format!(
-                        "servers of tasks {left}: no answer within {wait:?}"
-                    ));
+                    failures.push(self.unanswered(wait));
                     break;
                 }
             }
@@ -283,6 +280,19 @@ impl<'a> Starting<'a> {
             return Ok(());
         }
         Err(SessionError::Unreachable(failures.join("; ")))
+    }
+
+    /// Who did not come in time. Where the master did not, nobody has looked for the servers.
+    fn unanswered(&self, wait: Duration) -> String {
+        let mut children = self.driver.member().node().children();
+        let has_master = children.any(|(_, link)| link.is_some());
+        let left = self.tasks.difference(&self.ready);
+        match has_master {
+            true => format!("servers of tasks {left}: no answer within {wait:?}"),
+            false => format!(
+                "the master did not come within {wait:?}, nor did the servers of tasks {left}"
+            ),
+        }
     }
 
     /// Takes in what came of the initialisation; true when everybody has answered.

@@ -23,7 +23,7 @@ pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
-pub use launch::{LauncherArgs, ReachArgs, START_WAIT_S, TreeArgs};
+pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
 pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
 pub use run::{Carrier, ControlBy, RunArgs, StdinSet};

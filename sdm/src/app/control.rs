@@ -84,7 +84,7 @@ impl Controlled {
             gdb: args.gdb.clone(),
             reach,
             backend: args.gdb_use.backend(),
-            wait: Duration::from_secs(args.tree.start_wait.into()),
+            wait: session.config.start_wait,
             partial: args.tree.partial,
         })
     }

@@ -17,13 +17,11 @@ use sdm_shell::ReportFiles;
 use super::control::Controlled;
 use super::job::{self, Job};
 use super::opener::{Opener, Refused};
-use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs, START_WAIT_S};
+use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
 use crate::sink::complain;
 
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
-/// How long a person may take to start what is to be started by hand.
-const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
@@ -130,9 +128,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
-    if launcher == "manual" && args.tree.start_wait == START_WAIT_S {
-        session.config.start_wait = BY_HAND_WAIT;
-    }
+    session.config.start_wait = args.tree.start_wait(&launcher);
     Ok(SessionConfig {
         launcher,
         launcher_options,

@@ -126,48 +126,72 @@ impl LauncherArgs {
     }
 }
 
-/// How long servers may take to come unless a person says otherwise, in seconds.
-pub const START_WAIT_S: u32 = 60;
-
 /// How the tree of servers is made.
-#[derive(Clone, Debug, PartialEq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TreeArgs {
     /// How the servers are arranged: binomial, kary:K, flat or by-host.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub topology: Topology,
 
-    /// How long the servers may take to come, in seconds.
-    #[arg(long, value_name = "S", default_value_t = START_WAIT_S,
-          value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub start_wait: u32,
+    /// How long the servers may take to come, in seconds; 60 unless given, and 900 where you start them (manual).
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub start_wait: Option<u32>,
 
     /// Go on where some of the servers have not come by then.
     #[arg(long)]
     pub partial: bool,
 }
 
-impl Default for TreeArgs {
-    fn default() -> Self {
-        Self {
-            topology: Topology::default(),
-            start_wait: START_WAIT_S,
-            partial: false,
-        }
-    }
-}
+/// How long servers may take to come unless a person says otherwise.
+const START_WAIT: Duration = Duration::from_secs(60);
+/// The same where a person starts them.
+const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
 impl TreeArgs {
+    /// How long the servers that this launcher starts may take to come.
+    #[must_use]
+    pub fn start_wait(&self, launcher: &str) -> Duration {
+        match self.start_wait {
+            Some(seconds) => Duration::from_secs(seconds.into()),
+            None if launcher == "manual" => BY_HAND_WAIT,
+            None => START_WAIT,
+        }
+    }
+
     /// `servers` servers on this machine, one task each, with gdb, in such a tree.
     #[must_use]
     pub fn session(&self, servers: u32) -> SessionConfig {
         SessionConfig {
             topology: self.topology,
             config: Config {
-                start_wait: Duration::from_secs(self.start_wait.into()),
+                start_wait: self.start_wait(""),
                 partial: self.partial,
                 ..Config::default()
             },
             ..SessionConfig::local(servers)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_the_wait_is_heeded_whatever_it_is() {
+        let said = |start_wait| TreeArgs {
+            start_wait,
+            ..TreeArgs::default()
+        };
+        for (start_wait, launcher, seconds) in [
+            (None, "local", 60),
+            (None, "manual", 900),
+            (Some(60), "manual", 60),
+            (Some(1), "manual", 1),
+            (Some(1000), "ssh", 1000),
+        ] {
+            let wait = said(start_wait).start_wait(launcher);
+            assert_eq!(wait.as_secs(), seconds, "{start_wait:?} {launcher}");
         }
     }
 }

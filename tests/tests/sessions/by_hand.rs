@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -146,15 +146,39 @@ fn ports_that_strangers_have_are_passed_by() {
     ends_well(sdm, typed);
 }
 
+/// The file that the commands name.
+fn shown_key(commands: &[String]) -> PathBuf {
+    let key = commands[0].split("--handover ").nth(1);
+    let key = key.and_then(|rest| rest.split(' ').next()).expect("a file");
+    let key = PathBuf::from(key.trim_matches('\''));
+    assert!(key.is_file(), "{}", key.display());
+    key
+}
+
+/// Nor does whoever was typed, half of them.
+#[test]
+fn no_key_stays_where_sdm_is_killed() {
+    let place = Place::new();
+    let (sdm, commands) = shown(&place, ports(4));
+    let key = shown_key(&commands);
+    let master = Typed::new(&place, &commands[0]);
+    let first = Typed::new(&place, &commands[1]);
+    master.misses(1);
+    processes::signal(sdm.pid(), Signal::SIGKILL);
+    for mut it in [master, first] {
+        it.child.wait().expect("it ends");
+    }
+    // Whatever it has left has ended, too.
+    assert_eq!(sdm.finish().code, None);
+    assert!(!key.exists(), "{}", key.display());
+}
+
 #[test]
 fn no_key_stays_where_the_start_is_ended_by_a_signal() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let place = Place::new();
         let (sdm, commands) = shown(&place, ports(3));
-        let key = commands[0].split("--handover ").nth(1);
-        let key = key.and_then(|rest| rest.split(' ').next()).expect("a file");
-        let key = Path::new(key.trim_matches('\''));
-        assert!(key.is_file(), "{}", key.display());
+        let key = shown_key(&commands);
         processes::signal(sdm.pid(), signal);
         let _ = sdm.finish().code(128 + signal as i32);
         assert!(!key.exists(), "{signal}: {}", key.display());
