@@ -5,7 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::limits;
-use crate::message::EndPolicy;
+
+/// What becomes of the processes at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndPolicy {
+    /// Kill what was started, detach what was attached.
+    KillStarted,
+    /// Leave everything running.
+    Detach,
+}
 
 /// Limits, time-outs and policies of a session. Durations are whole milliseconds on the wire.
 #[derive(Clone, PartialEq, Debug)]

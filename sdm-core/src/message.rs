@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use crate::config::Config;
+pub use crate::config::EndPolicy;
 use crate::ids::{Attempt, CommandId, ServerId};
 
 /// Which of the two lanes of a link a message takes. Order holds within a lane.
@@ -255,13 +256,4 @@ pub enum Health {
     Silent,
     /// Its server is gone.
     Lost,
-}
-
-/// What becomes of the processes at the end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EndPolicy {
-    /// Kill what was started, detach what was attached.
-    KillStarted,
-    /// Leave everything running.
-    Detach,
 }

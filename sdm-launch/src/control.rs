@@ -12,20 +12,19 @@
 //!   when all of them stand still.
 
 mod gdb;
+mod waiting;
 
 use sdm_text::printable_name;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_hosts::job::{self, JobError};
 
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
 pub use gdb::Unheld;
 use gdb::{Gate, Gdb};
+use waiting::await_any;
 
 /// How often it is looked whether all processes stand still, and whether the wait is given up.
 const TURN: Duration = Duration::from_millis(100);
@@ -296,16 +295,6 @@ impl Hold {
     }
 }
 
-/// Waits until one of these can be read, or the time is over.
-fn await_any<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, wait: Duration) -> io::Result<()> {
-    let mut polled: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
-    match poll(&mut polled, wait) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Refuses what the launcher cannot do.
 fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result<(), LaunchError> {
     let refuse = |why: String| LaunchError::Control {
@@ -326,7 +315,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     }
     let options = spec.all_options();
     let is_ours = |it: &&std::ffi::OsString| {
-        crate::openmpi::is_option(it, &["runtime-options", "rtos", "runtime-option"])
+        crate::spec::is_option(it, &["runtime-options", "rtos", "runtime-option"])
     };
     match options.iter().find(is_ours) {
         Some(option) if control == Control::Pmix => Err(LaunchError::Option {

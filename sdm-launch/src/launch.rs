@@ -20,7 +20,7 @@ use sdm_system::stream::{Line, Piece, Stream};
 use crate::LaunchError;
 use crate::launched_process::{LastWords, LaunchedProcess, Started};
 use crate::lingering::{Due, END_AFTER, Lingering};
-use crate::ssh;
+use crate::ssh_advice;
 
 /// Something heard of the servers or of what started them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -288,7 +288,7 @@ impl Launch {
             last_words = shared.last_words.lines();
         }
         self.events.push_back(LaunchEvent::Ended {
-            advice: ssh::advice(&what.who, &last_words),
+            advice: ssh_advice::advice(&what.who, &last_words),
             who: what.who,
             server,
             servers: what.servers,
@@ -428,12 +428,12 @@ fn sort_lines(
             continue;
         }
         if let Some(refusal) = Refusal::find(&text).filter(|_| !stderr) {
-            let words = match refusal.why.starts_with(ssh::WHO) {
+            let words = match refusal.why.starts_with(ssh_advice::WHO) {
                 true => last_words.lines(),
                 false => Vec::new(),
             };
             events.push_back(LaunchEvent::Refused {
-                advice: ssh::advice(&refusal.why, &words),
+                advice: ssh_advice::advice(&refusal.why, &words),
                 last_words: words,
                 refusal,
             });

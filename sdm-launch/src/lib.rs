@@ -38,6 +38,7 @@ mod hosts;
 mod hydra;
 mod launch;
 mod launched_process;
+mod launcher;
 mod lingering;
 mod local;
 mod loopback;
@@ -47,6 +48,7 @@ mod openmpi;
 mod slurm;
 mod spec;
 mod ssh;
+mod ssh_advice;
 mod sys;
 
 pub use choose::{Choice, build_id, choose, find_program};
@@ -56,6 +58,7 @@ pub use error::LaunchError;
 pub use external::External;
 pub use hydra::Hydra;
 pub use launch::{Launch, LaunchEvent};
+pub use launcher::Launcher;
 pub use local::Local;
 pub use loopback::Loopback;
 pub use machine_limits::{check_descriptors_of, reserve_descriptors};
@@ -64,10 +67,9 @@ pub use openmpi::OpenMpi;
 pub use sdm_bootstrap::announce::Announcement;
 pub use slurm::Srun;
 pub use spec::{
-    LOCAL_INDEX_VARIABLE, LaunchSpec, Launcher, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE,
-    Streams,
+    FANOUT, LOCAL_INDEX_VARIABLE, LaunchSpec, Part, SERVER_COUNT_VARIABLE, SERVER_VARIABLE, Streams,
 };
-pub use ssh::{FANOUT, Ssh};
+pub use ssh::Ssh;
 
 use sdm_hosts::HostShare;
 

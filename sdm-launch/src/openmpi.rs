@@ -9,7 +9,7 @@ use nix::unistd::geteuid;
 
 use crate::hosts::names_hosts;
 use crate::launched_process::Started;
-use crate::spec::{NUMBER_OPTIONS, command_line};
+use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Options that say where processes go: the first that is given ends our own choice.
@@ -156,16 +156,6 @@ pub(crate) fn allow_root(command: &mut Command) -> bool {
         }
     }
     any
-}
-
-/// Whether `argument` is one of the options, written `-name`, `--name` or `--name=value`.
-pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
-    let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
-        return false;
-    };
-    let name = option.trim_start_matches('-');
-    let name = name.split_once('=').map_or(name, |(name, _)| name);
-    names.contains(&name)
 }
 
 #[cfg(test)]

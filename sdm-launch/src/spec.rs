@@ -10,7 +10,10 @@ pub use sdm_bootstrap::handover::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, S
 use sdm_core::limits::SERVERS_MAX;
 use sdm_core::transport::PortRange;
 
-use crate::{Control, HostShare, Launch, LaunchError};
+use crate::{HostShare, LaunchError};
+
+/// How many hosts are started by one, where the user does not say.
+pub const FANOUT: u32 = 32;
 
 /// The options of `mpirun` and `mpiexec` that give the number of processes.
 pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
@@ -116,7 +119,7 @@ impl LaunchSpec {
             ports: PortRange::default(),
             front_end: String::new(),
             directory: None,
-            fanout: crate::ssh::FANOUT,
+            fanout: FANOUT,
             stage: false,
             processes: count.into(),
             forks: false,
@@ -287,47 +290,12 @@ pub(crate) fn command_line(command: &Command) -> String {
     line
 }
 
-/// Starts servers.
-pub trait Launcher {
-    /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
-    fn name(&self) -> &str;
-
-    /// The launcher in a person's words: which program, which version.
-    fn describe(&self) -> String;
-
-    /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
-    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
-        let _ = spec;
-        false
-    }
-
-    /// Whether the environment goes to the servers over channels of its own, which others may listen to, and stays
-    /// with its daemons.
-    fn carries_environment(&self) -> bool {
-        false
-    }
-
-    /// Whether somebody else starts the master too.
-    fn is_by_hand(&self) -> bool {
-        false
-    }
-
-    /// How it can hold what it starts for a debugger, if it can.
-    fn control(&self) -> Option<Control> {
-        None
-    }
-
-    /// Whether it can copy the server to its hosts.
-    fn stages(&self) -> bool {
-        false
-    }
-
-    /// Starts the servers and returns at once; everything else is heard from the [`Launch`].
-    ///
-    /// The calling thread must live as long as the session: the kernel sends SIGTERM to what it
-    /// started when it ends.
-    ///
-    /// # Errors
-    /// Where nothing could be started; then nothing is left behind.
-    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError>;
+/// Whether `argument` is one of the options, written `-name`, `--name` or `--name=value`.
+pub(crate) fn is_option(argument: &OsStr, names: &[&str]) -> bool {
+    let Some(option) = argument.to_str().filter(|text| text.starts_with('-')) else {
+        return false;
+    };
+    let name = option.trim_start_matches('-');
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
+    names.contains(&name)
 }

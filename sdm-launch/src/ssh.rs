@@ -14,6 +14,7 @@ use sdm_system::files;
 use crate::hosts::spread;
 use crate::launched_process::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
+use crate::ssh_advice::WHO;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, Streams};
 
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
@@ -24,10 +25,6 @@ const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2
 const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(head -c "$length"); eval "$script"' sdm-launch-ssh"#;
 /// What runs on a host.
 const SCRIPT: &str = include_str!("ssh.sh");
-/// What a person calls the `ssh` to a host, before the host's name.
-pub(crate) const WHO: &str = "ssh ";
-/// How many hosts are started by one, where the user does not say.
-pub const FANOUT: u32 = 32;
 
 /// Starts servers through one `ssh` to each host, all at once; where there are more than
 /// [`LaunchSpec::fanout`] hosts the first ones start the others, in a tree.
@@ -214,48 +211,12 @@ fn directory(spec: &LaunchSpec) -> OsString {
     line
 }
 
-/// What a person can do about an `ssh` that ended with these last words.
-pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
-    const KNOWN: [(&str, &str); 8] = [
-        (
-            "Permission denied",
-            "ssh would ask for a password: set up a key (ssh-copy-id) or start an agent (ssh-add)",
-        ),
-        (
-            "Host key verification failed",
-            "connect once by hand with ssh to accept the host key",
-        ),
-        ("Could not resolve hostname", "check the host's name"),
-        (
-            "Connection refused",
-            "no sshd listens there: check the host and the port",
-        ),
-        ("No route to host", "check the host and the network"),
-        (
-            "timed out",
-            "the host does not answer: check it, the network and the firewall",
-        ),
-        (
-            "not found",
-            "the server is not there: install it at the same path, or say --server-path",
-        ),
-        ("can't cd", "the directory is not there"),
-    ];
-    if !who.starts_with(WHO) {
-        return None;
-    }
-    let says = |part: &str| last_words.iter().any(|line| line.contains(part));
-    KNOWN
-        .iter()
-        .find(|(part, _)| says(part))
-        .map(|(_, advice)| *advice)
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Stdio;
 
     use super::*;
+    use crate::ssh_advice::advice;
 
     /// Runs what a host would run, with something else than `ssh`.
     fn on_a_host(spec: &LaunchSpec, hosts: &[&str]) -> String {

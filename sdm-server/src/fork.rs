@@ -96,7 +96,7 @@ fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
                 let server = first + index.unwrap_or(0);
                 let why = format!("server {server}: killed by {signal}");
                 let refusal = Refusal::new(server, &why);
-                crate::run::say(&refusal.to_string())?;
+                crate::announce::say(&refusal.to_string())?;
             }
             _ => continue,
         }

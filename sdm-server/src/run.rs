@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsString};
-use std::io::Write;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
@@ -32,6 +31,7 @@ use sdm_debug::{Backend, Command, EndPolicy, Failure, FailureCode, InterestChang
 use sdm_idset::IdSet;
 use sdm_system::identity::Identity;
 
+use crate::announce::say;
 use crate::backend::{self, Inherited, Upward};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
@@ -243,13 +243,6 @@ fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Res
     };
     let line = announcement.to_line().map_err(|error| anyhow!("{error}"))?;
     say(&line)
-}
-
-/// A line on stdout.
-pub(crate) fn say(line: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(format!("{line}\n").as_bytes())?;
-    Ok(stdout.flush()?)
 }
 
 /// A server at work.

@@ -8,6 +8,7 @@
 
 pub mod api;
 mod config;
+mod end_launch;
 mod error;
 mod events;
 mod hearing;

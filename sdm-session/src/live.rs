@@ -20,9 +20,9 @@ use sdm_launch::{Launch, LaunchEvent};
 use tracing::Span;
 
 use super::api::{DebugSession, SendOptions, SessionEvent, SessionMember};
+use super::end_launch::end_launch;
 use super::error::EndError;
 use super::events;
-use super::start::end_launch;
 
 /// How long everything below may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sdm_bootstrap::announce::Announcement;
-use sdm_bootstrap::log::LogWriter;
 use sdm_core::config::Config;
 use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::{CommandId, SessionId};
@@ -21,10 +20,11 @@ use sdm_debug::Failure;
 use sdm_debug::wire;
 use sdm_hosts::HostShare;
 use sdm_idset::IdSet;
-use sdm_launch::{Launch, LaunchEvent, Streams};
+use sdm_launch::{Launch, Streams};
 
 use super::api;
 use super::config::{SessionConfig, StartProgress};
+use super::end_launch::{END_WAIT, end_launch};
 use super::error::SessionError;
 use super::key::Offer;
 use super::live::Session;
@@ -104,42 +104,6 @@ impl Session {
             session.pass_on(config.records);
         }
         Ok(session)
-    }
-}
-
-/// How long what was launched may take to end once it is asked to, or killed.
-pub(super) const END_WAIT: Duration = Duration::from_secs(5);
-
-/// Ends everything that was launched, and waits until it has ended; what has not `asked` later is killed.
-pub(super) fn end_launch(
-    driver: &mut MemberDriver<TcpTransport>,
-    launch: &mut Launch,
-    asked: Duration,
-) {
-    for (end, wait) in [
-        (Launch::terminate as fn(&mut Launch), asked),
-        (Launch::kill, END_WAIT),
-    ] {
-        end(launch);
-        let deadline = Instant::now() + wait;
-        while !launch.is_over() {
-            match driver.next(Some(deadline)) {
-                Ok(Some(DriverEvent::Ready(fd))) => {
-                    while launch.handle_ready(fd) {
-                        while let Some(event) = launch.poll_event() {
-                            if let LaunchEvent::Log(line) = event {
-                                LogWriter::pass_on(&line);
-                            }
-                        }
-                    }
-                }
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        if launch.is_over() {
-            return;
-        }
     }
 }
 

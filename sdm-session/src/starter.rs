@@ -7,8 +7,8 @@ use std::time::Instant;
 use sdm_launch::{Launch, LaunchEvent};
 
 use super::api::SessionEvent;
+use super::end_launch::{END_WAIT, end_launch};
 use super::live::Session;
-use super::start::{END_WAIT, end_launch};
 
 impl Session {
     /// Takes over who started the tasks: what it prints is passed on, what is sent to the tasks goes to it,

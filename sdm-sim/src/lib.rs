@@ -9,6 +9,7 @@
 //! The same seed gives the same run, and so the same [`Report::hash`].
 
 mod exec;
+mod fault_kinds;
 mod faults;
 mod laws;
 mod ledger;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
 
-use crate::faults::Fault;
+use crate::fault_kinds::Fault;
 use crate::rng::Rng;
 
 /// The circumstances of one run. Times are microseconds.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::plan::{read_slice, write_slice};
-use super::{DecodeError, EncodeError, Reader, Writer};
+use super::{DecodeError, EncodeError, Reader, Writer, read_list};
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId};
 use crate::limits::{
@@ -313,21 +313,6 @@ fn read_tag<T: Copy>(
         .get(usize::from(tag))
         .copied()
         .ok_or(unexpected(what, offset))
-}
-
-pub(super) fn read_list<T>(
-    r: &mut Reader<'_>,
-    what: &'static str,
-    max: usize,
-    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
-) -> Result<Vec<T>, DecodeError> {
-    let count = r.count(what, max)?;
-    // An element takes more memory than wire: grow with what is really there.
-    let mut list = Vec::with_capacity(count.min(64));
-    for _ in 0..count {
-        list.push(read(r)?);
-    }
-    Ok(list)
 }
 
 fn unexpected(what: &'static str, offset: usize) -> DecodeError {

@@ -350,5 +350,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A list of at most `max` elements, each read by `read`.
+fn read_list<T>(
+    r: &mut Reader<'_>,
+    what: &'static str,
+    max: usize,
+    mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = r.count(what, max)?;
+    // An element takes more memory than wire: grow with what is really there.
+    let mut list = Vec::with_capacity(count.min(64));
+    for _ in 0..count {
+        list.push(read(r)?);
+    }
+    Ok(list)
+}
+
 #[cfg(test)]
 mod tests;

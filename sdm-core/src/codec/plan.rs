@@ -3,8 +3,7 @@
 
 use bytes::Bytes;
 
-use super::message::read_list;
-use super::{DecodeError, EncodeError, Reader, Writer};
+use super::{DecodeError, EncodeError, Reader, Writer, read_list};
 use crate::ids::ServerId;
 use crate::limits::{ADDRESSES_MAX, NAME_BYTES_MAX, PLAN_TEXT_BYTES_MAX, SERVERS_MAX};
 use crate::message::PlanEntry;

@@ -10,6 +10,7 @@
 //! Two lanes share it. Control frames go at once; bulk frames go behind them and only against
 //! credit, which the receiver grants as its owner calls `release`. Nobody ever stops reading.
 
+mod config;
 mod credit;
 mod error;
 mod fuzz;
@@ -21,60 +22,18 @@ use std::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::frame::{self, Deframer, Frame};
-use crate::ids::SessionId;
 use crate::limits::{
-    BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, BULK_START_BYTES, HANDSHAKE_WAIT,
-    LINK_BULK_BYTES_MAX, LINK_CONTROL_BYTES_MAX, PING_AFTER, PINGS_UNANSWERED_MAX,
+    BULK_CHUNK_BYTES_MAX, BULK_FRAME_BYTES_MAX, LINK_BULK_BYTES_MAX, LINK_CONTROL_BYTES_MAX,
 };
 use crate::message::{Lane, Message};
-use crate::secure::{Handshake, Hello, Opened, SessionKey};
+use crate::secure::{Handshake, Hello, Opened};
 use credit::Credit;
 use heartbeat::{Heartbeat, Pulse};
-use records::Records;
+use records::{IDLE_BYTES_MAX, Records};
 
+pub use config::LinkConfig;
 pub use error::LinkError;
 pub use fuzz::fuzz_handshake;
-
-/// A buffer above this size is given back when it has nothing to hold.
-const IDLE_BYTES_MAX: usize = 4 << 10;
-
-/// What both ends of a link must know beforehand, and how it behaves.
-#[derive(Clone, Debug)]
-pub struct LinkConfig {
-    /// The session's key.
-    pub key: SessionKey,
-    /// The session that both ends must belong to.
-    pub session: SessionId,
-    /// How long the handshake may take.
-    pub handshake_wait: Duration,
-    /// A peer quiet for this long is pinged.
-    pub ping_after: Duration,
-    /// How many unanswered pings make a peer silent.
-    pub pings_unanswered_max: u32,
-    /// How many bytes of bulk data may be here without having been released.
-    pub bulk_window_bytes: u32,
-}
-
-impl LinkConfig {
-    /// With the limits that hold where nothing else was said.
-    #[must_use]
-    pub fn new(key: SessionKey, session: SessionId) -> Self {
-        Self {
-            key,
-            session,
-            handshake_wait: HANDSHAKE_WAIT,
-            ping_after: PING_AFTER,
-            pings_unanswered_max: PINGS_UNANSWERED_MAX,
-            bulk_window_bytes: BULK_START_BYTES,
-        }
-    }
-
-    /// Takes over what the session's configuration says of links.
-    pub fn apply(&mut self, config: &Config) {
-        self.ping_after = config.ping_after;
-        self.pings_unanswered_max = config.pings_unanswered_max;
-    }
-}
 
 /// What a link has to tell its owner.
 #[derive(Clone, PartialEq, Debug)]

@@ -2,7 +2,10 @@
 
 use snow::TransportState;
 
-use super::{IDLE_BYTES_MAX, LinkError};
+use super::LinkError;
+
+/// A buffer above this size is given back when it has nothing to hold.
+pub(super) const IDLE_BYTES_MAX: usize = 4 << 10;
 
 /// The length in front of a record, in bytes.
 const LENGTH_BYTES: usize = 2;

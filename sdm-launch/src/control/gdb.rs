@@ -230,7 +230,7 @@ impl Gdb {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            super::await_any(self.fds().chain([ended.as_fd()]), left)?;
+            super::waiting::await_any(self.fds().chain([ended.as_fd()]), left)?;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod bolero;
+mod circles;
 mod cited;
 mod decoders;
 mod errors;

@@ -31,7 +31,10 @@ const ALLOWED: [(&str, &str); 9] = [
         "sdm-keep/src/keeper.rs",
         "one fixed line for who has started it",
     ),
-    ("sdm-server/src/run.rs", "announcements for the launcher"),
+    (
+        "sdm-server/src/announce.rs",
+        "announcements for the launcher",
+    ),
     (
         "sdm-pmix/src/main.rs",
         "answers for who has started it, which shows them escaped",

@@ -16,10 +16,27 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// Its module: `["node", "open"]`, empty for the crate itself. None outside of `src`, and for programs of a single file.
+    pub(super) fn module(&self) -> Option<Vec<String>> {
+        let inner = self.path.strip_prefix(&self.member)?;
+        let inner = inner.strip_prefix("/src/")?.strip_suffix(".rs")?;
+        let inner = inner.strip_suffix("/mod").unwrap_or(inner);
+        let parts: Vec<&str> = match inner {
+            "lib" | "main" => Vec::new(),
+            inner => inner.split('/').collect(),
+        };
+        let is_program = parts.first() == Some(&"bin");
+        (!is_program).then(|| parts.into_iter().map(str::to_owned).collect())
+    }
+
     /// Its text without what is for tests only.
     pub(super) fn shipped(&self) -> &str {
-        let inline = self.text.find("#[cfg(test)]\nmod tests {");
-        &self.text[..inline.unwrap_or(self.text.len())]
+        let mut marks = self.text.match_indices("#[cfg(test)]\n");
+        let inline = marks.find(|(at, mark)| {
+            let line = self.text[at + mark.len()..].lines().next();
+            line.is_some_and(|line| line.ends_with("mod tests {"))
+        });
+        &self.text[..inline.map_or(self.text.len(), |(at, _)| at)]
     }
 }
 

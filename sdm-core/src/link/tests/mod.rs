@@ -7,9 +7,12 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::*;
 use crate::frame::WIRE_VERSION;
+use crate::ids::SessionId;
 use crate::ids::{CommandId, Epoch, ServerId};
+use crate::limits::{BULK_START_BYTES, HANDSHAKE_WAIT, PING_AFTER, PINGS_UNANSWERED_MAX};
 use crate::message::{EventBlock, EventMessage};
 use crate::secure::Role;
+use crate::secure::SessionKey;
 
 fn config() -> LinkConfig {
     LinkConfig::new(SessionKey::from_bytes([7; 32]), SessionId([1; 8]))

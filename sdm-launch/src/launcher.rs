@@ -1,0 +1,48 @@
+//! What every launcher can be asked.
+
+use crate::{Control, Launch, LaunchError, LaunchSpec};
+
+/// Starts servers.
+pub trait Launcher {
+    /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
+    fn name(&self) -> &str;
+
+    /// The launcher in a person's words: which program, which version.
+    fn describe(&self) -> String;
+
+    /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
+    fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
+        let _ = spec;
+        false
+    }
+
+    /// Whether the environment goes to the servers over channels of its own, which others may listen to, and stays
+    /// with its daemons.
+    fn carries_environment(&self) -> bool {
+        false
+    }
+
+    /// Whether somebody else starts the master too.
+    fn is_by_hand(&self) -> bool {
+        false
+    }
+
+    /// How it can hold what it starts for a debugger, if it can.
+    fn control(&self) -> Option<Control> {
+        None
+    }
+
+    /// Whether it can copy the server to its hosts.
+    fn stages(&self) -> bool {
+        false
+    }
+
+    /// Starts the servers and returns at once; everything else is heard from the [`Launch`].
+    ///
+    /// The calling thread must live as long as the session: the kernel sends SIGTERM to what it
+    /// started when it ends.
+    ///
+    /// # Errors
+    /// Where nothing could be started; then nothing is left behind.
+    fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError>;
+}

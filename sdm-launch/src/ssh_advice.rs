@@ -1,0 +1,41 @@
+//! What a person can do about an `ssh` that failed.
+
+/// What a person calls the `ssh` to a host, before the host's name.
+pub(crate) const WHO: &str = "ssh ";
+
+/// What a person can do about an `ssh` that ended with these last words.
+pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
+    const KNOWN: [(&str, &str); 8] = [
+        (
+            "Permission denied",
+            "ssh would ask for a password: set up a key (ssh-copy-id) or start an agent (ssh-add)",
+        ),
+        (
+            "Host key verification failed",
+            "connect once by hand with ssh to accept the host key",
+        ),
+        ("Could not resolve hostname", "check the host's name"),
+        (
+            "Connection refused",
+            "no sshd listens there: check the host and the port",
+        ),
+        ("No route to host", "check the host and the network"),
+        (
+            "timed out",
+            "the host does not answer: check it, the network and the firewall",
+        ),
+        (
+            "not found",
+            "the server is not there: install it at the same path, or say --server-path",
+        ),
+        ("can't cd", "the directory is not there"),
+    ];
+    if !who.starts_with(WHO) {
+        return None;
+    }
+    let says = |part: &str| last_words.iter().any(|line| line.contains(part));
+    KNOWN
+        .iter()
+        .find(|(part, _)| says(part))
+        .map(|(_, advice)| *advice)
+}

@@ -1,0 +1,74 @@
+//! The kinds of faults that a world can have.
+
+/// A kind of fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// A connection breaks, both ends are told.
+    Reset,
+    /// Bytes are changed under way.
+    Tamper,
+    /// A connection gets slow.
+    SlowLink,
+    /// A process is gone, its host is not.
+    Crash,
+    /// A process and its parent, at the same moment.
+    CrashPair,
+    /// A process, and its parent while it takes over what was below.
+    CrashAdopter,
+    /// A third of all processes.
+    CrashMany,
+    /// Somebody who is no member calls.
+    Stranger,
+    /// The user of the tree takes no output for a while.
+    PauseDelivery,
+    /// A process is stopped, for less than makes it silent.
+    Stop,
+    /// A process is stopped for longer than that.
+    StopLong,
+    /// A process runs in fits and starts.
+    Slow,
+    /// Nothing arrives in one direction.
+    BlockOneWay,
+    /// Nothing arrives in either direction.
+    BlockBothWays,
+    /// A host is gone: nobody is told.
+    CrashHost,
+    /// Some servers are cut off from the others.
+    Island,
+}
+
+impl Fault {
+    pub(crate) const COUNT: usize = 16;
+    pub(crate) const ALL: [Fault; Self::COUNT] = [
+        Self::Reset,
+        Self::Tamper,
+        Self::SlowLink,
+        Self::Crash,
+        Self::CrashPair,
+        Self::CrashAdopter,
+        Self::CrashMany,
+        Self::Stranger,
+        Self::PauseDelivery,
+        Self::Stop,
+        Self::StopLong,
+        Self::Slow,
+        Self::BlockOneWay,
+        Self::BlockBothWays,
+        Self::CrashHost,
+        Self::Island,
+    ];
+
+    /// True where everybody whom it touches is told at once: nobody who lives may be given up.
+    pub(crate) fn is_quick(self) -> bool {
+        !matches!(
+            self,
+            Self::Stop
+                | Self::StopLong
+                | Self::Slow
+                | Self::BlockOneWay
+                | Self::BlockBothWays
+                | Self::CrashHost
+                | Self::Island
+        )
+    }
+}
