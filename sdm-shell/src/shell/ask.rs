@@ -8,7 +8,6 @@ use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::model::Model;
-use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::notices::Patience;
 use super::model::open_commands::OpenCommand;
@@ -69,15 +68,10 @@ impl SessionHandle {
             Waited::Reached => {}
             Waited::TimedOut => open.give_up("the tree gave no answer"),
             Waited::GivenUp => open.give_up("given up"),
-            Waited::Over if self.is_cut_off() => {}
+            Waited::Over if self.read(Model::is_cut_off) => {}
             Waited::Over => open.give_up("the session is over"),
         }
         Some(open)
-    }
-
-    /// Whether a signal has ended the session.
-    fn is_cut_off(&self) -> bool {
-        self.read(|model| matches!(model.over, Some(Over::Terminated(_))))
     }
 
     /// The good answers to a question, merged by equality: what each task answered is compared.
@@ -139,7 +133,7 @@ pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCom
 
 /// Shows what came of a command where it has failed on some task. Whom a signal has cut off did not fail.
 pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
-    if open.has_failed() && !session.is_cut_off() {
+    if open.has_failed() && !session.read(Model::is_cut_off) {
         session.show(&Item::Answer(open.gathered));
     }
 }

@@ -59,7 +59,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-core",
-        "node node::adoption node::ending node::events node::family node::local node::open node::root",
+        "node node::adoption node::audit node::ending node::events node::family node::local node::open node::root",
         "one type, whose methods are in a file for each concern, with the data of that concern",
     ),
     (

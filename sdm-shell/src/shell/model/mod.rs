@@ -185,6 +185,11 @@ impl Model {
         }
     }
 
+    /// Whether a signal has ended the session.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        matches!(self.over, Some(Over::Terminated(_)))
+    }
+
     /// The next thing that the owner is to do; absent where there is none.
     pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
