@@ -100,13 +100,13 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     // All that happened is shown together at the end.
     let (ended, attached) = session.edit(|model| {
         model.news.notices.patience = Patience::START;
-        let ended = ended.difference(model.tasks.lost());
+        let ended = ended.difference(model.tasks.cut_off());
         (ended, model.options.attached)
     });
     let until = session.now() + OUTPUT_END_WAIT;
     let has_come = |model: &Model| {
         let output = &model.news.output;
-        output.has_ended(&ended) && output.is_complete(model.tasks.lost())
+        output.has_ended(&ended) && output.is_complete(model.tasks.cut_off())
     };
     while !attached && !session.read(has_come) && session.now() < until && !session.is_over() {
         session.turn(Some(until)).await;

@@ -186,7 +186,7 @@ fn crash_of(session: &SessionHandle, tasks: &IdSet) -> (u8, Option<String>) {
 
 /// 0 where all ended with 0; 122 where that cannot be known; the one code that others ended with; else 1.
 fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
-    let lost = session.read(|model| model.tasks.lost().difference(&model.tasks.ended()));
+    let lost = session.read(|model| model.tasks.lost());
     if !lost.is_empty() {
         let who = set_text(&lost, 60);
         return (LOST, Some(format!("lost: {who}")));

@@ -141,7 +141,7 @@ pub(super) async fn diagnosis(
 
 /// Who is gone, and who cannot be reached.
 fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
-    let all_lost = session.read(|model| model.tasks.lost().clone());
+    let all_lost = session.read(|model| model.tasks.lost());
     for row in session.read(|model| model.tasks.rows_of(to)) {
         let reachable = row.tasks.difference(&all_lost);
         let what = match &row.state {

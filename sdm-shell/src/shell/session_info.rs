@@ -49,7 +49,7 @@ fn nodes(session: &SessionHandle, members: &[SessionMember]) -> Vec<NodeRow> {
 fn links(session: &SessionHandle, members: &[SessionMember]) -> Vec<LinkRow> {
     let reaches = reaches(members);
     let (lost, silent) =
-        session.read(|model| (model.tasks.lost().clone(), model.tasks.silent().clone()));
+        session.read(|model| (model.tasks.cut_off().clone(), model.tasks.silent().clone()));
     let health = |tasks: &IdSet| match () {
         () if tasks.is_empty() => "reachable",
         () if tasks.is_subset(&lost) => "lost",

@@ -84,3 +84,17 @@ fn a_killed_gdb_is_no_exit_code_of_the_program() {
     );
     assert!(said.contains("their gdb was killed or failed: 0"), "{said}");
 }
+
+#[test]
+fn who_had_ended_is_not_lost_with_the_master() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut sdm = Sdm::run(&place, 3).talk().program(&work, &["spin"]).spawn();
+    sdm.out.wait(0, "ranks 0-2 (3): at main ()");
+    let _ = sdm.ask("[1] kill", "rank 1: killed");
+    let master = named(&place, "sdm-master");
+    assert_eq!(master.len(), 1);
+    signal(master[0], Signal::SIGKILL);
+    sdm.out.wait(0, "ranks 0,2 (2): lost");
+    let _ = sdm.finish();
+}

@@ -245,7 +245,7 @@ impl Model {
 
     /// True where every task that can be reached is live: none has ended, nor its gdb.
     pub(crate) fn all_live(&self) -> bool {
-        let reachable = self.all.difference(self.tasks.lost());
+        let reachable = self.all.difference(self.tasks.cut_off());
         reachable.is_subset(&self.tasks.live())
     }
 

@@ -50,8 +50,6 @@ pub(crate) struct Notices {
     newest: Option<Instant>,
     silent: Vec<(IdSet, String)>,
     lost: Vec<(IdSet, String)>,
-    /// Those of the lost whose program had ended before.
-    done: IdSet,
     launcher: Option<(String, Vec<String>)>,
     /// Lines of the launcher, held back: those before its end are its last words.
     lines: Vec<String>,
@@ -69,7 +67,6 @@ impl Default for Notices {
             newest: None,
             silent: Vec::new(),
             lost: Vec::new(),
-            done: IdSet::new(),
             launcher: None,
             lines: Vec::new(),
             lines_since: None,
@@ -107,14 +104,14 @@ impl Notices {
         tasks.difference(&held)
     }
 
-    /// Tasks are lost; `ended` are those whose program has ended.
-    ///
-    /// A launcher may end the servers when its job is over: with its end, only those are told that had not ended.
+    /// The servers of these tasks are gone; `ended` are those whose program has ended, which are not lost by that.
     pub(crate) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
-        self.done.union_with(&tasks.intersection(ended));
-        self.gone_since.get_or_insert(now);
         take_out(&mut self.silent, tasks);
-        join(&mut self.lost, tasks, why);
+        let lost = tasks.difference(ended);
+        if !lost.is_empty() {
+            self.gone_since.get_or_insert(now);
+            join(&mut self.lost, &lost, why);
+        }
     }
 
     /// The launcher has printed a line.
@@ -172,7 +169,6 @@ impl Notices {
         let silent = in_one(std::mem::take(&mut self.silent));
         let silent = silent.map(|(tasks, why)| Item::Silent { tasks, why });
         let lost = std::mem::take(&mut self.lost);
-        let done = std::mem::take(&mut self.done);
         if let Some((status, last_words)) = self.launcher.take() {
             self.lines.retain(|line| !last_words.contains(line));
             let mut items = self.take_lines();
@@ -180,7 +176,7 @@ impl Notices {
             items.push(Item::LauncherEnded {
                 status,
                 last_words,
-                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)).difference(&done),
+                lost: IdSet::union_all(lost.iter().map(|(tasks, _)| tasks)),
             });
             return items;
         }

@@ -132,7 +132,7 @@ impl Now<'_> {
                 .table
                 .in_state(|state| matches!(state, TaskState::Exited(_))),
             "crashed" => self.crashed(),
-            "lost" => self.table.lost().clone(),
+            "lost" => self.table.lost(),
             "silent" => self.table.silent().clone(),
             "focus" => self.focus.clone(),
             "prev" => self.sets.previous.clone(),

@@ -11,7 +11,8 @@ const ROWS_MAX: usize = 4096;
 pub(crate) struct TaskTable {
     rows: Vec<Row>,
     silent: IdSet,
-    lost: IdSet,
+    /// Those whose server is gone.
+    cut_off: IdSet,
 }
 
 /// Tasks in one state, stopped in one place.
@@ -33,7 +34,7 @@ impl TaskTable {
         Self {
             rows: vec![row],
             silent: IdSet::new(),
-            lost: IdSet::new(),
+            cut_off: IdSet::new(),
         }
     }
 
@@ -85,24 +86,24 @@ impl TaskTable {
     /// Tasks that run, or are on their way to `main`, and can be reached.
     pub(crate) fn running(&self) -> IdSet {
         let running = |state: &TaskState| matches!(state, TaskState::Running | TaskState::Starting);
-        self.in_state(running).difference(&self.lost)
+        self.in_state(running).difference(&self.cut_off)
     }
 
     /// Tasks with a process behind them that can be reached.
     pub(crate) fn live(&self) -> IdSet {
-        self.in_state(TaskState::is_live).difference(&self.lost)
+        self.in_state(TaskState::is_live).difference(&self.cut_off)
     }
 
     /// Tasks that stand and can be reached.
     pub(crate) fn standing(&self) -> IdSet {
         let standing = self.in_state(|state| *state == TaskState::Stopped);
-        standing.difference(&self.lost)
+        standing.difference(&self.cut_off)
     }
 
     /// Tasks that were detached and can be reached.
     pub(crate) fn detached(&self) -> IdSet {
         let detached = self.in_state(|state| *state == TaskState::Detached);
-        detached.difference(&self.lost)
+        detached.difference(&self.cut_off)
     }
 
     /// Tasks that stand where they crashed, or are about to abort.
@@ -126,9 +127,14 @@ impl TaskTable {
         self.ended().intersection(tasks)
     }
 
-    /// Tasks whose server is gone.
-    pub(crate) fn lost(&self) -> &IdSet {
-        &self.lost
+    /// Tasks whose server is gone: nothing more is heard of them.
+    pub(crate) fn cut_off(&self) -> &IdSet {
+        &self.cut_off
+    }
+
+    /// Tasks whose server is gone before their end was heard of: what has become of them nobody knows.
+    pub(crate) fn lost(&self) -> IdSet {
+        self.cut_off.difference(&self.ended())
     }
 
     /// Tasks whose server has not been heard for a while.
@@ -146,7 +152,7 @@ impl TaskTable {
 
     /// Tasks whose server is gone from now on.
     pub(crate) fn mark_lost(&mut self, tasks: &IdSet) {
-        self.lost.union_with(tasks);
+        self.cut_off.union_with(tasks);
         self.silent.subtract(tasks);
     }
 
@@ -158,18 +164,19 @@ impl TaskTable {
     /// Tasks that can be reached again.
     pub(crate) fn mark_reachable(&mut self, tasks: &IdSet) {
         self.silent.subtract(tasks);
-        self.lost.subtract(tasks);
+        self.cut_off.subtract(tasks);
     }
 
     /// The rows of `ranks`, biggest first.
     pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
         let mut rows = Vec::new();
+        let lost = self.lost();
         for row in self.rows_of(among) {
-            let reachable = row.tasks.difference(&self.lost).difference(&self.silent);
+            let reachable = row.tasks.difference(&lost).difference(&self.silent);
             let parts = [
                 (reachable, None),
                 (row.tasks.intersection(&self.silent), Some("silent")),
-                (row.tasks.intersection(&self.lost), Some("lost")),
+                (row.tasks.intersection(&lost), Some("lost")),
             ];
             rows.extend(
                 parts
@@ -203,8 +210,9 @@ impl TaskTable {
                 None => counts.push((word, count)),
             }
         };
+        let all_lost = self.lost();
         for row in self.rows_of(among) {
-            let lost = row.tasks.intersection(&self.lost).len();
+            let lost = row.tasks.intersection(&all_lost).len();
             add(row.state.name(), row.tasks.len() - lost);
             add("lost", lost);
         }
@@ -217,6 +225,34 @@ impl TaskTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_had_ended_is_not_lost_with_its_server() {
+        let all = IdSet::all_below(4);
+        let mut table = TaskTable::new(&all);
+        table.set(&all, TaskState::Running, None);
+        table.set(&"1".parse().unwrap(), TaskState::Exited(3), None);
+        table.set(
+            &"2".parse().unwrap(),
+            TaskState::Signalled("SIGSEGV".to_owned()),
+            None,
+        );
+        table.mark_lost(&"1-3".parse().unwrap());
+        assert_eq!(table.lost().to_string(), "3");
+        assert_eq!(table.cut_off().to_string(), "1-3");
+        let rows = table.rank_rows(&all);
+        let health = |rank| {
+            let row = rows
+                .iter()
+                .find(|row| row.tasks.contains(sdm_idset::TaskId(rank)));
+            row.and_then(|row| row.health)
+        };
+        assert_eq!([0, 1, 2, 3].map(health), [None, None, None, Some("lost")]);
+        assert_eq!(
+            table.summary(&all),
+            "1 running, 1 lost, 1 exited, 1 signalled"
+        );
+    }
 
     #[test]
     fn every_task_is_in_one_row() {
