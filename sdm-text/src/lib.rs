@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 
+use unicode_width::UnicodeWidthChar;
+
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
@@ -32,6 +34,27 @@ pub fn printable_lines(text: &str) -> String {
         .map(|line| printable(line.as_bytes()))
         .collect();
     lines.join("\n")
+}
+
+/// How many columns of a terminal a printable line takes: a Chinese character takes two, a combining accent none.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// The longest beginning of a line that takes at most so many columns.
+#[must_use]
+pub fn beginning(text: &str, columns_max: usize) -> &str {
+    let mut taken = 0;
+    let too_far = text.char_indices().find(|(_, c)| {
+        taken += columns_of(*c);
+        taken > columns_max
+    });
+    too_far.map_or(text, |(at, _)| &text[..at])
+}
+
+fn columns_of(c: char) -> usize {
+    c.width().unwrap_or(1)
 }
 
 fn push(text: &mut String, c: char) {
@@ -67,5 +90,21 @@ mod tests {
         }
         assert_eq!(printable_lines("a\nb\x1b"), "a\nb\\x1b");
         assert_eq!(printable_name("a\nb\x1b"), "a\\x0ab\\x1b");
+    }
+
+    #[test]
+    fn columns_are_those_of_a_terminal() {
+        for (text, expect) in [
+            ("", 0),
+            ("rank", 4),
+            ("\u{6e29}\u{5ea6}", 4),
+            ("e\u{301}", 1),
+        ] {
+            assert_eq!(columns(text), expect, "{text}");
+        }
+        let text = "a\u{6e29}\u{5ea6}b";
+        let heads: Vec<_> = (0..8).map(|room| beginning(text, room)).collect();
+        assert_eq!(heads[..4], ["", "a", "a", "a\u{6e29}"]);
+        assert_eq!(heads[5..], ["a\u{6e29}\u{5ea6}", text, text]);
     }
 }

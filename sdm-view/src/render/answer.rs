@@ -151,7 +151,7 @@ fn one_or_more_lines(page: &Page<'_>, tasks: &IdSet, text: &str, lines: &mut Vec
     let style = page.style;
     let columns = text.contains("  ")
         && style.width.is_some_and(|width| {
-            page.over(tasks).chars().count() + 1 + text.chars().count() > width
+            sdm_text::columns(&page.over(tasks)) + 1 + sdm_text::columns(text) > width
         });
     // Columns are not broken in the middle where a line of their own holds them.
     if !text.contains('\n') && !columns {

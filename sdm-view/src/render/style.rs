@@ -1,11 +1,13 @@
 //! Colour and width.
 
+use sdm_text::{beginning, columns};
+
 /// How text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// With colours.
     pub colour: bool,
-    /// Characters in a line; absent where lines may have any length.
+    /// Columns of a line; absent where lines may have any length.
     pub width: Option<usize>,
     /// Lines on a screen: what is longer is folded.
     pub rows: usize,
@@ -84,23 +86,23 @@ impl Style {
         let Some(width) = self.width.filter(|width| *width > indent + 8) else {
             return line.to_owned();
         };
-        if line.chars().count() <= width {
-            return line.to_owned();
-        }
         let mut lines = Vec::new();
-        let mut rest: Vec<char> = line.chars().collect();
+        let mut rest = line;
         let mut room = width;
-        while rest.len() > room {
-            let lead = rest.iter().take_while(|c| **c == ' ').count();
-            let blank = rest[..=room].iter().rposition(|c| *c == ' ');
-            let end = blank.filter(|at| *at > lead + room / 3).unwrap_or(room);
-            let tail = rest.split_off(end);
-            lines.push(rest.into_iter().collect::<String>());
-            let skip = tail.iter().take_while(|c| **c == ' ').count();
-            rest = tail[skip..].to_vec();
+        while columns(rest) > room {
+            let fits = beginning(rest, room);
+            let fits = fits.len();
+            let lead = rest.len() - rest.trim_start_matches(' ').len();
+            let blank = rest.as_bytes()[..=fits]
+                .iter()
+                .rposition(|byte| *byte == b' ');
+            let end = blank.filter(|at| columns(&rest[..*at]) > lead + room / 3);
+            let (line, tail) = rest.split_at(end.unwrap_or(fits));
+            lines.push(line);
+            rest = tail.trim_start_matches(' ');
             room = width - indent;
         }
-        lines.push(rest.into_iter().collect());
+        lines.push(rest);
         lines.join(&format!("\n{}", " ".repeat(indent)))
     }
 
@@ -116,6 +118,21 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_broken_by_what_a_terminal_shows_of_them() {
+        let style = Style {
+            width: Some(20),
+            ..Style::PLAIN
+        };
+        let wide = "\u{6e29}\u{5ea6}".repeat(6);
+        let parts = ["\u{6e29}\u{5ea6}".repeat(5), "\u{6e29}\u{5ea6}".to_owned()];
+        assert_eq!(style.wrap(&wide, 2), parts.join("\n  "));
+        assert_eq!(
+            style.wrap("rank 1: no\nrank 7: fine", 2),
+            "rank 1: no\n  rank 7: fine"
+        );
+    }
 
     #[test]
     fn long_lines_are_broken_at_blanks_and_nothing_is_lost() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
-use sdm_text::printable;
+use sdm_text::{beginning, columns, printable};
 
 use super::label::Names;
 use super::page::Page;
@@ -100,14 +100,13 @@ impl<S: Screen> View for TextView<S> {
 
     fn status(&mut self, line: Option<&str>) {
         let width = self.screen.style().width;
-        let fits = |line: &str| width.is_none_or(|width| line.chars().count() < width);
+        let fits = |line: &str| width.is_none_or(|width| columns(line) < width);
         match line {
             Some(line) if !fits(line) => {
                 // What can be done about it goes first, then what does not fit.
                 let line = line.rsplit_once("; ").map_or(line, |(line, _)| line);
                 let room = width.map_or(usize::MAX, |width| width.saturating_sub(1));
-                let cut: String = line.chars().take(room).collect();
-                self.screen.status(Some(&cut));
+                self.screen.status(Some(beginning(line, room)));
             }
             _ => self.screen.status(line),
         }
@@ -245,7 +244,7 @@ fn error(style: &Style, problem: &Problem) -> Vec<String> {
     let message = sdm_text::printable_lines(&problem.message);
     let mut lines = vec![style.bad(&style.wrap(&message, 2))];
     if let (Some(line), Some(at)) = (&problem.line, problem.at) {
-        let before = line.get(..at).unwrap_or(line).chars().count();
+        let before = columns(line.get(..at).unwrap_or(line));
         lines.push(format!("  {}", printable(line.as_bytes())));
         lines.push(format!("  {}^", " ".repeat(before)));
     }

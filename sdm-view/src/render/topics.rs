@@ -191,13 +191,17 @@ fn columns(page: &Page<'_>, cells: Vec<[String; 3]>) -> Vec<String> {
     let width = |column: usize| {
         let cells = cells.iter();
         cells
-            .map(|row| row[column].chars().count())
+            .map(|row| sdm_text::columns(&row[column]))
             .max()
             .unwrap_or(0)
     };
     let (first, second) = (width(0), width(1));
     let line = |[a, b, c]: &[String; 3]| {
-        let text = format!("{a:<first$}  {b:<second$}  {c}");
+        let padded = |cell: &String, width| {
+            let blanks = width - sdm_text::columns(cell);
+            format!("{cell}{:blanks$}", "")
+        };
+        let text = format!("{}  {}  {c}", padded(a, first), padded(b, second));
         page.style.wrap(text.trim_end(), first + second + 4)
     };
     cells.iter().map(line).collect()

@@ -2,6 +2,8 @@
 
 use sdm_debug::event::Stream;
 
+use sdm_text::{beginning, columns};
+
 use super::{Look, OutputClass, Report};
 use crate::render::{Style, printable, sentence, stack_lines};
 
@@ -142,9 +144,8 @@ fn output(report: &Report, lines: &mut Vec<String>) {
 /// A line made harmless, and cut to the width of the screen.
 fn fitted(line: &str) -> String {
     let line = printable(line.as_bytes()).replace('\t', " ");
-    if line.chars().count() <= WIDTH {
+    if columns(&line) <= WIDTH {
         return line;
     }
-    let cut: String = line.chars().take(WIDTH - 3).collect();
-    format!("{cut}...")
+    format!("{}...", beginning(&line, WIDTH - 3))
 }

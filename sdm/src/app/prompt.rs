@@ -20,6 +20,7 @@ use rustyline::validate::Validator;
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 use sdm_shell::commands::{self, Wanted};
 use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
+use sdm_text::{beginning, columns};
 use sdm_view::escape::shown;
 
 use super::wake::Wake;
@@ -356,7 +357,7 @@ impl Highlighter for Words {
         is_own: bool,
     ) -> Cow<'b, str> {
         if is_own {
-            fitted(&self.queue.lock().prompt, prompt.chars().count()).into()
+            fitted(&self.queue.lock().prompt, columns(prompt)).into()
         } else {
             prompt.into()
         }
@@ -367,18 +368,18 @@ impl Highlighter for Words {
 /// rather than states that were.
 fn fitted(prompt: &str, width: usize) -> String {
     const END: &str = "(sdm) ";
-    let wide = |text: &str| text.chars().count();
     let head = prompt.strip_suffix(END).unwrap_or(prompt);
     let end = &prompt[head.len()..];
-    let room = width.saturating_sub(wide(end));
+    let room = width.saturating_sub(columns(end));
     let mut heads = vec![head.to_owned()];
     if let Some((_, states)) = head.rsplit_once(": ") {
         heads.push(format!("[{states}"));
         heads.push(format!("[{}", states.trim_end()));
     }
-    let fits = heads.into_iter().find(|head| wide(head) <= room);
-    let head = fits.unwrap_or_else(|| "[...]".chars().take(room).collect());
-    format!("{head:room$}{end}")
+    let fits = heads.into_iter().find(|head| columns(head) <= room);
+    let head = fits.unwrap_or_else(|| beginning("[...]", room).to_owned());
+    let blanks = room - columns(&head);
+    format!("{head}{:blanks$}{end}", "")
 }
 
 impl Validator for Words {}
