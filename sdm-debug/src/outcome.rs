@@ -149,6 +149,8 @@ failure_codes! {
     System = 28, "system";
     /// There is no such program where the task is.
     NotFound = 29, "not_found";
+    /// The program has no such place: no function of the name, no such file, no such line. The text is gdb's own.
+    NoSuchPlace = 30, "no_such_place";
 }
 
 /// What came of a command over a set of tasks.

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use sdm_debug::{Failure, FailureCode};
+
 /// What an error of gdb's means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::driver) enum Wording {
@@ -15,10 +17,12 @@ pub(in crate::driver) enum Wording {
     MayNotCall,
     /// A value is larger than it may read.
     ValueTooLarge,
+    /// The program has not the place of a breakpoint: where gdb asks a person whether it is to wait for it.
+    NoSuchPlace,
 }
 
 /// What an error means, a part of its text, and the first and the last major version of gdb that is known to write so.
-const WORDINGS: [(Wording, &str, u32, u32); 4] = [
+const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     (Wording::Aborted, "Command aborted.", 7, 18),
     (
         Wording::WriteFailed,
@@ -28,12 +32,35 @@ const WORDINGS: [(Wording, &str, u32, u32); 4] = [
     ),
     (Wording::MayNotCall, "may-call-functions is off", 8, 18),
     (Wording::ValueTooLarge, "max-value-size", 8, 18),
+    (Wording::NoSuchPlace, "No source file named ", 7, 18),
+    (Wording::NoSuchPlace, "No line ", 7, 18),
+    (Wording::NoSuchPlace, "No compiled code for line ", 14, 18),
+    (Wording::NoSuchPlace, "No symbol table is loaded", 7, 18),
+    // A C++ name or one of Fortran stands in it as it was asked for.
+    (Wording::NoSuchPlace, "\" not defined", 7, 18),
 ];
 
 /// What an error means, where it is one of these.
 pub(in crate::driver) fn wording(text: &str) -> Option<Wording> {
     let found = WORDINGS.iter().find(|(_, part, ..)| text.contains(part));
     found.map(|(wording, ..)| *wording)
+}
+
+/// An error of a command that makes a breakpoint: whether the place is what is missing.
+pub(in crate::driver) fn about_a_place(failure: Failure) -> Failure {
+    let is_place = wording(&failure.text) == Some(Wording::NoSuchPlace);
+    match failure.code {
+        FailureCode::Gdb if is_place => Failure {
+            code: FailureCode::NoSuchPlace,
+            ..failure
+        },
+        _ => failure,
+    }
+}
+
+/// Whether an error names a file by itself, so that a person knows which.
+pub(in crate::driver) fn names(text: &str, file: &[u8]) -> bool {
+    text.contains(&*String::from_utf8_lossy(file))
 }
 
 /// The signal that gdb says has passed. Written so by gdb 7 to 18.
@@ -78,6 +105,17 @@ mod tests {
         check(text, Some(Wording::MayNotCall));
         let text = "value requires 80000 bytes, which is more than max-value-size";
         check(text, Some(Wording::ValueTooLarge));
+        for text in [
+            "No source file named nosuch.c.",
+            "No line 999 in file \"halo.c\".",
+            "No line 999 in the current file.",
+            "No compiled code for line 999 in file \"halo.c\".",
+            "No symbol table is loaded.  Use the \"file\" command.",
+            "Function \"nowhere\" not defined.",
+            "Function \"nowhere\" not defined in \"halo.c\".",
+        ] {
+            check(text, Some(Wording::NoSuchPlace));
+        }
         check("No symbol \"x\" in current context.", None);
     }
 

@@ -15,6 +15,34 @@ fn insert(number: u32, location: &str) -> BreakSpec {
     }
 }
 
+/// MI tells what is missing by words only; they are those of every gdb that these tests are run with.
+#[test]
+fn a_place_that_is_not_there_is_told_from_other_errors() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    for (number, location, text) in [
+        (11, "nowhere", "Function \"nowhere\" not defined."),
+        (12, "nosuch.c:3", "No source file named nosuch.c."),
+        (13, "steps.c:99999", "99999 in file \"steps.c\"."),
+        (
+            14,
+            "steps.c:nowhere",
+            "Function \"nowhere\" not defined in \"steps.c\".",
+        ),
+    ] {
+        let failure = harness.break_at(number, location).unwrap_err();
+        assert_eq!(failure.code, FailureCode::NoSuchPlace, "{failure}");
+        assert!(failure.text.ends_with(text), "{failure}");
+    }
+    let other = BreakSpec {
+        condition: Some("nosuch".to_owned()),
+        ..insert(15, "twice")
+    };
+    let failure = harness.ask(Command::BreakInsert(other)).unwrap_err();
+    assert_eq!(failure.code, FailureCode::Gdb, "{failure}");
+}
+
 #[test]
 fn by_line_function_condition_count_and_address() {
     let mut harness = Harness::new();
@@ -81,7 +109,7 @@ fn a_place_that_does_not_exist_is_refused_or_waits() {
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
     let refused = harness.break_at(1, "nosuch").unwrap_err();
-    assert_eq!(refused.code, FailureCode::Gdb);
+    assert_eq!(refused.code, FailureCode::NoSuchPlace);
     assert!(refused.text.contains("nosuch"), "{refused}");
     let pending = BreakSpec {
         pending: true,

@@ -341,22 +341,10 @@ fn no_such_breakpoint(session: &SessionHandle, number: u32) -> Verdict {
     session.complain(format!("No breakpoint number {number}."), "")
 }
 
-/// True where nobody has the place of a breakpoint: where gdb asks whether it is to wait for one. Known by gdb's words,
-/// as its records have nothing else for it.
+/// True where nobody has the place of a breakpoint: where gdb asks whether it is to wait for one.
 fn is_nowhere(gathered: &Gathered) -> bool {
-    const BEGINNINGS: [&str; 4] = [
-        "No source file named ",
-        "No line ",
-        "No compiled code for line ",
-        "No symbol table is loaded",
-    ];
-    let is_about_the_place = |text: &str| {
-        let no_function = text.starts_with("Function \"") && text.contains(" not defined");
-        no_function || BEGINNINGS.iter().any(|words| text.starts_with(words))
-    };
+    let mut codes = gathered.failed.iter().map(|(_, failure)| failure.code);
     gathered.ok.is_empty()
         && !gathered.failed.is_empty()
-        && gathered.failed.iter().all(|(_, failure)| {
-            failure.code == FailureCode::Gdb && is_about_the_place(&failure.text)
-        })
+        && codes.all(|code| code == FailureCode::NoSuchPlace)
 }

@@ -16,6 +16,7 @@ use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::console_bytes;
 use crate::driver::text::{escape_path, with_path};
+use crate::driver::wording::names;
 use crate::mi::Results;
 
 /// What is opened.
@@ -83,7 +84,7 @@ async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
     };
     match gdb.send_within(line(core), wait).await {
         // The other way has not found the file.
-        Err(_) if failure.text.contains(&*String::from_utf8_lossy(core)) => Err(failure),
+        Err(_) if names(&failure.text, core) => Err(failure),
         result => result,
     }
 }

@@ -22,6 +22,7 @@ use crate::driver::state::signals::PASSED;
 use crate::driver::text::base_name;
 use crate::driver::text::console_line;
 use crate::driver::text::{console_bytes, with_path};
+use crate::driver::wording::names;
 
 /// What gdb is told before the program runs.
 #[derive(Debug, Default, PartialEq)]
@@ -173,7 +174,7 @@ pub(in crate::driver) fn no_program(name: &str, failure: Failure) -> Failure {
     if failure.code != FailureCode::Gdb {
         return failure;
     }
-    let text = if failure.text.contains(name) {
+    let text = if names(&failure.text, name.as_bytes()) {
         failure.text
     } else {
         format!("{name}: {}", failure.text)

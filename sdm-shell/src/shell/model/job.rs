@@ -149,9 +149,9 @@ impl Job {
     pub(crate) fn only_programs_differ(&self, open: &OpenCommand) -> bool {
         let gathered = &open.gathered;
         let refused = gathered.failed.iter();
-        let plain = refused
-            .clone()
-            .all(|(_, failure)| failure.code == FailureCode::Gdb);
+        let plain = refused.clone().all(|(_, failure)| {
+            matches!(failure.code, FailureCode::Gdb | FailureCode::NoSuchPlace)
+        });
         let refused = IdSet::union_all(refused.map(|(tasks, _)| tasks));
         let done = open.done();
         let programs = self.several_programs();

@@ -375,7 +375,7 @@ fn a_breakpoint_belongs_to_its_set() {
             id,
             vec![failed(
                 &to.to_string(),
-                FailureCode::Gdb,
+                FailureCode::NoSuchPlace,
                 "Function \"nowhere\" not defined.",
             )],
         ),

@@ -9,6 +9,7 @@ use crate::driver::gdb::Gdb;
 use crate::driver::guards::Made;
 use crate::driver::ops::lines::check;
 use crate::driver::state::points::place_of;
+use crate::driver::wording::about_a_place;
 use crate::mi::{Results, quote};
 
 /// The most places that one regular expression stands for.
@@ -31,7 +32,8 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Repl
         insert_matching(gdb, &spec).await?
     } else {
         let location = quote(spec.location.as_bytes());
-        insert_one(gdb, &spec, &location).await?
+        let inserted = insert_one(gdb, &spec, &location).await;
+        inserted.map_err(about_a_place)?
     };
     let pending = place.pending;
     let numbers = made.keep();

@@ -13,8 +13,11 @@ pub(crate) fn breakpoints() -> Rows {
             insert(1, "main"),
             "bad_command: breakpoint 1 is there already",
         ),
-        (insert(9, "nosuch"), "gdb: Function \"nosuch\" not defined."),
-        (insert(9, "tour.c:9999"), "gdb: No "),
+        (
+            insert(9, "nosuch"),
+            "no_such_place: Function \"nosuch\" not defined.",
+        ),
+        (insert(9, "tour.c:9999"), "no_such_place: No "),
         (
             Command::BreakInsert(BreakSpec {
                 pending: true,
