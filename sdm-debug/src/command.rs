@@ -202,8 +202,9 @@ pub enum Command {
         /// What, at most [`crate::reply::MEMORY_BYTES_MAX`].
         bytes: Vec<u8>,
     },
-    /// Registers of the selected frame: [`crate::Reply::Variables`]. Fails: `no_such_thing` for a
-    /// name that the processor does not have.
+    /// Registers of the selected frame: [`crate::Reply::Variables`]; in the natural form a whole number stands behind
+    /// itself in hexadecimal, as gdb's `info registers` has it. Fails: `no_such_thing` for a name that the processor does
+    /// not have.
     Registers {
         /// Which, without a `$`; none for all but the vector ones.
         names: Vec<String>,
@@ -240,7 +241,7 @@ pub enum Command {
         /// Let the program have it; absent: as it was.
         pass: Option<bool>,
     },
-    /// The type of an expression, or of a type's name: [`crate::Reply::Text`].
+    /// The type of an expression, or of a type's name: [`crate::Reply::Text`], as gdb writes it: `type = int`.
     TypeOf {
         /// The expression.
         expression: String,

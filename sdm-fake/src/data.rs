@@ -91,7 +91,7 @@ impl Task {
             }
             Command::TypeOf { expression, .. } => {
                 let text = self.evaluate(scenario, id, expression)?;
-                Ok(Reply::Text(type_of(&text).to_owned()))
+                Ok(Reply::Text(format!("type = {}", type_of(&text))))
             }
             Command::Mi { line } if !is_mi(line) => {
                 let text = "no GDB/MI command: it begins with `-` and a name";

@@ -218,8 +218,11 @@ fn source_types_and_libraries() {
         full,
     };
     let text = |text: &str| Ok(Reply::Text(text.to_owned()));
-    assert_eq!(harness.ask(type_of("outer", false)), text("struct outer"));
-    let members = "struct inner {\n    int number;\n    char name[8];\n}";
+    assert_eq!(
+        harness.ask(type_of("outer", false)),
+        text("type = struct outer")
+    );
+    let members = "type = struct inner {\n    int number;\n    char name[8];\n}";
     assert_eq!(harness.ask(type_of("struct inner", true)), text(members));
     assert_eq!(code(harness.ask(type_of("nosuch", true))), FailureCode::Gdb);
     let Ok(Reply::Libraries(libraries)) = harness.ask(Command::Libraries) else {

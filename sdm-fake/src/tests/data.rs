@@ -106,7 +106,7 @@ fn looks() -> Vec<(Command, &'static str)> {
                 expression: expression(),
                 full: false,
             },
-            "int",
+            "type = int",
         ),
         (read("&step", 3), "bytes: [0, 1, 2]"),
         (read("0", 3), "gdb: Unable to read memory"),

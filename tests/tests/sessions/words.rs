@@ -111,3 +111,28 @@ fn libraries_signals_and_source_are_merged() {
     // They are stopped although the program is to have SIGINT: it does not get this one.
     done.expect("print leave", "ranks 0-1 (2): 0\n");
 }
+
+#[test]
+fn types_and_registers_are_answers_of_their_own() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let lines = ["whatis (char)1", "ptype 1 + 1", "info registers pc", "i r"];
+    let done = Sdm::run(&place, 2)
+        .lines(&lines)
+        .program(&work, &[])
+        .finish()
+        .code(0);
+    done.expect("whatis (char)1", "ranks 0-1 (2): type = char\n");
+    done.expect("ptype 1 + 1", "ranks 0-1 (2): type = int\n");
+    // Where the program stands has a name, what it counts is there in both forms.
+    let named = |line: &str| line.contains(" = 0x") && line.contains(" <main+");
+    let both = |line: &str| line.contains(" = 0x0  0");
+    let shown = |is_it: &dyn Fn(&str) -> bool| done.out.lines().any(is_it);
+    assert!(shown(&named) && shown(&both), "{done}");
+    let done = Sdm::run(&place, 2)
+        .lines(&["info registers nosuch"])
+        .program(&work, &[])
+        .finish()
+        .code(123);
+    assert!(done.out.contains("no register nosuch"), "{done}");
+}

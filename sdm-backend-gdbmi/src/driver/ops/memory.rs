@@ -91,20 +91,49 @@ pub(in crate::driver) async fn registers(
         .map(|name| name.as_text().unwrap_or_default())
         .collect();
     let wanted = choose(&known, names)?;
-    let letter = format_letter(format);
+    let mut values = values_of(gdb, &wanted, format_letter(format)).await?;
+    if format == ValueFormat::Natural {
+        let raw = values_of(gdb, &wanted, 'x').await?;
+        for ((_, natural), (_, raw)) in values.iter_mut().zip(raw) {
+            *natural = both(&raw, natural);
+        }
+    }
+    let variable = |(number, text): (usize, String)| {
+        Some(Variable {
+            name: (*known.get(number)?).to_owned(),
+            value: value(&text),
+        })
+    };
+    let variables = values.into_iter().filter_map(variable);
+    Ok(Reply::Variables(variables.collect()))
+}
+
+/// The values of registers, by gdb's numbers of them.
+async fn values_of(
+    gdb: &Gdb,
+    wanted: &[usize],
+    letter: char,
+) -> Result<Vec<(usize, String)>, Failure> {
     let mut line = format!("-data-list-register-values --skip-unavailable {letter}");
-    for number in &wanted {
+    for number in wanted {
         let _ = write!(line, " {number}");
     }
     let results = gdb.mi(line).await?;
     let values = results.tuples("register-values").filter_map(|register| {
-        let number: usize = register.number("number")?;
-        Some(Variable {
-            name: (*known.get(number)?).to_owned(),
-            value: value(register.text("value").unwrap_or_default()),
-        })
+        let text = register.text("value").unwrap_or_default();
+        Some((register.number("number")?, text.to_owned()))
     });
-    Ok(Reply::Variables(values.collect()))
+    Ok(values.collect())
+}
+
+/// A register in hexadecimal, then in its natural form where that says more, as `info registers` has them. Vectors and
+/// floating point have no hexadecimal form that means anything.
+fn both(raw: &str, natural: &str) -> String {
+    let is_whole = natural.parse::<i128>().is_ok() || natural.starts_with('[');
+    match is_whole && raw != natural {
+        true => format!("{raw}  {natural}"),
+        false => natural.to_owned(),
+    }
 }
 
 /// gdb's numbers of registers.
@@ -183,6 +212,22 @@ mod tests {
         assert_eq!(from_hex("0"), None);
         assert_eq!(from_hex("0g"), None);
         assert_eq!(from_hex("\u{fc}"), None);
+    }
+
+    #[test]
+    fn registers_in_both_forms() {
+        for (raw, natural, expect) in [
+            ("0x1c", "28", "0x1c  28"),
+            ("0x0", "0", "0x0  0"),
+            ("0xffffffffffffffff", "-1", "0xffffffffffffffff  -1"),
+            ("0x246", "[ PF ZF IF ]", "0x246  [ PF ZF IF ]"),
+            ("0x55551149", "0x55551149 <main+4>", "0x55551149 <main+4>"),
+            ("0x7ffe10", "0x7ffe10", "0x7ffe10"),
+            ("0x3", "3.7", "3.7"),
+            ("{v1 = 0x1}", "{v1 = 1}", "{v1 = 1}"),
+        ] {
+            assert_eq!(both(raw, natural), expect);
+        }
     }
 
     #[test]

@@ -57,8 +57,7 @@ pub(in crate::driver) async fn type_of(
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
-    let text = printed.strip_prefix("type = ").unwrap_or(&printed);
-    Ok(Reply::Text(text.trim_end().to_owned()))
+    Ok(Reply::Text(printed.trim_end().to_owned()))
 }
 
 pub(in crate::driver) async fn libraries(gdb: &Gdb) -> Result<Reply, Failure> {

@@ -1,6 +1,7 @@
 use sdm_debug::Command;
 use sdm_debug::command::{
-    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, WatchKind, WatchSpec,
+    BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, ValueFormat, WatchKind,
+    WatchSpec,
 };
 
 use super::*;
@@ -143,12 +144,34 @@ fn looking_is_parsed() {
 }
 
 #[test]
+fn what_has_a_typed_form_is_asked_so() {
+    let type_of = |expression: &str, full| {
+        C::Ask(Command::TypeOf {
+            expression: expression.to_owned(),
+            full,
+        })
+    };
+    check("ptype struct cell", type_of("struct cell", true));
+    check("whatis x + 1", type_of("x + 1", false));
+    let registers = |names: &[&str]| {
+        C::Ask(Command::Registers {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            format: ValueFormat::Natural,
+        })
+    };
+    check("info registers", registers(&[]));
+    check("i r rip $sp", registers(&["rip", "$sp"]));
+}
+
+#[test]
 fn the_rest_of_gdb_is_passed_on() {
     for (line, expect) in [
         ("gdb info line 3", "info line 3"),
-        ("info registers rip", "info registers rip"),
+        ("info registers float", "info registers float"),
+        ("info record", "info record"),
+        ("ptype/o struct cell", "ptype /o struct cell"),
+        ("whatis", "whatis"),
         ("x/4xw p", "x/4xw p"),
-        ("ptype struct cell", "ptype struct cell"),
         ("set print pretty on", "set print pretty on"),
         ("bt full", "backtrace full"),
         ("bt -3", "backtrace -3"),

@@ -80,7 +80,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "ptype EXPR",
         what: "the definition of a type",
         completes: Completes::Program,
-        parse: pass,
+        parse: type_of,
         ..PLAIN
     },
     Spec {
@@ -137,7 +137,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         usage: "whatis EXPR",
         what: "the type of an expression",
         completes: Completes::Program,
-        parse: pass,
+        parse: type_of,
         ..PLAIN
     },
     Spec {
@@ -155,6 +155,17 @@ fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let expression = args::expression(name, rest)?;
     let format = format.to_owned();
     Ok(C::Ask(Command::Print { format, expression }))
+}
+
+/// `ptype EXPR` and `whatis EXPR`; options, and the last value's type, are gdb's own affair.
+fn type_of(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    if rest.is_empty() || rest.rest().starts_with('/') {
+        return pass(name, rest);
+    }
+    Ok(C::Ask(Command::TypeOf {
+        expression: rest.take_rest().to_owned(),
+        full: name == "ptype",
+    }))
 }
 
 fn call(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {

@@ -1,6 +1,7 @@
 //! `info ...`: what SDM answers itself, and what goes to gdb.
 
 use sdm_debug::Command;
+use sdm_debug::command::ValueFormat;
 
 use crate::commands::cursor::Cursor;
 use crate::commands::{CommandError, Topic, UserCommand as C};
@@ -54,6 +55,11 @@ const WORDS: &[Word] = &[
         name: "nodes",
         shortest: "no",
         asks: |rest| alone(rest, C::About(Topic::Nodes)),
+    },
+    Word {
+        name: "registers",
+        shortest: "r",
+        asks: registers,
     },
     Word {
         name: "sets",
@@ -129,6 +135,24 @@ pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         // A name or a number behind it: gdb's own forms of these words.
         None => to_gdb(rest),
     }
+}
+
+/// Words that mean several registers to gdb.
+const REGISTER_GROUPS: [&str; 10] = [
+    "all", "float", "general", "mmx", "restore", "save", "sse", "system", "vector", "x87",
+];
+
+/// `info registers [NAME...]`; groups of them are gdb's.
+fn registers(rest: &str) -> Option<C> {
+    let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
+    let is_name = |name: &String| !REGISTER_GROUPS.contains(&&**name);
+    names
+        .iter()
+        .all(is_name)
+        .then_some(C::Ask(Command::Registers {
+            names,
+            format: ValueFormat::Natural,
+        }))
 }
 
 /// `info signals [NAME...]`; numbers are gdb's.

@@ -97,7 +97,10 @@ pub(crate) fn values() -> Rows {
         (call("add (40, 2)"), "text: \"42\""),
         (evaluate("$ - $$"), "text: \"22\""),
         (call("nosuch ()"), "gdb: No symbol \"nosuch\""),
-        (type_of("bytes", false), "Text(\"unsigned char [16]\")"),
+        (
+            type_of("bytes", false),
+            "Text(\"type = unsigned char [16]\")",
+        ),
         (type_of("struct inner", true), "int number;"),
         (type_of("nosuch", true), "gdb: No symbol \"nosuch\""),
     ]
