@@ -22,9 +22,11 @@ use crate::{restore, sys};
 
 /// How long each step towards the end may take. The first is for those that read the end of their input.
 const STEP_WAIT: Duration = Duration::from_secs(2);
-/// How often what it waits for is stopped, one second after the other: a gdb of several tasks may have
-/// been told to call functions in each.
-const STOPS_MAX: u32 = 30;
+/// How often what a gdb waits for is stopped, one second after the other, where it has attached to processes: a gdb of
+/// several tasks may have been told to call functions in each.
+const STOPS_ATTACHED: u32 = 30;
+/// The same where it has attached to none. What it has started goes with it, and nothing is harmed when it is killed.
+const STOPS_STARTED: u32 = 3;
 /// The pause between two of these.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
 /// A stop of gdb's that had not come yet comes at most so long after its end.
@@ -99,6 +101,11 @@ struct Attached {
 }
 
 impl WatchedGdb {
+    /// True while it has to do with processes that it has not started.
+    fn has_attached(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
     fn is_alive(&self) -> bool {
         !ends_within(self, Duration::ZERO)
     }
@@ -112,12 +119,8 @@ fn keep(pipe: &OwnedFd) {
     }
     let deadline = Instant::now() + STEP_WAIT;
     kept.iter().for_each(go_on);
-    let mut stopped = Vec::new();
-    for gdb in &kept {
-        if !ends_within(gdb, deadline.saturating_duration_since(Instant::now())) {
-            stopped.extend(end_blocked(gdb));
-        }
-    }
+    wait_for_all(&kept, deadline);
+    let stopped = end_blocked(&kept);
     let attached: Vec<&Attached> = kept.iter().flat_map(|gdb| &gdb.attached).collect();
     for it in &attached {
         // It may have ended.
@@ -193,34 +196,90 @@ fn ends_within(gdb: &WatchedGdb, wait: Duration) -> bool {
     }
 }
 
-/// Ends a gdb that does not read its input. Gives the programs that are to go on.
-fn end_blocked(gdb: &WatchedGdb) -> Vec<i32> {
-    let mut programs = traced_by(gdb.pid);
-    // As long as it has not ended, the pid is its own; nobody reaps it before that.
-    for _ in 0..STOPS_MAX {
-        go_on(gdb);
-        let before = asleep(gdb.pid);
-        if ends_within(gdb, STOP_PAUSE) {
-            break;
-        }
-        // One that does something may be letting programs go: that takes its time.
-        if before.is_some() && asleep(gdb.pid) == before {
-            for program in &programs {
-                let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
+/// Waits until all of them have ended, at most until then.
+fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: Instant) {
+    for gdb in gdbs {
+        ends_within(gdb, deadline.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// What is done about a gdb that does not read its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// What it waits for is stopped.
+    Stop,
+    /// Nothing: it may be on its way to the end.
+    Wait,
+    /// It is killed.
+    Kill,
+}
+
+/// How long a gdb that does not read its input has until it is killed.
+fn patience(has_attached: bool) -> Duration {
+    let stops = match has_attached {
+        true => STOPS_ATTACHED,
+        false => STOPS_STARTED,
+    };
+    STOP_PAUSE * stops + STEP_WAIT
+}
+
+/// What is to be done about one that has not read it for so long.
+fn step(spent: Duration, has_attached: bool) -> Step {
+    let patience = patience(has_attached);
+    match spent {
+        _ if spent >= patience => Step::Kill,
+        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => Step::Wait,
+        _ => Step::Stop,
+    }
+}
+
+/// Ends those that do not read their input, all at the same time: how long it takes does not grow with their number. Gives
+/// the programs that are to go on.
+fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
+    let blocked = kept.iter().filter(|gdb| gdb.is_alive());
+    let blocked: Vec<(&WatchedGdb, Vec<i32>)> =
+        blocked.map(|gdb| (gdb, traced_by(gdb.pid))).collect();
+    let began = Instant::now();
+    let last = blocked.iter().map(|(gdb, _)| patience(gdb.has_attached()));
+    let last = last.max().unwrap_or_default() + STEP_WAIT;
+    // As long as one has not ended, the pid is its own; nobody reaps it before that.
+    while blocked.iter().any(|(gdb, _)| gdb.is_alive()) && began.elapsed() < last {
+        let living = || blocked.iter().filter(|(gdb, _)| gdb.is_alive());
+        living().for_each(|(gdb, _)| go_on(gdb));
+        let before: Vec<_> = living()
+            .map(|(gdb, _)| (gdb.pid, asleep(gdb.pid)))
+            .collect();
+        wait_for_all(
+            blocked.iter().map(|(gdb, _)| *gdb),
+            Instant::now() + STOP_PAUSE,
+        );
+        for (gdb, programs) in living() {
+            // One that does something may be letting programs go: that takes its time.
+            let is_idle =
+                asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
+            match step(began.elapsed(), gdb.has_attached()) {
+                Step::Stop if is_idle => {
+                    for program in programs {
+                        let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
+                    }
+                }
+                Step::Stop | Step::Wait => {}
+                Step::Kill => {
+                    let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
+                }
             }
         }
     }
-    if !ends_within(gdb, STEP_WAIT) {
-        let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
-        ends_within(gdb, STEP_WAIT);
-    }
-    // What it had started has gone with it.
-    let stood = |pid: &i32| {
+    // What they had started has gone with them.
+    let goes_on = |gdb: &WatchedGdb, pid: i32| {
         let mut attached = gdb.attached.iter();
-        attached.any(|it| it.who.pid() == *pid && it.stopped)
+        !attached.any(|it| it.who.pid() == pid && it.stopped)
     };
-    programs.retain(|pid| !stood(pid));
-    programs
+    let each = blocked.iter().flat_map(|(gdb, programs)| {
+        let programs = programs.iter().copied();
+        programs.filter(|pid| goes_on(gdb, *pid))
+    });
+    each.collect()
 }
 
 /// Has a gdb go on that somebody has stopped: it does not read the end of its input before.
@@ -240,4 +299,56 @@ fn traced_by(gdb: i32) -> Vec<i32> {
     let pids = proc::pids().into_iter().flatten();
     pids.filter(|pid| proc::of(*pid).status().is_ok_and(is_its))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn nothing_started_holds_up_the_end_for_ten_seconds() {
+        for (has_attached, bound) in [(false, 10), (true, 40)] {
+            let mut spent = Duration::ZERO;
+            let mut stops = 0;
+            while step(spent, has_attached) != Step::Kill {
+                stops += u32::from(step(spent, has_attached) == Step::Stop);
+                spent += STOP_PAUSE;
+            }
+            assert_eq!(spent, patience(has_attached));
+            // Before that one wait for those that read, behind it one for the end of who is killed, and the look at late stops.
+            let all = STEP_WAIT + spent + STEP_WAIT + LATE_STOP;
+            assert!(all < Duration::from_secs(bound), "{all:?}");
+            assert!(stops > 2, "{stops}");
+        }
+    }
+
+    fn run(program: &str, argument: &str, stdin: Stdio, stdout: Stdio) -> Child {
+        let mut command = Command::new(program);
+        command.arg(argument).stdin(stdin).stdout(stdout);
+        command.spawn().unwrap()
+    }
+
+    /// The first, whose patience is long, ends by itself when the second is killed, whose patience is short.
+    #[test]
+    fn one_gdb_does_not_wait_for_the_end_of_another() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut first = run("cat", "-", reader.into(), Stdio::null());
+        let mut second = run("sleep", "1000", Stdio::null(), writer.into());
+        let mut attached = run("sleep", "1000", Stdio::null(), Stdio::null());
+        let (theirs, ours) = io::pipe().unwrap();
+        let ours = Warden(ours.into());
+        let pid = |child: &Child| i32::try_from(child.id()).unwrap();
+        ours.keep(pid(&first)).unwrap();
+        ours.keep(pid(&second)).unwrap();
+        ours.hold(pid(&first), pid(&attached), false).unwrap();
+        drop(ours);
+        keep(&theirs.into());
+        assert!(first.wait().unwrap().success());
+        assert!(!second.wait().unwrap().success());
+        assert!(attached.try_wait().unwrap().is_none());
+        attached.kill().unwrap();
+        attached.wait().unwrap();
+    }
 }
