@@ -6,6 +6,7 @@
 //! It sends commands of the debug protocol to sets of tasks by [`sdm_session`], and has what comes back made into text by
 //! `sdm_view`. Nothing of the shell's language is needed.
 
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ use sdm_session::{
 use sdm_view::item::{Gathered, Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
-/// How long those that have not crashed are given to stop, and then to say where they stand.
+/// How long those that have not crashed are given to stop, then to say where they stand, and all of them to end their output.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 fn main() -> Result<ExitCode> {
@@ -47,27 +48,21 @@ fn main() -> Result<ExitCode> {
     };
     let mut session = Session::start(&config, &mut |_| {}).context("start the servers")?;
     let all = session.tasks().clone();
-    let id = session.send(&all, &start, &SendOptions::default());
-    let crashed =
-        |answer: &ClassAnswer| matches!(answer, ClassAnswer::Reply(reply) if is_crash(reply));
-    let answers = hear(&mut session, id, None, |class| crashed(&class.answer))?;
-    if answers.iter().any(|class| crashed(&class.answer)) {
-        show_stacks(&mut session, &all)?;
+    let start = session.send(&all, &start, &SendOptions::default());
+    let mut heard = Heard::default();
+    heard.listen(&mut session, None, |heard| {
+        heard.is_over(start) || heard.answers(start).any(is_crash)
+    })?;
+    if heard.answers(start).any(is_crash) {
+        show_stacks(&mut session, &mut heard, start, &all)?;
     }
-    hear_the_rest(&mut session);
+    heard.listen(&mut session, Some(ANSWER_WAIT), |heard| {
+        heard.is_all_printed(start)
+    })?;
     session.close(EndPolicy::KillStarted)?;
-    let well = |class: &Class| {
-        matches!(
-            class.answer,
-            ClassAnswer::Reply(Reply::Exited { code: 0, .. })
-        )
-    };
-    let ended_well = IdSet::union_all(
-        answers
-            .iter()
-            .filter(|class| well(class))
-            .map(|class| &class.tasks),
-    );
+    let ended_well = heard.answered(start, |reply| {
+        matches!(reply, Reply::Exited { code: 0, .. })
+    });
     Ok(ExitCode::from(u8::from(ended_well != all)))
 }
 
@@ -92,61 +87,107 @@ fn is_crash(reply: &Reply) -> bool {
     }
 }
 
-/// The answers to a command until everybody has answered, one of them is what is looked for, or `wait` is over; prints
-/// meanwhile what the program prints.
-///
-/// # Errors
-/// The session has ended.
-fn hear(
-    session: &mut Session,
-    id: CommandId,
-    wait: Option<Duration>,
-    is_enough: impl Fn(&Class) -> bool,
-) -> Result<Vec<Class>> {
-    let deadline = wait.map(|wait| Instant::now() + wait);
-    let mut answers = Vec::new();
-    loop {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match session.next_event(left) {
-            Some(SessionEvent::Answer {
-                id: of, classes, ..
-            }) if of == id => {
-                let enough = classes.iter().any(&is_enough);
-                answers.extend(classes);
-                if enough {
-                    return Ok(answers);
-                }
-            }
-            Some(SessionEvent::Complete { id: of }) if of == id => return Ok(answers),
-            Some(SessionEvent::Events(events)) => {
-                events.iter().for_each(|(tasks, event)| print(tasks, event))
-            }
-            Some(SessionEvent::Ended(why)) => bail!("the session ended: {why}"),
-            Some(_) => {}
-            None => return Ok(answers),
-        }
-    }
+/// What was heard of the session.
+#[derive(Default)]
+struct Heard {
+    /// The answers to each command, as they came.
+    classes: HashMap<CommandId, Vec<Class>>,
+    /// Commands that nobody has still to answer.
+    over: HashSet<CommandId>,
+    /// Whose streams have ended.
+    streams_ended: HashMap<Stream, IdSet>,
+    /// Of whom all was heard that they had printed when they stopped, by the command that the stop answered.
+    printed: HashMap<CommandId, IdSet>,
 }
 
-/// Prints what is still on its way: output travels on a lane of its own, and may come behind the end of the run.
-fn hear_the_rest(session: &mut Session) {
-    const QUIET: Duration = Duration::from_secs(1);
-    while let Some(event) = session.next_event(Some(QUIET)) {
-        match event {
-            SessionEvent::Events(events) => {
-                events.iter().for_each(|(tasks, event)| print(tasks, event))
+impl Heard {
+    /// Takes in events until that is enough, or `wait` is over. The one loop: nothing else takes an event.
+    ///
+    /// # Errors
+    /// The session has ended.
+    fn listen(
+        &mut self,
+        session: &mut Session,
+        wait: Option<Duration>,
+        is_enough: impl Fn(&Self) -> bool,
+    ) -> Result<()> {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        while !is_enough(self) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match session.next_event(left) {
+                Some(SessionEvent::Answer { id, classes, .. }) => {
+                    self.classes.entry(id).or_default().extend(classes);
+                }
+                Some(SessionEvent::Complete { id }) => {
+                    self.over.insert(id);
+                }
+                Some(SessionEvent::Events(events)) => {
+                    for (tasks, event) in &events {
+                        self.take(tasks, event);
+                    }
+                }
+                Some(SessionEvent::Ended(why)) => bail!("the session ended: {why}"),
+                Some(_) => {}
+                None => return Ok(()),
             }
-            SessionEvent::Ended(_) => return,
-            _ => {}
         }
+        Ok(())
+    }
+
+    fn take(&mut self, tasks: &IdSet, event: &Event) {
+        let known = match event {
+            Event::Output { stream, bytes } => return print(tasks, *stream, bytes),
+            Event::OutputEnd { stream } => self.streams_ended.entry(*stream).or_default(),
+            Event::OutputComplete { command } => {
+                self.printed.entry(CommandId(*command)).or_default()
+            }
+            _ => return,
+        };
+        known.union_with(tasks);
+    }
+
+    fn is_over(&self, id: CommandId) -> bool {
+        self.over.contains(&id)
+    }
+
+    fn classes(&self, id: CommandId) -> &[Class] {
+        self.classes.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    fn answers(&self, id: CommandId) -> impl Iterator<Item = &Reply> {
+        let classes = self.classes(id).iter();
+        classes.filter_map(|class| match &class.answer {
+            ClassAnswer::Reply(reply) => Some(reply),
+            _ => None,
+        })
+    }
+
+    /// Who has answered so.
+    fn answered(&self, id: CommandId, is_meant: impl Fn(&Reply) -> bool) -> IdSet {
+        let meant = self.classes(id).iter().filter(|class| match &class.answer {
+            ClassAnswer::Reply(reply) => is_meant(reply),
+            _ => false,
+        });
+        IdSet::union_all(meant.map(|class| &class.tasks))
+    }
+
+    /// Whether all was heard that was printed by those whose run has ended: output travels on a lane of its own, and may
+    /// come behind the end of a run. Whose program has ended, both of their streams end; who stands says so.
+    fn is_all_printed(&self, start: CommandId) -> bool {
+        let stand = self.answered(start, |reply| matches!(reply, Reply::Stopped(_)));
+        let gone = self.answered(start, |reply| {
+            matches!(reply, Reply::Exited { .. } | Reply::Signalled { .. })
+        });
+        let has = |known: Option<&IdSet>, tasks: &IdSet| {
+            tasks.is_empty() || known.is_some_and(|known| tasks.is_subset(known))
+        };
+        let ended = |stream| has(self.streams_ended.get(&stream), &gone);
+        has(self.printed.get(&start), &stand) && ended(Stream::Stdout) && ended(Stream::Stderr)
     }
 }
 
 /// Prints what tasks printed, once where several printed the same; what nobody reads is no loss.
-fn print(tasks: &IdSet, event: &Event) {
-    let Event::Output { stream, bytes } = event else {
-        return;
-    };
+fn print(tasks: &IdSet, stream: Stream, bytes: &[u8]) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let text = [format!("[{tasks}] ").as_bytes(), line].concat();
         let _ = match stream {
@@ -156,26 +197,32 @@ fn print(tasks: &IdSet, event: &Event) {
     }
 }
 
-/// Stops all who still run, and shows where everybody stands: one tree, merged on its way up.
-fn show_stacks(session: &mut Session, all: &IdSet) -> Result<()> {
+/// Stops all who still run, which ends their runs, and shows where everybody stands: one tree, merged on its way up.
+fn show_stacks(
+    session: &mut Session,
+    heard: &mut Heard,
+    start: CommandId,
+    all: &IdSet,
+) -> Result<()> {
     let options = SendOptions {
         timeout: Some(ANSWER_WAIT),
         ..SendOptions::default()
     };
-    let id = session.send(all, &Command::Interrupt, &options);
-    hear(session, id, Some(ANSWER_WAIT), |_| false)?;
+    session.send(all, &Command::Interrupt, &options);
+    heard.listen(session, Some(ANSWER_WAIT), |heard| heard.is_over(start))?;
     let question = Command::Stacks { full: false };
     let options = SendOptions {
         rule: rule_of(&question),
         ..options
     };
     let id = session.send(all, &question, &options);
+    heard.listen(session, Some(ANSWER_WAIT), |heard| heard.is_over(id))?;
     let mut gathered = Gathered {
         command: question.name().to_owned(),
         to: all.clone(),
         ..Gathered::default()
     };
-    for Class { tasks, answer } in hear(session, id, Some(ANSWER_WAIT), |_| false)? {
+    for Class { tasks, answer } in heard.classes.remove(&id).unwrap_or_default() {
         match answer {
             ClassAnswer::Reply(reply) => gathered.ok.push((tasks, reply)),
             ClassAnswer::Merged(bytes) => gathered.merged.push((tasks, bytes)),
