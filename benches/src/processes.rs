@@ -31,7 +31,7 @@ fn server_number(pid: u32) -> Option<u32> {
 /// Memory of a process, in kB.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
-    /// Resident.
+    /// Resident, shared pages counted whole.
     pub rss: u64,
     /// Resident, shared pages divided by how many share them.
     pub pss: u64,

@@ -123,7 +123,7 @@ impl std::fmt::Debug for Slice {
 /// One member in a plan: a tree written in preorder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlanEntry {
-    /// The member.
+    /// Whom the entry is about: the master or a server.
     pub server: ServerId,
     /// How many entries its subtree has, itself included: 1 or more.
     pub subtree_count: u32,
@@ -215,7 +215,7 @@ pub struct Answer {
     pub lost: IdSet,
 }
 
-/// Merged events.
+/// Events of many tasks, merged on their way up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventMessage {
     /// Output takes the bulk lane, everything else control.

@@ -89,14 +89,14 @@ pub enum BackendOutput {
         id: CommandId,
         /// The task that answers.
         task: TaskId,
-        /// The answer.
+        /// What the task answered, or why the command failed on it.
         result: Result<Reply, Failure>,
     },
-    /// Something unasked.
+    /// Something happened that no command asked for.
     Event {
         /// The task that it happened to.
         task: TaskId,
-        /// What happened.
+        /// What happened to the task.
         event: Event,
     },
 }
@@ -115,7 +115,7 @@ pub enum InterestChange {
     },
     /// Stop watching; given before the descriptor is closed.
     Forget {
-        /// The descriptor.
+        /// The descriptor, as it was given to `Watch`.
         fd: RawFd,
     },
 }

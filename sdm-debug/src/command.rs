@@ -89,9 +89,9 @@ pub enum Command {
     /// Bytes for the program's standard input: `Done` when they are taken over. The stream is
     /// numbered: bytes below what was taken over are skipped.
     Stdin {
-        /// Where these bytes stand in the stream.
+        /// Where the first of these bytes stands in the stream, in bytes from 0.
         offset: u64,
-        /// The bytes.
+        /// What the program is to read; none where only `eof` is said.
         bytes: Vec<u8>,
         /// True where the stream ends behind them.
         eof: bool,
@@ -100,7 +100,7 @@ pub enum Command {
     Status,
     /// A command for gdb's own command line: [`crate::Reply::Text`].
     Console {
-        /// The command.
+        /// The line, as a person would type it to gdb.
         line: String,
     },
     /// A GDB/MI command without a token, as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it
@@ -243,7 +243,7 @@ pub enum Command {
     },
     /// The type of an expression, or of a type's name: [`crate::Reply::Text`], as gdb writes it: `type = int`.
     TypeOf {
-        /// The expression.
+        /// An expression of the program's language, or a type's name.
         expression: String,
         /// With the definition, as gdb's `ptype`; else its name only, as `whatis`.
         full: bool,
@@ -270,26 +270,26 @@ pub enum Command {
     /// What has changed in a variable object and those of its children that were listed:
     /// [`crate::Reply::VarChanges`]. Fails: `no_such_thing`.
     VarUpdate {
-        /// The object.
+        /// The object, by the name that it was given.
         name: String,
     },
     /// Sets a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
     VarAssign {
-        /// The object.
+        /// The object, by the name that it was given.
         name: String,
-        /// An expression.
+        /// The new value, an expression of the program's language.
         value: String,
     },
     /// How a variable object's value is written: [`crate::Reply::Value`]. Fails: `no_such_thing`.
     VarFormat {
-        /// The object.
+        /// The object, by the name that it was given.
         name: String,
         /// The format from now on.
         format: ValueFormat,
     },
     /// Removes a variable object and its children: `Done`. Fails: `no_such_thing`.
     VarDelete {
-        /// The object.
+        /// The object, by the name that it was given.
         name: String,
     },
     /// Opens core files, one per task: [`crate::Reply::Stopped`] with

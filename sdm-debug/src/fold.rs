@@ -42,7 +42,7 @@ pub struct RawThread {
     pub main: bool,
     /// The thread's name; not shown, threads of one name can be anywhere.
     pub name: String,
-    /// Innermost first.
+    /// The frames as gdb gave them, innermost first.
     pub frames: Vec<RawFrame>,
 }
 
@@ -63,7 +63,7 @@ enum Kind {
     Entry,
     /// Inside a runtime.
     Runtime,
-    /// Never shown.
+    /// What is never shown: the start of libc, the loader, `start_thread`.
     Plumbing,
     /// Where a signal came in.
     Signal,

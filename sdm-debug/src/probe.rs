@@ -66,7 +66,7 @@ pub struct ThreadWait {
 /// What a thread waits in: the most telling of what is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitFor {
-    /// A mutex.
+    /// A mutex of pthreads, with its holder.
     Lock(LockWait),
     /// A system call, by name; `number N` for one without a name here.
     SystemCall(String),
@@ -120,7 +120,7 @@ pub enum ArgumentRole {
     Source,
     /// The tag of what is received, where a call sends and receives.
     ReceiveTag,
-    /// The communicator.
+    /// The communicator of the call.
     Communicator,
     /// The file, by descriptor, stream or name.
     File,

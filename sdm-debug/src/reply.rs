@@ -48,7 +48,7 @@ pub enum Reply {
     Variables(Vec<Variable>),
     /// The threads of the task.
     Threads(Vec<ThreadView>),
-    /// A value.
+    /// The value of an expression.
     Value(Value),
     /// The folded stacks of the task's threads.
     Stacks(TaskStacks),
@@ -79,7 +79,7 @@ pub enum Reply {
     VarObject(VarObject),
     /// Children of a variable object.
     VarChildren {
-        /// In order.
+        /// The children that were asked for, in the order of their definition or index.
         children: Vec<VarObject>,
         /// True where there are further ones.
         more: bool,
@@ -94,7 +94,7 @@ pub enum Reply {
     Usage(Usage),
 }
 
-/// One frame.
+/// One frame of a stack, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// 0 is the innermost.
@@ -116,7 +116,7 @@ pub struct Frame {
 /// The frames of one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Backtrace {
-    /// Innermost first.
+    /// The frames that were asked for, innermost first.
     pub frames: Vec<Frame>,
     /// True where there are more frames than were asked for.
     pub more: bool,
@@ -136,9 +136,9 @@ pub struct FrameView {
 /// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variable {
-    /// The name.
+    /// The name of the variable or argument, as in the source.
     pub name: String,
-    /// The value.
+    /// Its value when it was asked for.
     pub value: Value,
 }
 
@@ -153,12 +153,12 @@ pub struct Value {
     pub cut: Option<(u64, u64)>,
 }
 
-/// One thread.
+/// One thread of a task, and where it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadView {
     /// Its number in the task, from 1.
     pub number: u32,
-    /// Its name.
+    /// The name that the system gives to it; empty where it has none.
     pub name: String,
     /// Where it is, its level always 0; absent while it runs.
     pub frame: Option<Frame>,
@@ -210,7 +210,7 @@ pub struct ThreadStack {
     pub count: u32,
     /// True where the main thread is one of them.
     pub main: bool,
-    /// Outermost first.
+    /// The folded frames, outermost first.
     pub frames: Vec<StackFrame>,
 }
 

@@ -14,7 +14,7 @@ pub enum TaskState {
     Starting,
     /// It stands still.
     Stopped,
-    /// It runs.
+    /// The program runs: most questions cannot be asked.
     Running,
     /// It ended by itself with this exit code.
     Exited(i32),

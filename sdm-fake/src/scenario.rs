@@ -111,7 +111,7 @@ pub(super) enum End {
     Stop(String),
 }
 
-/// A frame.
+/// A frame of a script: where a task stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) function: String,

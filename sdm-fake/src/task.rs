@@ -12,7 +12,7 @@ use super::eval::evaluate;
 use super::points::{Point, Quiet};
 use super::scenario::{Scenario, fill};
 
-/// One task.
+/// One scripted task: what it does, and what it was asked.
 #[derive(Default)]
 pub(super) struct Task {
     pub(super) state: TaskState,
@@ -77,7 +77,7 @@ pub(super) enum RunKind {
     /// Until the script's next end.
     #[default]
     Free,
-    /// Some lines.
+    /// So many steps, a line each.
     Step(u32),
     /// Until the function returns.
     Finish,

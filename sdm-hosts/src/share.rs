@@ -54,7 +54,7 @@ pub enum HostShareError {
     Name {
         /// What was said.
         text: String,
-        /// Why not.
+        /// What is wrong with it.
         what: &'static str,
     },
     /// What stands behind the colon is no number of servers.
@@ -66,7 +66,7 @@ pub enum HostShareError {
     /// A word of a line in a host file is not known.
     #[error("host file: {word:?} behind {host}: only slots=N is known")]
     Word {
-        /// The word.
+        /// The word that is not known.
         word: String,
         /// The host that the line begins with.
         host: String,

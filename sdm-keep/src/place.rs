@@ -75,7 +75,7 @@ impl Name {
         Self(format!("{base}-{number}"))
     }
 
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -122,7 +122,7 @@ impl Name {
 /// A kept session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its name.
+    /// The session's name, as `sdm resume` takes it.
     pub name: String,
     /// How long it has been there.
     pub age: Duration,

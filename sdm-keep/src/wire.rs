@@ -55,9 +55,9 @@ pub enum Frame {
 /// How large a terminal is, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Lines.
+    /// The number of lines.
     pub rows: u16,
-    /// Characters in a line.
+    /// The number of characters in a line.
     pub columns: u16,
 }
 

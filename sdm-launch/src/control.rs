@@ -1,6 +1,6 @@
 //! Jobs that their own launcher starts and holds for a debugger.
 //!
-//! The other way round than [`Launcher::launch`](crate::Launcher::launch) of servers: here the launcher starts
+//! The other way round than [`Launcher::launch`] of servers: here the launcher starts
 //! the program itself, and stops with all of its processes at their beginning. Who is to debug them attaches to
 //! them then, and lets go of what holds them. There are two interfaces for that:
 //!
@@ -62,7 +62,7 @@ pub enum HoldError {
     /// Its starter has ended before its processes were there.
     #[error("{who} {status} before its processes were there")]
     Ended {
-        /// The launcher.
+        /// The launcher for a person: `mpirun`.
         who: String,
         /// How it has ended, in words.
         status: String,
@@ -70,7 +70,7 @@ pub enum HoldError {
     /// gdb does not hold its starter.
     #[error("hold {who}: {source}")]
     NotHeld {
-        /// The launcher.
+        /// The launcher for a person: `mpirun`.
         who: String,
         /// What gdb has not done.
         source: Unheld,
@@ -78,7 +78,7 @@ pub enum HoldError {
     /// Its processes were not held in time.
     #[error("{who}: its processes were not held by {control} within {} s", wait.as_secs())]
     TooSlow {
-        /// The launcher.
+        /// The launcher for a person: `mpirun`.
         who: String,
         /// How it was to hold them.
         control: &'static str,
@@ -91,9 +91,9 @@ pub enum HoldError {
     /// Nothing can be waited for.
     #[error("wait for {who}: {source}")]
     Wait {
-        /// The launcher.
+        /// The launcher for a person: `mpirun`.
         who: String,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -48,9 +48,9 @@ pub enum LaunchError {
     /// A way of holding processes that the launcher has not.
     #[error("{launcher}: --control {control}: {why}")]
     Control {
-        /// The launcher.
+        /// The launcher in a person's words.
         launcher: String,
-        /// The way.
+        /// The way of holding processes: what was said to `--control`.
         control: &'static str,
         /// Why not, and what to do.
         why: String,
@@ -82,9 +82,9 @@ pub enum LaunchError {
     /// The process could not be started.
     #[error("start {who}: {}: {source}", printable_name(program))]
     Spawn {
-        /// Which process.
+        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
         who: String,
-        /// Its program.
+        /// The program that was to be started.
         program: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -92,7 +92,7 @@ pub enum LaunchError {
     /// The process was started but cannot be watched.
     #[error("watch {who}: {op}: {source}")]
     Watch {
-        /// Which process.
+        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// What was tried.
         op: &'static str,
@@ -102,7 +102,7 @@ pub enum LaunchError {
     /// This process may not have as many descriptors as the launch needs.
     #[error("{who} would need {needed} file descriptors and may have {allowed} (`ulimit -n`)")]
     Descriptors {
-        /// Which process.
+        /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// How many it would need in all.
         needed: u64,

@@ -51,7 +51,7 @@ pub enum LaunchEvent {
     Bytes {
         /// Whether it was written to stderr.
         stderr: bool,
-        /// What.
+        /// The bytes as they came, whole lines or not.
         bytes: Vec<u8>,
     },
     /// What this crate did that a person may want to know.

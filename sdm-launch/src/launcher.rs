@@ -2,7 +2,7 @@
 
 use crate::{Control, Launch, LaunchError, LaunchSpec};
 
-/// Starts servers.
+/// A way to start the servers of a session: by itself, or by a program that is made for it.
 pub trait Launcher {
     /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
     fn name(&self) -> &str;

@@ -85,7 +85,7 @@ pub enum Streams {
     /// For saying where they are, and what is wrong.
     #[default]
     Private,
-    /// For what their programs print, too; standard input is fed by [`Launch::feed`], as far as the
+    /// For what their programs print, too; standard input is fed by [`Launch::feed`](crate::Launch::feed), as far as the
     /// launcher forwards it.
     Fed,
     /// The same, with the standard input of this process.

@@ -22,20 +22,20 @@ pub struct SendOptions {
 /// One distinct answer and all who gave it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Who.
+    /// The tasks that gave this answer.
     pub tasks: IdSet,
-    /// What.
+    /// The answer, the same for all of them.
     pub answer: ClassAnswer,
 }
 
 /// A distinct answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassAnswer {
-    /// The answer.
+    /// What they answered, where it was merged by equality.
     Reply(Reply),
     /// The output of a merge rule.
     Merged(Vec<u8>),
-    /// It failed.
+    /// The command failed on them; why.
     Failed(Failure),
     /// Too many distinct answers to keep apart.
     Others,
@@ -46,7 +46,7 @@ pub enum ClassAnswer {
 pub enum SessionEvent {
     /// New answers to a command, each source once over the whole command.
     Answer {
-        /// To which.
+        /// The command that is answered, as [`DebugSession::send`] gave it.
         id: CommandId,
         /// One per distinct answer.
         classes: Vec<Class>,
@@ -59,14 +59,14 @@ pub enum SessionEvent {
     },
     /// No destination of the command is open any more.
     Complete {
-        /// Which.
+        /// The command that is over.
         id: CommandId,
     },
     /// Things that nobody asked for, in order.
     Events(Vec<(IdSet, Event)>),
     /// Tasks whose reachability changed.
     Health {
-        /// Which.
+        /// The tasks whose reachability changed.
         tasks: IdSet,
         /// How it is now.
         health: Health,
@@ -75,14 +75,14 @@ pub enum SessionEvent {
     },
     /// A line that the launcher printed.
     Launcher {
-        /// The line.
+        /// The text of the line, without its end.
         line: String,
     },
     /// What programs print where the launcher carries it, as it came.
     Passed {
-        /// Where it is to be printed.
+        /// True for standard error, false for standard output.
         stderr: bool,
-        /// What.
+        /// The bytes as they came, whole lines or not.
         bytes: Vec<u8>,
     },
     /// The launcher has ended by itself.

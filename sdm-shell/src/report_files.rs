@@ -13,7 +13,7 @@ use crate::LocalMachine;
 #[derive(Debug, thiserror::Error)]
 #[error("write {}: {error}", printable_name(file))]
 pub struct NotWritten {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// Why it could not be written.
     pub error: io::Error,
@@ -22,7 +22,7 @@ pub struct NotWritten {
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFiles {
-    /// The page.
+    /// The path of the page of HTML.
     pub page: PathBuf,
     /// One screen of text; beside the page.
     pub text: PathBuf,

@@ -27,18 +27,18 @@ pub enum IdentityError {
     Unknown,
     /// A variable holds no number of its range.
     Bad {
-        /// The variable.
+        /// The name of the variable.
         variable: &'static str,
         /// What it holds, cut to a printable length.
         value: String,
     },
     /// The number does not lie below the size.
     OutOfSize {
-        /// The number.
+        /// The number that was found, from 0.
         server: u32,
         /// Where it was found.
         source: &'static str,
-        /// The size.
+        /// How many there are, by the variable.
         size: u32,
         /// The variable that gave it.
         variable: &'static str,

@@ -36,7 +36,7 @@ pub fn of(pid: i32) -> Process {
     at(format!("/proc/{pid}"))
 }
 
-/// This process.
+/// The process that asks.
 #[must_use]
 pub fn own() -> Process {
     at("/proc/self")

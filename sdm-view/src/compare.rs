@@ -29,7 +29,7 @@ pub struct Comparison {
 /// How one class differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Who.
+    /// The tasks of the class.
     pub tasks: IdSet,
     /// How many elements differ.
     pub count: usize,

@@ -20,9 +20,9 @@ use crate::diagnose::Diagnosis;
 pub enum Item {
     /// The session stands.
     Start {
-        /// Its name.
+        /// The session's name, as its logs have it.
         session: String,
-        /// Its tasks.
+        /// All tasks of the session.
         tasks: IdSet,
         /// The programs with their arguments, and who runs each; none where tasks were attached to.
         programs: Vec<(IdSet, Vec<String>)>,
@@ -40,25 +40,25 @@ pub enum Item {
     Whole(Box<Item>),
     /// What happened to tasks: they stopped, ended, and so on.
     Happened {
-        /// To whom.
+        /// The tasks that it happened to.
         tasks: IdSet,
-        /// What.
+        /// What happened, the same for all of them.
         what: Happening,
     },
     /// A line that the program printed.
     Output {
         /// Who printed it.
         tasks: IdSet,
-        /// Where.
+        /// The stream that it was printed on.
         stream: Stream,
-        /// What, without the line end.
+        /// The bytes of the line, without its end.
         line: Vec<u8>,
         /// False where the line is not complete yet.
         complete: bool,
     },
     /// Who is in which state.
     Ranks(Vec<RankRow>),
-    /// The breakpoints.
+    /// The breakpoints, watchpoints and catchpoints, a row each.
     Breakpoints(Vec<BreakRow>),
     /// The sets that have a name.
     Sets(Vec<SetRow>),
@@ -70,18 +70,18 @@ pub enum Item {
     Links(Vec<LinkRow>),
     /// The distinct values of an expression, biggest class first.
     Values {
-        /// What was asked.
+        /// The expression that was asked for.
         expression: String,
-        /// Who has which.
+        /// Each distinct value as text, with the tasks that have it.
         values: Vec<(IdSet, String)>,
     },
     /// The values of an expression that is shown after each stop, biggest class first.
     Display {
-        /// Its number.
+        /// The number of the display, from 1.
         number: u32,
         /// What was asked: `step`, `/x step`.
         expression: String,
-        /// Who has which.
+        /// Each distinct value as text, with the tasks that have it.
         values: Vec<(IdSet, String)>,
     },
     /// Lines of source, and who stands at each.
@@ -90,44 +90,44 @@ pub enum Item {
     Diagnosis(Diagnosis),
     /// Numbers over all tasks.
     Stats {
-        /// What was asked.
+        /// The expression that was asked for.
         expression: String,
-        /// What they are.
+        /// The numbers, merged over all tasks.
         stats: Box<Stats>,
     },
     /// Where values differ from what most have.
     Comparison(Comparison),
     /// How much memory tasks use.
     Usage {
-        /// Which tasks.
+        /// The tasks that answered.
         tasks: IdSet,
         /// What they use together, and who uses the most.
         usage: TotalUsage,
     },
     /// Tasks whose server is gone.
     Lost {
-        /// Which.
+        /// The tasks that this is said of.
         tasks: IdSet,
-        /// Why.
+        /// The reason, one line for a person.
         why: String,
     },
     /// Tasks that have not been heard for a while.
     Silent {
-        /// Which.
+        /// The tasks that this is said of.
         tasks: IdSet,
-        /// Why.
+        /// The reason, one line for a person.
         why: String,
     },
     /// Tasks that can be reached again.
     Reachable {
-        /// Which.
+        /// The tasks that this is said of.
         tasks: IdSet,
     },
     /// A line that the launcher printed.
     LauncherLine(String),
     /// The launcher has ended by itself.
     LauncherEnded {
-        /// How.
+        /// How it ended: `exited with code 1`, `killed by SIGKILL`.
         status: String,
         /// What it said last.
         last_words: Vec<String>,
@@ -190,7 +190,7 @@ pub struct Gathered {
 /// What happened to a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// It stopped.
+    /// The task stopped, and stands.
     Stopped(Stop),
     /// It ended by itself.
     Exited {
@@ -217,7 +217,7 @@ pub enum Happening {
     Printed {
         /// The breakpoint's number.
         number: u32,
-        /// What.
+        /// The text that they printed.
         text: String,
     },
 }
@@ -227,7 +227,7 @@ pub enum Happening {
 pub struct RankRow {
     /// What they run, where the job has several programs; empty otherwise.
     pub program: String,
-    /// Who.
+    /// The tasks of this row.
     pub tasks: IdSet,
     /// In which state.
     pub state: TaskState,
@@ -240,9 +240,9 @@ pub struct RankRow {
 /// One row of `info breakpoints`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakRow {
-    /// Its number.
+    /// Its number in the session, from 1; one of SDM's, not of a gdb's.
     pub number: u32,
-    /// On whom.
+    /// The tasks that it is set on.
     pub tasks: IdSet,
     /// Where, in the words it was asked for.
     pub location: String,
@@ -250,7 +250,7 @@ pub struct BreakRow {
     pub condition: Option<String>,
     /// Gone after the first stop.
     pub temporary: bool,
-    /// On or off.
+    /// True unless it is disabled on all tasks.
     pub enabled: bool,
     /// Waits for its place on these.
     pub pending: IdSet,
@@ -276,7 +276,7 @@ pub struct Listing {
 pub struct SetRow {
     /// Its name, without the `@`; empty where it has none.
     pub name: String,
-    /// Who.
+    /// The tasks of this row.
     pub tasks: IdSet,
     /// What it means, where that is given; empty for sets of `defset`.
     pub what: String,
@@ -289,7 +289,7 @@ pub struct NodeRow {
     pub host: String,
     /// How many servers are on it.
     pub servers: u64,
-    /// Who.
+    /// The tasks of this row.
     pub tasks: IdSet,
     /// What they are doing: `7 stopped, 1 lost`.
     pub states: String,
@@ -327,7 +327,7 @@ pub struct LinkRow {
     pub health: &'static str,
 }
 
-/// Shows [`Item`]s.
+/// Where [`Item`]s are shown: a terminal, a file of records, a report.
 pub trait View {
     /// Shows one item; `at` is the time since the session began.
     fn show(&mut self, at: Duration, item: &Item);
@@ -350,9 +350,9 @@ pub trait View {
 /// Stacks of many tasks as one tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedStacks {
-    /// Whose.
+    /// The tasks whose stacks these are.
     pub tasks: IdSet,
-    /// The tree.
+    /// The merged stacks, outermost frames at the root.
     pub tree: StackTree,
 }
 

@@ -16,7 +16,7 @@ use seeds::{
 
 /// A decoder, and what it should be able to read.
 pub struct Target {
-    /// Its name.
+    /// Its name in what a test says.
     pub name: &'static str,
     /// What panics where a law is broken.
     pub run: fn(&[u8]),

@@ -11,9 +11,9 @@ pub(crate) enum Action {
     Send(String),
     /// Give the answer to a command of the front-end's.
     Answer {
-        /// The command.
+        /// The command that is answered.
         id: CommandId,
-        /// Its answer.
+        /// What is answered, or why it failed.
         result: Result<Reply, Failure>,
     },
     /// Tell the front-end of an event.
@@ -23,9 +23,9 @@ pub(crate) enum Action {
     BreakOff(u64),
     /// Send the program a signal.
     SignalProgram {
-        /// The process.
+        /// The Unix pid of the process.
         pid: i32,
-        /// The signal.
+        /// The signal that it is sent.
         signal: Signal,
     },
     /// gdb is to let the process run, and puts breakpoints into it then: from now on it must not outrun gdb's death.

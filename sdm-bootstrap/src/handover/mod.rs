@@ -54,7 +54,7 @@ pub enum HandoverError {
     /// The file or the socket that was to hold it.
     #[error("handover from {name}: {what}")]
     Source {
-        /// Its path.
+        /// The path of the file, printable.
         name: String,
         /// What is wrong with it.
         what: String,
@@ -143,7 +143,7 @@ mod sys {
         bytes.zeroize();
     }
 
-    /// Removes variables.
+    /// Takes these variables out of the environment of this process.
     pub(super) fn remove_variables(names: &[&str]) {
         for name in names {
             // SAFETY: called at the start of `main`, before any other thread exists that could

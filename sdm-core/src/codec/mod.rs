@@ -41,7 +41,7 @@ pub enum DecodeError {
         what: &'static str,
         /// Where it begins, in bytes.
         offset: usize,
-        /// The bound.
+        /// The largest that is allowed, in bytes or elements.
         max: u64,
     },
     /// A tag or a number that has no meaning.
@@ -60,7 +60,7 @@ pub enum DecodeError {
 pub struct EncodeError {
     /// Which part of the value.
     pub what: &'static str,
-    /// The bound.
+    /// The largest that is allowed, in bytes or elements.
     pub max: u64,
 }
 

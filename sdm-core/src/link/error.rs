@@ -16,7 +16,7 @@ pub enum LinkError {
     /// The other end was built for another wire.
     #[error("wire version {theirs} there, {ours} here")]
     WireVersion {
-        /// This end's.
+        /// The wire version of this end.
         ours: u8,
         /// The other end's.
         theirs: u8,

@@ -40,9 +40,9 @@ pub use fuzz::fuzz_handshake;
 pub enum LinkEvent {
     /// The other end has proved who it is; only now may this link replace another.
     Up(Hello),
-    /// A message.
+    /// A message has come whole.
     Message {
-        /// It.
+        /// The message, decoded.
         message: Message,
         /// What to hand to [`Link::release`] once it is passed on; 0 in the control lane.
         bulk_bytes: u32,

@@ -12,7 +12,7 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{who}{}: {what}", of_command(*command))]
 pub struct AuditError {
-    /// Whose books.
+    /// The member whose books these are.
     pub who: ServerId,
     /// The command that they disagree about, where it is one.
     pub command: Option<CommandId>,
@@ -36,7 +36,7 @@ pub enum Disagreement {
     /// Tasks are behind a child and somewhere else.
     #[error("tasks {tasks} behind {child} are elsewhere too")]
     Twice {
-        /// Who is.
+        /// The tasks that are in both.
         tasks: IdSet,
         /// Behind which child.
         child: ServerId,
@@ -44,7 +44,7 @@ pub enum Disagreement {
     /// Destinations are in two parts of the account.
     #[error("tasks {tasks} are {part} and more")]
     CountedTwice {
-        /// Who is.
+        /// The tasks that are in both.
         tasks: IdSet,
         /// The later one of the parts.
         part: &'static str,
@@ -67,9 +67,9 @@ pub enum Disagreement {
     /// Tasks have answered an executed command twice, or were not asked.
     #[error("tasks {tasks} answered {id} once too often")]
     AnsweredTwice {
-        /// Who has.
+        /// The tasks that answered.
         tasks: IdSet,
-        /// Which command.
+        /// The command that they answered.
         id: CommandId,
     },
     /// More payloads are remembered than may be, in bytes.

@@ -56,7 +56,7 @@ pub enum Action {
     Send {
         /// The link that carries it.
         link: LinkId,
-        /// The message.
+        /// The message, to be encoded by the link.
         message: Message,
     },
     /// Reach a member and become its parent; answered by [`Node::handle_child_up`] or
@@ -113,7 +113,7 @@ pub enum Delivery {
     Answer {
         /// The command that is answered.
         id: CommandId,
-        /// The answers.
+        /// One block for each distinct answer, with its sources.
         blocks: Vec<Block>,
         /// Who is missing now, and why.
         missing: Vec<(IdSet, String)>,

@@ -42,7 +42,7 @@ pub struct Calls {
     pub sends: u64,
     /// Reads from a connection.
     pub recvs: u64,
-    /// Bytes written.
+    /// Bytes written to connections, handshakes included.
     pub sent_bytes: u64,
 }
 

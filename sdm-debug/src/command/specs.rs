@@ -241,13 +241,13 @@ pub enum ValueFormat {
     /// As the type suggests.
     #[default]
     Natural,
-    /// In hexadecimal.
+    /// In hexadecimal, with `0x` before it.
     Hexadecimal,
-    /// In decimal.
+    /// In decimal, signed where the type is.
     Decimal,
-    /// In octal.
+    /// In octal, with `0` before it.
     Octal,
-    /// In binary.
+    /// In binary, without a mark before it.
     Binary,
     /// In hexadecimal, with the leading zeros.
     ZeroHexadecimal,

@@ -34,14 +34,14 @@ pub struct BreakpointView {
 pub struct MemoryBlock {
     /// The address of the first byte.
     pub start: u64,
-    /// The bytes.
+    /// The bytes from `start` on, as they lie in memory.
     pub bytes: Vec<u8>,
 }
 
-/// One instruction.
+/// One instruction of a disassembly, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instruction {
-    /// Its address.
+    /// The address of its first byte.
     pub address: u64,
     /// The function; empty where unknown.
     pub function: String,
@@ -78,7 +78,7 @@ pub struct Library {
 /// What is done at a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SignalView {
-    /// Its name.
+    /// The signal's name: `SIGUSR1`.
     pub name: String,
     /// The task stops.
     pub stop: bool,
@@ -86,7 +86,7 @@ pub struct SignalView {
     pub print: bool,
     /// The program gets it.
     pub pass: bool,
-    /// Its meaning.
+    /// What gdb says that it means: `User defined signal 1`.
     pub meaning: String,
 }
 
@@ -99,7 +99,7 @@ pub struct VarObject {
     pub expression: String,
     /// Its type; empty where gdb says none (`public`, `private`).
     pub type_name: String,
-    /// Its value.
+    /// Its value when it was made or last updated.
     pub value: Value,
     /// How many children it has; for a container that a pretty printer shows, how many are known.
     pub children: u32,

@@ -135,7 +135,7 @@ pub enum CatchHit {
     },
     /// A signal came.
     Signal {
-        /// Its name.
+        /// The signal's name: `SIGSEGV`.
         name: String,
     },
     /// A C++ exception: `throw`, `rethrow` or `catch`.

@@ -17,7 +17,7 @@ pub(super) const BUDGET_BYTES: usize = 2 << 20;
 /// What a thing costs beside its own bytes: bounds their number to 4096.
 const ENTRY_BYTES: usize = 512;
 
-/// A thing.
+/// What is kept apart within a cap, each with who has it.
 pub(super) trait Thing: Ord + Clone {
     /// Its bytes, or an upper bound of them.
     fn cost(&self) -> usize;

@@ -28,10 +28,10 @@ pub struct Lines {
     pub others_count: u64,
 }
 
-/// A line.
+/// A distinct line, and who said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineClass {
-    /// The line.
+    /// The line, without its end and at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
     /// The tasks that said it.
     pub tasks: IdSet,

@@ -4,7 +4,7 @@
 pub const RULE_HASH: u16 = 0;
 /// Distinct stacks with who stands there; no parameters.
 pub const RULE_STACK_TREE: u16 = 1;
-/// Statistics of numbers; parameters: none, or [`Bins::encode`].
+/// Statistics of numbers; parameters: none, or [`Bins::encode`](super::Bins::encode).
 pub const RULE_STATS: u16 = 2;
 /// Distinct lines with who said them; no parameters.
 pub const RULE_LINES: u16 = 3;

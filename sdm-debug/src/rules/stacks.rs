@@ -38,7 +38,7 @@ pub struct StackTree {
 /// A frame of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackNode {
-    /// The place.
+    /// The function and the line that are the same for all in this node.
     pub frame: StackFrame,
     /// Who has a thread in it or in what it called.
     pub tasks: IdSet,

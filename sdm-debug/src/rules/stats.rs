@@ -44,7 +44,7 @@ pub struct Stats {
     pub histogram: Option<Histogram>,
 }
 
-/// Some tasks.
+/// Some tasks: how many, and which ones where that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     /// The number of tasks.
@@ -56,7 +56,7 @@ pub struct Who {
 /// The smallest or largest number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extreme {
-    /// The number.
+    /// The number that these tasks answered.
     pub value: Number,
     /// The tasks that answered it.
     pub who: Who,
@@ -76,7 +76,7 @@ pub struct Bins {
 /// How many numbers fall into each bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// The bins.
+    /// The bins that the numbers were counted by.
     pub bins: Bins,
     /// How many numbers each holds; the last one holds `high` too.
     pub counts: Vec<u64>,

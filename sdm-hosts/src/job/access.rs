@@ -18,7 +18,7 @@ pub enum Obstacle {
     Gone,
     /// It is another user's.
     Foreign {
-        /// Its owner.
+        /// The owner's name, or number where it has none.
         owner: String,
     },
     /// It does not let itself be looked at: it changed its rights, or was told so.
@@ -30,7 +30,7 @@ pub enum Obstacle {
     },
     /// This machine lets nobody attach.
     Forbidden {
-        /// `kernel.yama.ptrace_scope`.
+        /// What the kernel says in `kernel.yama.ptrace_scope`.
         scope: u8,
     },
 }

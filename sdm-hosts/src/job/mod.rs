@@ -66,7 +66,7 @@ pub struct JobProcess {
     pub rank: u32,
     /// Where it runs, in the words of whoever said so; empty for this machine.
     pub host: String,
-    /// Its program.
+    /// The program that it runs, as far as it is known.
     pub program: String,
     /// Its Unix process id there.
     pub pid: i32,

@@ -15,7 +15,7 @@ const NAME_BYTES_MAX: usize = 15;
 /// Of the flags in `/proc/PID/stat`: a thread of the kernel's own.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// One process.
+/// One process of this machine, as `/proc` shows it.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) pid: i32,

@@ -29,7 +29,7 @@ use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
 pub struct Line {
     /// To whom, where the line says so: `[0-3] print x`.
     pub to: Option<SetExpr>,
-    /// What.
+    /// What is to be done.
     pub command: UserCommand,
     /// True where an empty line after this one says it again.
     pub repeats: bool,
@@ -47,7 +47,7 @@ pub enum UserCommand {
     Ask(Command),
     /// Lets tasks run: `continue`, `next`, `finish`, ... `[&]`.
     Run {
-        /// How.
+        /// The command of the protocol that lets them run.
         command: Command,
         /// Does not wait.
         background: bool,
@@ -86,7 +86,7 @@ pub enum UserCommand {
     ThreadApply {
         /// Which; none for all.
         threads: Vec<u32>,
-        /// What.
+        /// The command that is carried out for each of the threads.
         command: Box<UserCommand>,
     },
     /// `shell COMMAND`, `make`: a command for this machine's shell.
@@ -114,7 +114,7 @@ pub enum UserCommand {
     Interrupt,
     /// `info breakpoints`, `info watchpoints`.
     Breakpoints {
-        /// Only those.
+        /// True where only watchpoints are to be listed.
         watchpoints: bool,
     },
     /// `set breakpoint pending on|off|auto`.
@@ -143,7 +143,7 @@ pub enum UserCommand {
     DefineSet {
         /// Its name, without the `@`.
         name: String,
-        /// Who.
+        /// The expression that the name stands for.
         set: SetExpr,
     },
     /// `undefset NAME`.
@@ -174,7 +174,7 @@ pub enum UserCommand {
     Compare(String),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
-        /// To whom.
+        /// The tasks whose programs read it.
         to: SetExpr,
         /// The text, without its line end.
         text: String,
@@ -199,7 +199,7 @@ pub enum UserCommand {
 pub struct Displayed {
     /// gdb's letters behind the slash; empty for none.
     pub format: String,
-    /// What.
+    /// The expression, in the program's language.
     pub expression: String,
 }
 

@@ -31,17 +31,17 @@ pub(super) struct Spec {
 /// What completes a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completes {
-    /// Nothing does.
+    /// No word is offered.
     Nothing,
-    /// These words.
+    /// One of these words is offered.
     Words(&'static [&'static str]),
     /// The words of `info`.
     Info,
-    /// Commands.
+    /// Names of commands are offered.
     Commands,
     /// Sets of tasks.
     Sets,
-    /// Files.
+    /// Names of files are offered.
     Files,
     /// What gdb finds: functions, variables, files of the program.
     Program,

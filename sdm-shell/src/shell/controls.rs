@@ -14,9 +14,9 @@ pub enum Control {
     Eof,
     /// The line was cleared: nothing to do.
     Cleared,
-    /// Ctrl-C.
+    /// A person typed Ctrl-C, or SIGINT came.
     Interrupt,
-    /// Ctrl-Z.
+    /// A person typed Ctrl-Z, or SIGTSTP came.
     Suspend,
     /// A signal says that the time is nearly over.
     Warned,
@@ -29,7 +29,7 @@ pub enum Control {
 /// A line, and where it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptLine {
-    /// The line.
+    /// The text of the line, without its end.
     pub text: String,
     /// `halo.sdm:3`, `-c 2`; empty for lines typed by a person.
     pub origin: String,

@@ -26,7 +26,7 @@ const STOP_WAIT: Duration = Duration::from_secs(10);
 pub enum Diagnosed {
     /// It was said what is stuck.
     Judged {
-        /// Somebody is.
+        /// True where somebody is stuck.
         stuck: bool,
     },
     /// Nobody could be attached to, or the session is over.

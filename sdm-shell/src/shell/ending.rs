@@ -26,7 +26,7 @@ const INTERRUPTED: &str = "interrupted; every process was left as it was";
 pub enum StacksCode {
     /// All are in the same place.
     Agree = 0,
-    /// Some differ.
+    /// Some stand elsewhere than others.
     Differ = 1,
     /// Not all could be looked at.
     Error = 2,

@@ -72,7 +72,7 @@ impl Kind {
 /// Something found about some tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// About whom.
+    /// The tasks that it was found of.
     pub tasks: IdSet,
     /// What it is.
     pub kind: Kind,

@@ -14,7 +14,7 @@ pub enum WaitKind {
     Mpi,
     /// A lock or another thread.
     Lock,
-    /// A file.
+    /// Reading, writing or syncing a file.
     File,
     /// Another function of a runtime.
     Other,
@@ -25,7 +25,7 @@ pub enum WaitKind {
 /// Where a stack waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// For what.
+    /// The kind of thing that it waits for.
     pub kind: WaitKind,
     /// The runtime's function; the user's own where it waits for nothing.
     pub call: String,

@@ -5,7 +5,7 @@ use sdm_text::{beginning, columns};
 /// How text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// With colours.
+    /// True where colours are written.
     pub colour: bool,
     /// Columns of a line; absent where lines may have any length.
     pub width: Option<usize>,

@@ -42,7 +42,7 @@ pub struct Report {
     pub began: SystemTime,
     /// How long it had taken when this was known.
     pub took: Duration,
-    /// Its tasks.
+    /// All tasks of the session.
     pub tasks: IdSet,
     /// What tasks are called.
     pub names: Names,
@@ -90,12 +90,12 @@ pub struct End {
 pub struct Fact {
     /// What it is: `command line`.
     pub name: String,
-    /// Its value.
+    /// The value, as text for a person.
     pub value: String,
 }
 
 impl Fact {
-    /// A fact.
+    /// A fact of this name and value.
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -111,7 +111,7 @@ pub struct Moment {
     pub at: Duration,
     /// To whom; empty where it concerns no task.
     pub tasks: IdSet,
-    /// What.
+    /// What happened, one line for a person.
     pub what: String,
     /// More of it: the line of source.
     pub below: Vec<String>,
@@ -126,7 +126,7 @@ pub struct Look {
     pub task: TaskId,
     /// All who are in the same place.
     pub tasks: IdSet,
-    /// Innermost first.
+    /// The frames that are shown, innermost first.
     pub frames: Vec<LookFrame>,
     /// True where there are further frames.
     pub more: bool,

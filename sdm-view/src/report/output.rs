@@ -21,11 +21,11 @@ const CLASSES_MAX: usize = 16;
 /// A line, and who printed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputLine {
-    /// Who.
+    /// The tasks that printed it.
     pub tasks: IdSet,
-    /// Where.
+    /// The stream that it was printed on.
     pub stream: Stream,
-    /// What, without the line end.
+    /// The bytes of the line, without its end.
     pub bytes: Vec<u8>,
     /// False where it goes on in a later line.
     pub complete: bool,
@@ -34,9 +34,9 @@ pub struct OutputLine {
 /// All that some tasks printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputClass {
-    /// Who.
+    /// The tasks that printed it.
     pub tasks: IdSet,
-    /// In order.
+    /// The lines in the order in which each task printed them.
     pub lines: Vec<OutputLine>,
     /// True where all of them printed all of it; else each line says who did.
     pub same: bool,

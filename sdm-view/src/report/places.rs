@@ -12,7 +12,7 @@ const PLACES_FEW: usize = 4;
 /// A place where somebody stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place<'a> {
-    /// Who.
+    /// The tasks that stand there.
     pub(super) tasks: &'a IdSet,
     /// The frames, outermost first.
     pub(super) frames: Vec<&'a StackFrame>,

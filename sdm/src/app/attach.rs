@@ -38,7 +38,7 @@ const SET_WIDTH: usize = 60;
 pub(super) struct Attachment {
     /// Whom each server attaches to.
     pub(super) spec: AttachSpec,
-    /// The servers.
+    /// Which servers are started, and where.
     pub(super) session: SessionConfig,
     /// Who is attached to at first; the others are beside a server, for `attach SET`.
     wanted: IdSet,

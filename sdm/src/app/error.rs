@@ -57,9 +57,9 @@ pub enum AppError {
     /// A file cannot be used.
     #[error("{}: {source}", printable_name(path))]
     File {
-        /// Which one.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
     /// No session is kept.

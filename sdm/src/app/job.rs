@@ -35,7 +35,7 @@ pub(super) struct Job<'a> {
     pub(super) args: &'a ScriptArgs,
     /// The commands of -x and -c, in their order.
     pub(super) commands: Vec<Commands>,
-    /// Which processes.
+    /// Which servers are started, and where.
     pub(super) session: SessionConfig,
     /// Who runs which program.
     pub(super) programs: Vec<(IdSet, StartSpec)>,

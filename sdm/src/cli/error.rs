@@ -74,15 +74,15 @@ pub enum HostFileError {
     /// It cannot be read.
     #[error("read {}: {source}", printable_name(path))]
     Read {
-        /// Which file.
+        /// The path of the host file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
     /// A line of it names no host.
     #[error("{}: {source}", printable_name(path))]
     Host {
-        /// Which file.
+        /// The path of the host file.
         path: PathBuf,
         /// What is wrong.
         source: HostShareError,

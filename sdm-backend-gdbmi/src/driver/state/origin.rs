@@ -28,7 +28,7 @@ pub(in crate::driver) enum Origin {
 /// What may be changed in a process that was attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::driver) enum Access {
-    /// Everything.
+    /// Everything may be done: it is stopped and changed as asked.
     Full,
     /// Nothing: neither values nor code, so that no breakpoint may be inserted.
     ReadOnly,

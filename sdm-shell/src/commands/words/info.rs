@@ -6,12 +6,15 @@ use sdm_debug::command::ValueFormat;
 use crate::commands::cursor::Cursor;
 use crate::commands::{CommandError, Topic, UserCommand as C};
 
-/// What one word behind `info` asks for: the word, gdb's shortest form of it, and what.
+/// What a word behind `info` asks for with these words behind it; absent where that is gdb's own affair.
+type Asks = fn(&str) -> Option<C>;
+
+/// A word behind `info`.
 struct Word {
     name: &'static str,
+    /// The shortest beginning of it that gdb takes for it.
     shortest: &'static str,
-    /// What it asks for with these words behind it; absent where that is gdb's own affair.
-    asks: fn(&str) -> Option<C>,
+    asks: Asks,
 }
 
 /// What takes no words behind it.
@@ -19,78 +22,38 @@ fn alone(rest: &str, command: C) -> Option<C> {
     rest.is_empty().then_some(command)
 }
 
+const fn word(name: &'static str, shortest: &'static str, asks: Asks) -> Word {
+    Word {
+        name,
+        shortest,
+        asks,
+    }
+}
+
 /// The words that SDM answers itself.
 const WORDS: &[Word] = &[
-    Word {
-        name: "args",
-        shortest: "ar",
-        asks: |rest| alone(rest, C::Ask(Command::Arguments)),
-    },
-    Word {
-        name: "breakpoints",
-        shortest: "b",
-        asks: |rest| alone(rest, C::Breakpoints { watchpoints: false }),
-    },
-    Word {
-        name: "display",
-        shortest: "di",
-        asks: |rest| alone(rest, C::Displays),
-    },
-    Word {
-        name: "links",
-        shortest: "lin",
-        asks: |rest| alone(rest, C::About(Topic::Links)),
-    },
-    Word {
-        name: "locals",
-        shortest: "lo",
-        asks: |rest| alone(rest, C::Ask(Command::Locals)),
-    },
-    Word {
-        name: "memory",
-        shortest: "memo",
-        asks: |rest| alone(rest, C::Memory),
-    },
-    Word {
-        name: "nodes",
-        shortest: "no",
-        asks: |rest| alone(rest, C::About(Topic::Nodes)),
-    },
-    Word {
-        name: "registers",
-        shortest: "r",
-        asks: registers,
-    },
-    Word {
-        name: "sets",
-        shortest: "sets",
-        asks: |rest| alone(rest, C::About(Topic::Sets)),
-    },
-    Word {
-        name: "sharedlibrary",
-        shortest: "sha",
-        asks: |rest| alone(rest, C::Ask(Command::Libraries)),
-    },
-    Word {
-        name: "signals",
-        shortest: "si",
-        asks: signals,
-    },
-    Word {
-        name: "threads",
-        shortest: "th",
-        asks: |rest| alone(rest, C::Ask(Command::Threads)),
-    },
-    Word {
-        name: "tree",
-        shortest: "tr",
-        asks: |rest| alone(rest, C::About(Topic::Tree)),
-    },
-    Word {
-        name: "watchpoints",
-        shortest: "wat",
-        asks: |rest| alone(rest, C::Breakpoints { watchpoints: true }),
-    },
+    word("args", "ar", |rest| alone(rest, C::Ask(Command::Arguments))),
+    word("breakpoints", "b", |rest| {
+        alone(rest, C::Breakpoints { watchpoints: false })
+    }),
+    word("display", "di", |rest| alone(rest, C::Displays)),
+    word("links", "lin", |rest| alone(rest, C::About(Topic::Links))),
+    word("locals", "lo", |rest| alone(rest, C::Ask(Command::Locals))),
+    word("memory", "memo", |rest| alone(rest, C::Memory)),
+    word("nodes", "no", |rest| alone(rest, C::About(Topic::Nodes))),
+    word("registers", "r", registers),
+    word("sets", "sets", |rest| alone(rest, C::About(Topic::Sets))),
+    word("sharedlibrary", "sha", |rest| {
+        alone(rest, C::Ask(Command::Libraries))
+    }),
+    word("signals", "si", signals),
+    word("threads", "th", |rest| {
+        alone(rest, C::Ask(Command::Threads))
+    }),
+    word("tree", "tr", |rest| alone(rest, C::About(Topic::Tree))),
+    word("watchpoints", "wat", |rest| {
+        alone(rest, C::Breakpoints { watchpoints: true })
+    }),
 ];
 
 /// The words that SDM answers itself.

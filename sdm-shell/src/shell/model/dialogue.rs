@@ -92,7 +92,7 @@ pub(crate) struct Pending {
     pub(crate) line: String,
     /// The tasks that it was said to.
     pub(crate) to: IdSet,
-    /// The breakpoint.
+    /// The breakpoint, as it was asked for.
     pub(crate) spec: BreakSpec,
 }
 
