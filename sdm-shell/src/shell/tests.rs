@@ -4,6 +4,7 @@ mod diagnose;
 pub(super) mod fake;
 mod golden;
 mod killing;
+mod lines;
 mod scale;
 mod told;
 mod waiting;

@@ -1,0 +1,147 @@
+//! What lines do: who may repeat one, whom a command of one's own is for, what a refused one leaves alone.
+use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
+
+use super::fake::*;
+use super::waiting::{one_runs_on, prompt};
+use crate::shell::Options;
+
+#[test]
+fn only_a_person_repeats_by_an_empty_line_and_quit_asks_once() {
+    let respond = || one_runs_on(Vec::new());
+    let lines = ["print x", "", "quit", "n", "quit", "detach", "never"];
+    let asked = run((2, 80), prompt(), &lines, respond());
+    assert_eq!(asked.sent, ["0-1 start", "0-1 print", "0-1 print"]);
+    assert!(asked.screen.contains("not ended\n"));
+    assert_eq!(asked.ending.policy, EndPolicy::Detach);
+    let script = run(
+        (2, 80),
+        Options::default(),
+        &["print x", "", "quit"],
+        respond(),
+    );
+    assert_eq!(script.sent, ["0-1 start", "0-1 print"]);
+    assert_eq!(script.ending.code, 0);
+}
+
+#[test]
+fn a_refused_run_leaves_the_states_alone() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        _ => all(
+            id,
+            vec![failed(
+                "0-1",
+                FailureCode::Gdb,
+                "Cannot insert breakpoint 1.",
+            )],
+        ),
+    });
+    let run = run((2, 80), prompt(), &["continue", "ranks"], respond);
+    assert!(
+        run.screen
+            .ends_with("ranks 0-1 (2)  stopped  at main () at halo.c:62\n"),
+        "{}",
+        run.screen
+    );
+}
+
+#[test]
+fn a_breakpoint_belongs_to_its_set() {
+    let respond: Responder = Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::BreakInsert(spec) if spec.location == "nowhere" => all(
+            id,
+            vec![failed(
+                &to.to_string(),
+                FailureCode::NoSuchPlace,
+                "Function \"nowhere\" not defined.",
+            )],
+        ),
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    });
+    let lines = [
+        "break nowhere",
+        "n",
+        "[0-2] break a.c:1",
+        "break a.c:2",
+        "[1] delete 1",
+        "disable 1",
+        "delete",
+        "n",
+        "delete",
+        "y",
+        "delete 1",
+        "info breakpoints",
+    ];
+    let run = run((4, 80), prompt(), &lines, respond);
+    let expect = [
+        "0-3 start",
+        "0-3 break_insert",
+        "0-2 break_insert",
+        "0-3 break_insert",
+        "1 break_delete",
+        "0,2 break_enable",
+        "0,2 break_delete",
+        "0-3 break_delete",
+    ];
+    assert_eq!(run.sent, expect);
+    let said = "not deleted\nNo breakpoint number 1.\nNo breakpoints.\n";
+    assert!(run.screen.ends_with(said), "{}", run.screen);
+}
+
+/// Every value asked for is the question itself.
+fn echoes() -> Responder {
+    Box::new(|id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Evaluate { expression } | Command::Print { expression, .. } => {
+            let reply = Reply::Value(value(expression));
+            all(id, vec![class(&to.to_string(), reply)])
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn commands_of_ones_own_are_carried_out_for_whom_they_are_called() {
+    let lines = [
+        "define both",
+        "print $arg0 + $argc",
+        "define inner",
+        "print 7",
+        "end",
+        "[1] print $arg1",
+        "end",
+        "[0-2] both x y",
+        "inner",
+        "define print",
+    ];
+    let ended = run((4, 100), Options::default(), &lines, echoes());
+    for part in [
+        "ranks 0-2 (3): x + 2\n",
+        "rank 1: y\n",
+        "ranks 0-3 (4): 7\n",
+        "define: `print` is a command already",
+    ] {
+        assert!(
+            ended.screen.contains(part),
+            "no {part:?} in {}",
+            ended.screen
+        );
+    }
+    assert_eq!(ended.ending.code, 123);
+    let lines = [
+        "define again",
+        "again",
+        "end",
+        "again",
+        "show user",
+        "quit",
+        "y",
+    ];
+    let ended = run((1, 100), prompt(), &lines, echoes());
+    let deep = "again: commands name commands too deep";
+    assert_eq!(ended.screen.matches(deep).count(), 1, "{}", ended.screen);
+    let shown = "User command \"again\":\n  again\n";
+    assert!(ended.screen.contains(shown), "{}", ended.screen);
+    assert_eq!(ended.ending.code, 0);
+}
