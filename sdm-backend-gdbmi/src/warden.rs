@@ -205,7 +205,7 @@ fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: In
 
 /// What is done about a gdb that does not read its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum WardenStep {
     /// What it waits for is stopped.
     Stop,
     /// Nothing: it may be on its way to the end.
@@ -224,12 +224,12 @@ fn patience(has_attached: bool) -> Duration {
 }
 
 /// What is to be done about one that has not read it for so long.
-fn step(spent: Duration, has_attached: bool) -> Step {
+fn step(spent: Duration, has_attached: bool) -> WardenStep {
     let patience = patience(has_attached);
     match spent {
-        _ if spent >= patience => Step::Kill,
-        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => Step::Wait,
-        _ => Step::Stop,
+        _ if spent >= patience => WardenStep::Kill,
+        _ if spent >= patience - STEP_WAIT + STOP_PAUSE => WardenStep::Wait,
+        _ => WardenStep::Stop,
     }
 }
 
@@ -258,13 +258,13 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
             let is_idle =
                 asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
             match step(began.elapsed(), gdb.has_attached()) {
-                Step::Stop if is_idle => {
+                WardenStep::Stop if is_idle => {
                     for program in programs {
                         let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
                     }
                 }
-                Step::Stop | Step::Wait => {}
-                Step::Kill => {
+                WardenStep::Stop | WardenStep::Wait => {}
+                WardenStep::Kill => {
                     let _ = kill(Pid::from_raw(gdb.pid), Signal::SIGKILL);
                 }
             }
@@ -312,8 +312,8 @@ mod tests {
         for (has_attached, bound) in [(false, 10), (true, 40)] {
             let mut spent = Duration::ZERO;
             let mut stops = 0;
-            while step(spent, has_attached) != Step::Kill {
-                stops += u32::from(step(spent, has_attached) == Step::Stop);
+            while step(spent, has_attached) != WardenStep::Kill {
+                stops += u32::from(step(spent, has_attached) == WardenStep::Stop);
                 spent += STOP_PAUSE;
             }
             assert_eq!(spent, patience(has_attached));

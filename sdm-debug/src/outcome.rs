@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(&bytes[..], b"\x12\0\x02\0\0\0no\0\0\0\0");
         let known = (0..40).map(FailureCode::from_number);
         let known = known.filter(|code| *code != FailureCode::Unknown);
-        assert_eq!(known.count(), 5 + 14);
+        assert_eq!(known.count(), 5 + 15);
         for number in 0..40 {
             let code = FailureCode::from_number(number);
             assert!(code == FailureCode::Unknown || code.number() == number);
