@@ -95,12 +95,6 @@ pub struct NotOpened {
     pub reason: String,
 }
 
-impl From<String> for NotOpened {
-    fn from(reason: String) -> Self {
-        Self { reason }
-    }
-}
-
 /// Ends a session and puts another in its place. Gives what was left undone at the end of the old
 /// one; fails where no new one could be opened, and leaves the one that is over.
 pub type Restart<D> = Box<dyn FnMut(&mut D) -> Result<Option<String>, NotOpened>>;
