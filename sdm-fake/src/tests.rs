@@ -1,3 +1,5 @@
+//! The scripted backend under a clock of its own: commands, runs, output, the end.
+
 mod data;
 mod merged;
 mod trouble;

@@ -1,3 +1,5 @@
+//! Values are what they were after their bytes; bytes of any kind are refused or read, and nothing else.
+
 use proptest::prelude::*;
 
 use super::*;

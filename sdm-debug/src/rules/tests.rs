@@ -1,3 +1,5 @@
+//! Every rule gives the same in any order and any tree, within its bounds.
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use sdm_idset::{IdSet, TaskId};

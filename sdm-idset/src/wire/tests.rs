@@ -1,3 +1,5 @@
+//! The bytes of sets: back to the same set, short, and refused where they are none.
+
 use super::*;
 
 fn set(text: &str) -> IdSet {

@@ -1,3 +1,5 @@
+//! Files where others could have had a hand are seen as such.
+
 use nix::sys::stat::Mode;
 
 use super::*;

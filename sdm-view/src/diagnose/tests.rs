@@ -1,3 +1,5 @@
+//! What is said of tasks that stand in such places and go on or not.
+
 use std::time::Duration;
 
 use sdm_debug::probe::{

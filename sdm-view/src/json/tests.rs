@@ -1,3 +1,5 @@
+//! The records of items, as they are written.
+
 use sdm_debug::reply::{Stop, StopReason, Value as Shown};
 use sdm_debug::{Failure, FailureCode, Reply};
 

@@ -1,3 +1,5 @@
+//! Settings and options: which of them counts, and what is refused.
+
 use std::collections::BTreeMap;
 
 use clap::{CommandFactory, FromArgMatches};

@@ -1,3 +1,5 @@
+//! Two ends of a link, with nothing but memory and a clock of their own between them.
+
 mod handshake;
 mod heartbeat;
 mod laws;

@@ -1,3 +1,5 @@
+//! What lines mean: each as the command that it is read as, or as its error.
+
 use sdm_debug::Command;
 use sdm_debug::command::{
     BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, FrameSelect, StepKind, ValueFormat, WatchKind,

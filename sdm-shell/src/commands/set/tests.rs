@@ -1,3 +1,5 @@
+//! Expressions of sets: how they are read, written and resolved.
+
 use proptest::prelude::*;
 
 use super::*;
