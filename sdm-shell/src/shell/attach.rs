@@ -13,10 +13,13 @@ use super::{ask, memory_estimate};
 use crate::commands::SetExpr;
 use sdm_view::item::Item;
 
-/// Attaches to the `first` of these processes; false where none could be attached to. The others are
-/// those that a server is beside, for `attach SET`.
+/// Attaches to the `first` of these processes; false where none could be attached to, and where a person has
+/// interrupted it, however many were attached to by then. The others are those that a server is beside, for `attach SET`.
 pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &IdSet) -> bool {
     let attached = attach_quietly(session, among(&spec, first), first).await.1;
+    if session.interrupted_since(0) {
+        return false;
+    }
     session.edit(|model| model.job.attachable = Some(spec));
     if attached != session.all() && !attached.is_empty() {
         session.edit(|model| model.sets.focus.clone_from(&attached));
@@ -25,7 +28,7 @@ pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &Id
     !attached.is_empty() && !session.is_over()
 }
 
-/// How a session ends that could attach to nobody.
+/// How a session ends whose [`attach`] came to nothing.
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
         Some(given_up) if session.interrupted_since(0) => (130, given_up),

@@ -184,8 +184,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(start::start(&session, programs))
     }
 
-    /// Attaches to the `first` of these processes; false where none could be attached to. The others are
-    /// those that a server is beside, for `attach SET`.
+    /// Attaches to the `first` of these processes; false where none could be attached to, and where a person has
+    /// interrupted it, however many were attached to by then. The others are those that a server is beside, for `attach SET`.
     pub fn attach(&mut self, spec: AttachSpec, first: &IdSet) -> bool {
         let session = self.handle.clone();
         self.block_on(attach::attach(&session, spec, first))
@@ -239,7 +239,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         ending::failed_start(&self.handle)
     }
 
-    /// How a session ends that could attach to nobody.
+    /// How a session ends whose [`Shell::attach`] came to nothing.
     #[must_use]
     pub fn failed_attach(&self) -> Ending {
         attach::failed_attach(&self.handle)

@@ -155,6 +155,31 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
     assert_eq!(run.sent.last().map(String::as_str), Some("0-1 detach"));
 }
 
+/// Whom it has attached to by then it holds: the session ends all the same, and lets them go.
+#[test]
+fn ctrl_c_is_the_end_of_an_attach_that_has_attached_to_some() {
+    for attached in ["1", "0-1"] {
+        let respond: Responder = Box::new(|id, _, _| {
+            vec![
+                (5, answer(id, stopped(&set(attached), StopReason::Attached))),
+                (10, Said::Control(Control::Interrupt)),
+            ]
+        });
+        let options = Options {
+            attached: true,
+            ..Options::default()
+        };
+        let run = act((2, 80), options, respond, |shell, _| {
+            let ending = attach(shell);
+            shell.leave(ending)
+        });
+        assert_eq!(run.ending.code, 130, "{}", run.screen);
+        assert_eq!(run.ending.policy, EndPolicy::Detach);
+        assert_eq!(run.sent, ["0-1 attach", "cancel 1"]);
+        assert!(run.screen.ends_with("every process was left as it was\n"));
+    }
+}
+
 #[test]
 fn who_has_seen_nobody_says_nothing_of_progress() {
     let respond: Responder = Box::new(|id, to, command| match command {
