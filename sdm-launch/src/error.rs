@@ -12,15 +12,16 @@ use thiserror::Error;
 pub enum LaunchError {
     /// No launcher has this name.
     #[error(
-        "launcher {name}: unknown (known: local, mpirun, mpiexec, srun, ssh, manual, a path to mpirun or \
-         mpiexec, or NAME where sdm-launch-NAME is on PATH)"
+        "launcher {}: unknown (known: local, mpirun, mpiexec, srun, ssh, manual, a path to mpirun or \
+         mpiexec, or NAME where sdm-launch-NAME is on PATH)",
+        printable_name(name)
     )]
     Unknown {
         /// What was asked for.
         name: String,
     },
     /// The launcher's program is not there, or is something else.
-    #[error("launcher {name}: not found: {tried}")]
+    #[error("launcher {}: not found: {tried}", printable_name(name))]
     NotFound {
         /// What was asked for.
         name: String,

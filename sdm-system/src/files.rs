@@ -331,7 +331,11 @@ fn is_handed_over(path: &Path) -> bool {
         .is_some_and(|it| folders.iter().any(|known| it == Path::new(known)))
 }
 
-fn check_plain(found: &Metadata) -> io::Result<()> {
+/// Whether that is a file that is read to its end, and not one on which somebody else has an end or a device.
+///
+/// # Errors
+/// It is something else; the error says what, and whose.
+pub fn check_plain(found: &Metadata) -> io::Result<()> {
     let kind = found.file_type();
     let what = match () {
         () if kind.is_file() => return Ok(()),

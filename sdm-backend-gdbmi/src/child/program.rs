@@ -102,9 +102,7 @@ fn check_program(path: &Path, shown: &str) -> Result<(), Failure> {
     if found.is_dir() {
         return Err(no_program(format!("{shown}: is a directory")));
     }
-    if !found.is_file() {
-        return Err(no_program(format!("{shown}: is not a regular file")));
-    }
+    files::check_plain(&found).map_err(|error| no_program(format!("{shown}: {error}")))?;
     if !is_executable(path) {
         return Err(no_program(format!("{shown}: is not executable"))
             .with_hint("chmod +x makes it so, if it is a program"));

@@ -143,7 +143,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
     let page = Page { names, style };
     match item {
         Item::Start { .. } => Vec::new(),
-        Item::Echo { line } => vec![style.faint(&format!("(sdm) {line}"))],
+        Item::Echo { line } => vec![style.faint(&format!("(sdm) {}", printable(line.as_bytes())))],
         Item::Answer(gathered) => answer::lines(&page, gathered),
         Item::Whole(item) => {
             let style = Style {
@@ -196,6 +196,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Error(problem) => error(&style, problem),
         Item::End { reason, .. } => reason
             .iter()
+            .map(|reason| sdm_text::printable_lines(reason).replace('\n', "\n  "))
             .map(|reason| style.bad(&format!("session ended: {reason}")))
             .collect(),
     }

@@ -44,8 +44,20 @@ pub(super) fn explain(error: clap::Error) {
         true => text.ansi().to_string(),
         false => text.to_string(),
     };
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     // Nothing can be said where nobody reads it.
-    let _ = sink.show(&text);
+    let _ = sink.show(&quoted_on_one_line(text, words));
+}
+
+/// What is quoted of a command line's words, by whomever, has no line ends.
+fn quoted_on_one_line(mut text: String, words: impl Iterator<Item = String>) -> String {
+    for word in words.filter(|word| word.contains('\n')) {
+        let value = word.split_once('=').map(|(_, value)| value);
+        for quoted in [Some(&*word), value].into_iter().flatten() {
+            text = text.replace(quoted, &printable(quoted.as_bytes()));
+        }
+    }
+    text
 }
 
 /// What it quotes of the command line has no line ends.
@@ -118,7 +130,11 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
             of = &row.verb;
         }
         let place = settings.place(&row.origin);
-        text.push_str(&format!("  {:<18} {:<24} {place}\n", row.key, row.value));
+        text.push_str(&format!(
+            "  {:<18} {:<24} {place}\n",
+            row.key,
+            printable_name(&row.value)
+        ));
     }
     if verb.is_none() && of.is_empty() {
         text.push_str("nothing is set; `sdm settings run` lists what can be for `sdm run`\n");

@@ -29,7 +29,7 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
         126,
         "./text: is not executable\n  chmod +x",
     ),
-    ("-n 2", "./fifo", 126, "./fifo: is not a regular file\n"),
+    ("-n 2", "./fifo", 126, "./fifo: is a FIFO of "),
     ("-n 2", "./", 126, "./: is a directory\n"),
     (
         "-n 2",
@@ -121,6 +121,10 @@ fn a_line_end_in_a_name_forges_no_line() {
         ("run", vec!["--batch", "--hostfile", &missing, "--", work]),
         ("run", vec!["--batch", "--gdb", &missing, "--", work]),
         ("run", vec!["--batch", "--directory", &missing, "--", work]),
+        ("run", vec!["--batch", "-c", FORGED, "--", work]),
+        ("run", vec!["--topology", FORGED, "--", work]),
+        ("run", vec!["--ex\nrank 7: all fine", "--", work]),
+        ("run", vec!["--launcher", FORGED, "--", work]),
         ("emulate", vec!["--scenario", &missing]),
         ("stacks", vec![FORGED]),
     ] {

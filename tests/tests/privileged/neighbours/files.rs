@@ -127,7 +127,7 @@ fn a_fifo_in_the_place_of_a_file_keeps_nobody() {
     check(&["emulate", "--scenario", fifo], said);
     check(&["core", "/bin/true", fifo], said);
     check(&["core", fifo, fifo], "no such program");
-    check(&[&run[..], &["--", fifo]].concat(), "is not executable");
+    check(&[&run[..], &["--", fifo]].concat(), said);
     let mut settings = neighbour.sdm(Who::User, ["settings"]);
     Outcome::of(settings.env("SDM_CONFIG", fifo)).expect(2, said);
     let server = neighbour.binaries().join("sdm-server");
