@@ -26,6 +26,8 @@ pub struct Options {
     pub confirm: bool,
     /// Nothing is started where a host seems to lack the memory for so many gdbs.
     pub check_room: bool,
+    /// A start goes on without those whose server is lost, as long as one other stands.
+    pub partial: bool,
 }
 
 impl Options {
@@ -46,6 +48,7 @@ impl Default for Options {
             controlled: false,
             confirm: true,
             check_room: false,
+            partial: false,
         }
     }
 }

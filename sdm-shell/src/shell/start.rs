@@ -76,22 +76,39 @@ pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: W
     }
     let mut well = !ids.is_empty();
     let mut all_stand = well;
+    let mut one_stands = false;
+    let without = session.read(|model| match model.options.partial {
+        true => model.tasks.lost(),
+        false => IdSet::new(),
+    });
     let mut lacks = Vec::new();
     for id in ids {
         if session.edit(|model| model.open.leave_unattended(*id)) {
             well &= waited == Waited::Reached;
             all_stand = false;
+            one_stands = true;
             continue;
         }
         let open = ask::conclude(session, *id);
         lacks.push(open.as_ref().and_then(lack_of_program));
-        well &= open.is_some_and(|open| !open.has_failed());
+        one_stands |= open.as_ref().is_some_and(|open| !open.done().is_empty());
+        well &= open.is_some_and(|open| !open.has_failed_without(&without));
     }
+    well &= one_stands;
     let lacks: Option<Vec<u8>> = lacks.into_iter().collect();
     let programless = lacks.and_then(|codes| codes.into_iter().min());
     session.edit(|model| model.job.programless = programless);
     if well && all_stand {
         session.edit(|model| model.job.stage = Stage::Untouched);
+    }
+    if well && !without.is_empty() {
+        session.edit(|model| {
+            let focus = model.sets.focus.difference(&without);
+            model.sets.focus = match focus.is_empty() {
+                true => model.all.difference(&without),
+                false => focus,
+            };
+        });
     }
     well
 }

@@ -101,6 +101,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         query_timeout: Duration::from_secs(args.timeout.into()),
         stdin_tasks,
         check_room,
+        partial: config.config.partial,
         attached: held.is_some(),
         controlled: held.is_some(),
         ..Options::default()
@@ -108,9 +109,8 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let view = super::view::view(args.json, Names::ranks(), queue.clone());
     let mut shell = Shell::new(session, application(view, heard), options);
     shell.set_report(facts, Names::ranks(), files);
-    let interrupted = signals.interrupted();
     if held.is_none() {
-        shell.set_restart(restart(opener.clone(), config, current, interrupted));
+        shell.set_restart(restart(opener.clone(), config, current, &signals));
     }
     let lines = Lines {
         script: has_script.then_some(script),
@@ -155,8 +155,9 @@ fn restart<O: Opener>(
     mut opener: O,
     mut config: SessionConfig,
     current: CurrentWake,
-    interrupted: Arc<AtomicBool>,
+    signals: &Signals,
 ) -> Restart<O::Session> {
+    let interrupted = signals.interrupted();
     config.given_up = Some(Arc::clone(&interrupted));
     Box::new(move |session| {
         interrupted.store(false, Ordering::SeqCst);

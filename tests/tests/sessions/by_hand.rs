@@ -71,10 +71,16 @@ fn ports(test: u16) -> u16 {
 }
 
 /// `sdm` of three servers, and the commands that it shows: the master's and theirs.
-fn shown<'a>(place: &'a Place, port: u16) -> (Running<'a>, Vec<String>) {
+fn shown(place: &Place, port: u16) -> (Running<'_>, Vec<String>) {
+    shown_with(place, port, &[])
+}
+
+/// The same with these options.
+fn shown_with<'a>(place: &'a Place, port: u16, options: &[&str]) -> (Running<'a>, Vec<String>) {
     let work = place.compile("work", Compiler::C);
     let sdm = Sdm::run(place, 3)
         .args(["--launcher", "manual", "--port", &port.to_string()])
+        .args(options)
         .env("XDG_RUNTIME_DIR", place.runtime())
         .lines(&["break twice", "continue", "print number"])
         .program(&work, &[])
@@ -123,6 +129,22 @@ fn who_is_below_may_be_there_long_before_those_above() {
         }
     }
     ends_well(sdm, typed);
+}
+
+#[test]
+fn a_partial_start_goes_on_without_those_who_are_not_typed() {
+    let place = Place::new();
+    let options = ["--start-wait", "4", "--partial"];
+    let (sdm, commands) = shown_with(&place, ports(5), &options);
+    // Server 2 would be below server 1, and server 0 beside it.
+    let typed = [&commands[0], &commands[2]].map(|line| Typed::new(&place, line));
+    let done = sdm.finish().code(0);
+    let named = "ranks 0,2 (2): lost, no answer\n";
+    assert!(done.beginning().contains(named), "{done}");
+    done.expect_part("print number", "rank 1: 0\n");
+    for mut it in typed {
+        assert!(it.child.wait().expect("it ends").success());
+    }
 }
 
 #[test]

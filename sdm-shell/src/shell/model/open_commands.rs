@@ -109,6 +109,11 @@ impl OpenCommand {
     ///
     /// That some tasks run or have ended is no failure as long as others could do it.
     pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed_without(&IdSet::new())
+    }
+
+    /// The same where the loss of these is no failure, nor that nobody else could do it.
+    pub(crate) fn has_failed_without(&self, these: &IdSet) -> bool {
         let gathered = &self.gathered;
         let state = |code| {
             matches!(
@@ -119,8 +124,8 @@ impl OpenCommand {
         let mut failed = gathered.failed.iter();
         failed.any(|(_, failure)| !state(failure.code))
             || !gathered.missing.is_empty()
-            || !gathered.lost.is_empty()
-            || (gathered.done().is_empty() && self.stopped.is_empty())
+            || !gathered.lost.is_subset(these)
+            || (self.done().is_empty() && (these.is_empty() || !gathered.to.is_subset(these)))
     }
 
     /// Those who have done it.

@@ -1,5 +1,6 @@
 //! When the shell waits, for whom, and what Ctrl-C and Ctrl-Z do meanwhile.
 use sdm_core::message::Health;
+use sdm_debug::command::StartSpec;
 use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, EndPolicy, Event, Reply};
@@ -7,7 +8,7 @@ use sdm_idset::IdSet;
 use sdm_session::SessionEvent;
 
 use super::fake::*;
-use crate::shell::{Control, Options};
+use crate::shell::{Control, Options, Script, ScriptLine};
 
 pub(super) fn prompt() -> Options {
     Options {
@@ -156,6 +157,58 @@ late, to `print x`:
 rank 2: 42
 ";
     assert!(run.screen.contains(expect), "{}", run.screen);
+}
+
+/// A session of three tasks of which these are lost when it starts.
+fn begun_without(lost: &str, partial: bool) -> Run {
+    let lost = set(lost);
+    let respond: Responder = Box::new(move |id, to, command| match command {
+        Command::Start(_) => {
+            let gone = SessionEvent::Answer {
+                id,
+                classes: Vec::new(),
+                missing: Vec::new(),
+                lost: lost.clone(),
+                late: false,
+            };
+            let mut said = vec![(1, Said::Event(gone))];
+            said.extend(at_main(id, &to.difference(&lost)));
+            said
+        }
+        _ => vec![
+            (90, answer(id, vec![class(&to.to_string(), Reply::Done)])),
+            (90, complete(id)),
+        ],
+    });
+    let options = Options {
+        partial,
+        ..Options::default()
+    };
+    act((3, 80), options, respond, |shell, controls| {
+        let all = IdSet::all_below(3);
+        if !shell.start(vec![(all, StartSpec::default())]) {
+            return shell.failed_start();
+        }
+        let line = ScriptLine {
+            text: "set var x = 1".to_owned(),
+            origin: String::new(),
+        };
+        shell.run_lines(&mut Script::new(vec![line], controls))
+    })
+}
+
+#[test]
+fn a_partial_start_goes_on_without_those_who_are_lost() {
+    let run = begun_without("0,2", true);
+    assert_eq!(run.ending.code, 0, "{}", run.screen);
+    assert_eq!(run.sent, ["0-2 start", "1 set_variable"]);
+    let named = "ranks 0,2 (2): lost, no answer\n";
+    assert!(run.screen.contains(named), "{}", run.screen);
+    for (lost, partial) in [("0,2", false), ("0-2", true)] {
+        let run = begun_without(lost, partial);
+        assert_eq!(run.ending.code, 124, "{}", run.screen);
+        assert_eq!(run.sent, ["0-2 start"]);
+    }
 }
 
 #[test]
