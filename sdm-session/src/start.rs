@@ -212,8 +212,12 @@ impl<'a> Starting<'a> {
             backend: wire::encode(&self.config.backend).into(),
             ..self.config.config.clone()
         };
-        // Every hop may take its time, and who is above waits for who is below.
-        let wait = config.start_wait * 2;
+        // Those whom somebody else starts have not been waited for yet. Others are there: every hop may take its
+        // time, and who is above waits for who is below.
+        let wait = match self.by_hand {
+            true => config.start_wait,
+            false => config.start_wait * 2,
+        };
         let started = self
             .driver
             .with_member(|member, now| member.start(now, config, plan));

@@ -67,7 +67,7 @@ fn who_is_not_started_in_time_is_named() {
         .program(&work, &[])
         .finish()
         .code(124);
-    let said = "the master did not come within 2s, nor did the servers of tasks 0-1";
+    let said = "the master did not come within 1s, nor did the servers of tasks 0-1";
     assert!(done.err.contains(said), "{done}");
 }
 
