@@ -26,6 +26,14 @@ struct Tour {
     given: BTreeSet<&'static str>,
 }
 
+/// Whether tasks that do the same have said the same. What memory each of them holds is the kernel's matter.
+fn is_alike(one: &ClassAnswer, other: &ClassAnswer) -> bool {
+    match (one, other) {
+        (ClassAnswer::Reply(Reply::Usage(_)), ClassAnswer::Reply(Reply::Usage(_))) => true,
+        _ => one == other,
+    }
+}
+
 impl Tour {
     fn start(tasks: u32) -> Self {
         let mut config = SessionConfig::local(tasks);
@@ -49,7 +57,7 @@ impl Tour {
         let class = classes
             .next()
             .unwrap_or_else(|| panic!("{what}: {ledger:?}"));
-        let alike = classes.all(|other| other.answer == class.answer);
+        let alike = classes.all(|other| is_alike(&other.answer, &class.answer));
         let answered = ledger.answered.union(&ledger.failed);
         assert!(alike && answered == self.to, "{what}: {ledger:?}");
         match &class.answer {
