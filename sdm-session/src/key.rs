@@ -4,6 +4,7 @@
 //! they carry is a place: a socket at which this process says the key to this user's processes, or a file that only this
 //! user may read.
 
+use sdm_system::attendant::Attendant;
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
@@ -25,7 +26,7 @@ use sdm_system::files;
 use zeroize::Zeroizing;
 
 use super::error::SessionError;
-use super::removal::Removal;
+use super::removal;
 use super::withdraw;
 
 /// How the key comes to servers whose launcher hands environments on over channels of its own.
@@ -81,7 +82,7 @@ pub(super) struct Offer {
     /// Who connects is told; without it the text is in a file.
     socket: Option<UnixListener>,
     /// Removes the file where this process is killed.
-    removal: Option<Removal>,
+    removal: Option<Attendant>,
     text: Zeroizing<String>,
 }
 
@@ -137,7 +138,7 @@ impl Offer {
         text: Zeroizing<String>,
     ) -> Result<Self, SessionError> {
         let mut offer = Self::make(below, session, text)?;
-        let removal = Removal::prepare(&offer.path, &[&offer.folder]);
+        let removal = removal::prepare(&offer.path, &[&offer.folder]);
         let removal =
             removal.map_err(|source| failed("start what removes", &offer.path, source))?;
         offer.removal = Some(removal);

@@ -1,5 +1,6 @@
 //! The master of a session on its way, and what somebody who starts it by hand is handed.
 
+use sdm_system::attendant::Attendant;
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,7 +15,7 @@ use sdm_core::transport::{ConnectionString, Shape};
 use sdm_system::files;
 
 use super::error::SessionError;
-use super::removal::Removal;
+use super::removal;
 use super::reverse_listener::ReverseListener;
 use super::withdraw;
 
@@ -97,7 +98,7 @@ impl Drop for Master {
 /// A file with the session's name and key that nobody else may read; gone when it is dropped, or this process is.
 pub(super) struct HandoverFile {
     pub(super) path: PathBuf,
-    _removal: Removal,
+    _removal: Attendant,
 }
 
 impl HandoverFile {
@@ -111,7 +112,7 @@ impl HandoverFile {
         let path = folder.join(format!(".{session}.key"));
         let text = handover::to_text(session, key);
         withdraw::remember(&path);
-        let removal = Removal::prepare(&path, &[]);
+        let removal = removal::prepare(&path, &[]);
         let removal = removal.map_err(failed("start what removes the key in the end"))?;
         let written = files::create_new(&path).and_then(|mut it| it.write_all(text.as_bytes()));
         written.map_err(failed(&format!("write {}", printable_name(&path))))?;

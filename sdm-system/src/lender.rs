@@ -7,10 +7,11 @@
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use super::attendant::Attendant;
 
 /// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
 /// is a process of its own, as a shell puts its own output elsewhere meanwhile.
@@ -21,7 +22,7 @@ const START_WAIT: Duration = Duration::from_secs(30);
 /// A shell whose standard output and standard error are what it lends.
 #[derive(Debug)]
 pub struct Lender {
-    child: Child,
+    shell: Attendant,
     /// Open as long as it is to be there.
     input: UnixStream,
 }
@@ -38,12 +39,11 @@ impl Lender {
         let mut command = Command::new("/bin/sh");
         command.args(WAIT).stdin(OwnedFd::from(theirs));
         command.stdout(stdio(first)).stderr(stdio(second));
-        // What a terminal sends is not for it.
-        let child = command.process_group(0).spawn()?;
+        let shell = Attendant::start(&mut command)?;
         // From now on only it has their end.
         drop(command);
         input.set_read_timeout(Some(START_WAIT))?;
-        let mut lender = Self { child, input };
+        let mut lender = Self { shell, input };
         lender.input.read_exact(&mut [0])?;
         Ok(lender)
     }
@@ -61,15 +61,7 @@ impl Lender {
     }
 
     fn path(&self, fd: u32) -> PathBuf {
-        format!("/proc/{}/fd/{fd}", self.child.id()).into()
-    }
-}
-
-impl Drop for Lender {
-    fn drop(&mut self) {
-        // It has nothing to lose, and would end by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        format!("/proc/{}/fd/{fd}", self.shell.pid()).into()
     }
 }
 

@@ -3,10 +3,12 @@
 //! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
 //! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
-//! [`lender::Lender`] lends others what this process may not show. [`proc`] reads what the kernel says of processes.
+//! [`lender::Lender`] lends others what this process may not show; it is an [`attendant::Attendant`], which goes with whoever
+//! has started it. [`proc`] reads what the kernel says of processes.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
+pub mod attendant;
 pub mod bounded;
 pub mod files;
 pub mod identity;
