@@ -1,13 +1,17 @@
-//! The floor: processes that pass the same bytes over the same binomial tree by blocking reads and
-//! writes, and do nothing else. No debugger tree of processes over TCP can be much quicker.
+//! The floor: processes that pass the same bytes over a binomial tree by blocking reads and
+//! writes, and do nothing else. No debugger tree of processes over such sockets can be much quicker.
+
+pub(crate) mod sockets;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+
+pub use sockets::Sockets;
+use sockets::{FloorListener, FloorStream};
 
 /// How long the members may take to end once their parent is gone.
 const END_WAIT: Duration = Duration::from_secs(10);
@@ -17,7 +21,7 @@ const STARTING_MAX: usize = 64;
 
 /// A tree of `floor` processes, and this process in front of its root.
 pub struct Floor {
-    stream: Option<TcpStream>,
+    stream: Option<FloorStream>,
     members: Vec<Child>,
     down: Vec<u8>,
     up: Vec<u8>,
@@ -29,8 +33,14 @@ impl Floor {
     ///
     /// # Errors
     /// A process or a connection could not be had; nothing is left behind.
-    pub fn start(program: &Path, servers: u32, down_bytes: usize, up_bytes: usize) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
+    pub fn start(
+        program: &Path,
+        servers: u32,
+        down_bytes: usize,
+        up_bytes: usize,
+        sockets: Sockets,
+    ) -> Result<Self> {
+        let listener = FloorListener::bind(sockets)?;
         let total = servers + 1;
         let mut floor = Self {
             stream: None,
@@ -38,46 +48,45 @@ impl Floor {
             down: vec![7; down_bytes],
             up: vec![0; up_bytes],
         };
-        let mut ports = Vec::new();
+        let mut places = Vec::new();
         for position in 0..total {
             let child = Command::new(program)
                 .args([position.to_string(), total.to_string()])
                 .args([down_bytes.to_string(), up_bytes.to_string()])
+                .arg(sockets.to_string())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
                 .with_context(|| format!("start {}", program.display()))?;
             floor.members.push(child);
             // A few at a time start beside each other; each has two descriptors here until then.
-            if floor.members.len() - ports.len() == STARTING_MAX {
-                floor.hear(&mut ports)?;
+            if floor.members.len() - places.len() == STARTING_MAX {
+                floor.hear(&mut places)?;
             }
         }
-        floor.hear(&mut ports)?;
-        floor.introduce(&ports, listener.local_addr()?.port())?;
-        let (stream, _) = listener.accept().context("accept the root")?;
-        stream.set_nodelay(true)?;
-        floor.stream = Some(stream);
+        floor.hear(&mut places)?;
+        floor.introduce(&places, &listener.place()?)?;
+        floor.stream = Some(listener.accept().context("accept the root")?);
         Ok(floor)
     }
 
     /// Waits until all that have been started say where they listen.
-    fn hear(&mut self, ports: &mut Vec<u16>) -> Result<()> {
-        for child in &mut self.members[ports.len()..] {
+    fn hear(&mut self, places: &mut Vec<String>) -> Result<()> {
+        for child in &mut self.members[places.len()..] {
             let stdout = child.stdout.take().context("it was piped")?;
             let mut line = String::new();
             BufReader::new(stdout).read_line(&mut line)?;
-            ports.push(line.trim().parse().context("a floor's port")?);
+            places.push(line.trim().to_owned());
         }
         Ok(())
     }
 
     /// Tells every member where its parent listens.
-    fn introduce(&mut self, ports: &[u16], own_port: u16) -> Result<()> {
+    fn introduce(&mut self, places: &[String], own: &str) -> Result<()> {
         for (position, child) in (0..).zip(&mut self.members) {
-            let port = parent(position).map_or(own_port, |parent| ports[parent as usize]);
+            let place = parent(position).map_or(own, |parent| &places[parent as usize]);
             let mut stdin = child.stdin.take().context("it was piped")?;
-            writeln!(stdin, "{port}")?;
+            writeln!(stdin, "{place}")?;
         }
         Ok(())
     }
@@ -145,29 +154,44 @@ impl Drop for Floor {
 ///
 /// # Errors
 /// A connection failed before the tree was closed.
-pub fn serve(position: u32, total: u32, down_bytes: usize, up_bytes: usize) -> Result<()> {
+pub fn serve(
+    position: u32,
+    total: u32,
+    down_bytes: usize,
+    up_bytes: usize,
+    sockets: Sockets,
+) -> Result<()> {
     // As the members of the real tree: the kernel shares its time by sessions.
     nix::unistd::setsid().context("a session of its own")?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listen")?;
-    println!("{}", listener.local_addr()?.port());
+    let listener = FloorListener::bind(sockets)?;
+    println!("{}", listener.place()?);
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
-    let port: u16 = line.trim().parse().context("the parent's port")?;
-    let mut above = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connect")?;
-    above.set_nodelay(true)?;
+    let mut above = FloorStream::connect(sockets, line.trim())?;
     if position > 0 {
         above.write_all(&position.to_le_bytes())?;
     }
     let mut below = accept_children(&listener, children(position, total).len())?;
     drop(listener);
+    pass_on(position, &mut above, &mut below, down_bytes, up_bytes)
+}
+
+/// Passes commands down and answers up until the parent is gone.
+pub(crate) fn pass_on(
+    position: u32,
+    above: &mut FloorStream,
+    below: &mut [FloorStream],
+    down_bytes: usize,
+    up_bytes: usize,
+) -> Result<()> {
     let mut command = vec![0; down_bytes];
     let answer = vec![1; up_bytes];
     let mut other = vec![0; up_bytes];
-    while read_whole(&mut above, &mut command)? {
-        for child in &mut below {
+    while read_whole(above, &mut command)? {
+        for child in &mut *below {
             child.write_all(&command)?;
         }
-        for child in &mut below {
+        for child in &mut *below {
             child.read_exact(&mut other)?;
             if other != answer {
                 bail!("member {position}: an answer that differs");
@@ -179,11 +203,10 @@ pub fn serve(position: u32, total: u32, down_bytes: usize, up_bytes: usize) -> R
 }
 
 /// The children's connections, that of the largest subtree first.
-fn accept_children(listener: &TcpListener, count: usize) -> Result<Vec<TcpStream>> {
+fn accept_children(listener: &FloorListener, count: usize) -> Result<Vec<FloorStream>> {
     let mut children = Vec::new();
     for _ in 0..count {
-        let (mut stream, _) = listener.accept().context("accept a child")?;
-        stream.set_nodelay(true)?;
+        let mut stream = listener.accept().context("accept a child")?;
         let mut position = [0; 4];
         stream.read_exact(&mut position)?;
         children.push((u32::from_le_bytes(position), stream));
@@ -193,7 +216,7 @@ fn accept_children(listener: &TcpListener, count: usize) -> Result<Vec<TcpStream
 }
 
 /// Reads a whole command; false at the end of the stream.
-fn read_whole(stream: &mut TcpStream, bytes: &mut [u8]) -> Result<bool> {
+fn read_whole(stream: &mut FloorStream, bytes: &mut [u8]) -> Result<bool> {
     let mut filled = 0;
     while filled < bytes.len() {
         match stream.read(&mut bytes[filled..]) {

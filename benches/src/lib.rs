@@ -5,6 +5,7 @@
 //! machine on one day: what counts are ratios within a run.
 
 pub mod alone;
+pub mod bare;
 pub mod columns;
 pub mod floor;
 pub mod heap;
@@ -16,6 +17,7 @@ pub mod plot;
 pub mod processes;
 pub mod program;
 pub mod spread;
+pub(crate) mod sys;
 pub mod table;
 pub mod threads;
 pub mod tree;

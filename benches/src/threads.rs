@@ -12,7 +12,7 @@ use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::{EndPolicy, Lane, PlanEntry, Slice, Status, SyncPolicy};
-use sdm_core::node::{Delivery, Node, Submission};
+use sdm_core::node::{Delivery, Node, OwnTasks, Submission};
 use sdm_core::secure::{SessionKey, draw_session_id};
 use sdm_core::topology::Topology;
 use sdm_core::transport::Transport;
@@ -155,9 +155,24 @@ impl Threads {
     }
 }
 
+/// Tasks that answer what they were asked.
+pub(crate) struct Repeating;
+
+impl OwnTasks for Repeating {
+    fn execute(
+        &mut self,
+        _now: Instant,
+        _id: CommandId,
+        _tasks: &IdSet,
+        payload: &[u8],
+    ) -> Option<(Status, Bytes)> {
+        Some((Status::Ok, Bytes::copy_from_slice(payload)))
+    }
+}
+
 /// The life of one member.
 fn serve(mut driver: MemberDriver<TcpTransport>) -> std::io::Result<Calls> {
-    while let Some(event) = driver.next(None)? {
+    while let Some(event) = driver.next_with(None, Some(&mut Repeating))? {
         match event {
             DriverEvent::Output(Output::Execute { id, tasks, payload }) => {
                 driver.with_member(|m, now| m.handle_local(now, id, &tasks, Status::Ok, payload));

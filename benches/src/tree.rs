@@ -12,6 +12,7 @@ use sdm_core::message::{
     self, Answer, Block, EndPolicy, Health, Lane, Message, Status, SyncPolicy,
 };
 use sdm_core::topology::Topology;
+use sdm_core::transport::HostTransport;
 use sdm_debug::command::StartSpec;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::Value;
@@ -35,7 +36,25 @@ pub fn binaries() -> Result<PathBuf> {
     Ok(own.parent().context("its folder")?.to_owned())
 }
 
-/// A session with one task per server, all started.
+/// How the members of a tree are arranged and connected.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Kind {
+    /// How they are arranged.
+    pub topology: Topology,
+    /// What carries their links.
+    pub transport: HostTransport,
+}
+
+impl From<Topology> for Kind {
+    fn from(topology: Topology) -> Self {
+        Self {
+            topology,
+            ..Self::default()
+        }
+    }
+}
+
+/// A session of servers, all started.
 pub struct Tree {
     session: Session,
     all: IdSet,
@@ -54,7 +73,7 @@ impl Tree {
     /// # Errors
     /// The session cannot be started.
     pub fn scripted(servers: u32, payload_bytes: usize) -> Result<(Self, Echo)> {
-        Self::scripted_as(servers, Topology::default(), payload_bytes)
+        Self::scripted_as(servers, Kind::default(), payload_bytes)
     }
 
     /// The same as a tree of another kind.
@@ -63,13 +82,14 @@ impl Tree {
     /// The session cannot be started.
     pub fn scripted_as(
         servers: u32,
-        topology: Topology,
+        kind: impl Into<Kind>,
         payload_bytes: usize,
     ) -> Result<(Self, Echo)> {
         let name = "x".repeat(payload_bytes.saturating_sub(3).max(1));
         let text = "1".repeat(payload_bytes.saturating_sub(4).max(1));
         let scenario = format!("[all]\nvalue {name} = {text}\n");
-        let mut tree = Self::start(servers, topology, BackendSettings::Fake { scenario })?;
+        let backend = BackendSettings::Fake { scenario };
+        let mut tree = Self::start(servers, kind.into(), backend)?;
         tree.run(&Command::Start(StartSpec::default()))?;
         let value = Value { text, cut: None };
         let echo = Echo {
@@ -79,19 +99,32 @@ impl Tree {
         Ok((tree, echo))
     }
 
-    /// Starts `servers` servers with a gdb each; their tasks are absent.
+    /// Starts servers for `tasks` tasks of gdb, `per_server` neighbours each; the tasks are absent.
     ///
     /// # Errors
     /// The session cannot be started.
-    pub fn with_gdb(servers: u32) -> Result<Self> {
-        Self::start(servers, Topology::default(), BackendSettings::Gdb)
+    pub fn with_gdb(tasks: u32, per_server: u32) -> Result<Self> {
+        let per_server = per_server.max(1);
+        let first = (0..tasks).step_by(per_server as usize);
+        let own = first.map(|first| {
+            let last = first.saturating_add(per_server - 1).min(tasks - 1);
+            IdSet::from_range(first..=last)
+        });
+        let config = SessionConfig {
+            tasks: own.collect(),
+            backend: BackendSettings::Gdb,
+            binaries: Some(binaries()?),
+            ..SessionConfig::local(tasks.div_ceil(per_server))
+        };
+        Self::begin(&config, tasks)
     }
 
-    fn start(servers: u32, topology: Topology, backend: BackendSettings) -> Result<Self> {
+    fn start(servers: u32, kind: Kind, backend: BackendSettings) -> Result<Self> {
         let config = SessionConfig {
             // As `sdm emulate` does.
             forks: matches!(backend, BackendSettings::Fake { .. }),
-            topology,
+            topology: kind.topology,
+            transport: kind.transport,
             backend,
             binaries: Some(binaries()?),
             ..SessionConfig::local(servers)
@@ -101,9 +134,13 @@ impl Tree {
             4097.. => config.over_loopback(8),
             _ => config,
         };
-        let session = Session::start(&config, &mut |_| {})
-            .with_context(|| format!("start {servers} servers"))?;
-        let all = IdSet::all_below(servers);
+        Self::begin(&config, servers)
+    }
+
+    fn begin(config: &SessionConfig, tasks: u32) -> Result<Self> {
+        let session = Session::start(config, &mut |_| {})
+            .with_context(|| format!("start {} servers", config.servers))?;
+        let all = IdSet::all_below(tasks);
         Ok(Self { session, all })
     }
 

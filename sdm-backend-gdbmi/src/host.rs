@@ -1,15 +1,14 @@
 //! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
-use std::cell::RefCell;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
 use crate::child::is_loaded;
 use crate::kernel;
+use crate::sources::Sources;
 
 /// Looks at processes and files of this host. Nothing here changes anything.
 pub(crate) trait Host {
@@ -39,13 +38,6 @@ pub(crate) trait Host {
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
 }
 
-/// The largest source file that is read, in bytes.
-const SOURCE_BYTES_MAX: u64 = 8 << 20;
-/// How many source files are kept.
-const SOURCES_MAX: usize = 8;
-/// The longest source line that is shown, in bytes.
-const LINE_BYTES_MAX: usize = 512;
-
 /// The most scripts that gdb is started by.
 const WRAPPERS_MAX: usize = 8;
 
@@ -54,17 +46,15 @@ const WRAPPERS_MAX: usize = 8;
 pub(crate) struct LocalHost {
     /// The process that was started as gdb.
     gdb: i32,
-    /// The source files read last, the latest at the end.
-    sources: RefCell<Vec<(String, Vec<u8>)>>,
+    /// What is the same for all tasks of this host.
+    sources: Rc<Sources>,
 }
 
 impl LocalHost {
     /// The host of a gdb, which was started as this process.
-    pub(crate) fn of(gdb: i32) -> Self {
-        Self {
-            gdb,
-            ..Self::default()
-        }
+    pub(crate) fn of(gdb: i32, sources: &Rc<Sources>) -> Self {
+        let sources = Rc::clone(sources);
+        Self { gdb, sources }
     }
 }
 
@@ -140,22 +130,7 @@ impl Host for LocalHost {
     }
 
     fn source_line(&self, path: &str, line: u32) -> Option<String> {
-        let mut sources = self.sources.borrow_mut();
-        if let Some(at) = sources.iter().position(|(known, _)| known == path) {
-            let source = sources.remove(at);
-            sources.push(source);
-        } else {
-            let bytes = read_source(path).unwrap_or_default();
-            if sources.len() == SOURCES_MAX {
-                sources.remove(0);
-            }
-            sources.push((path.to_owned(), bytes));
-        }
-        let (_, bytes) = sources.last().filter(|(_, bytes)| !bytes.is_empty())?;
-        let index = usize::try_from(line.checked_sub(1)?).ok()?;
-        let line = bytes.split(|&byte| byte == b'\n').nth(index)?;
-        let line = &line[..line.len().min(LINE_BYTES_MAX)];
-        Some(String::from_utf8_lossy(line).trim_end().to_owned())
+        self.sources.line(path, line)
     }
 }
 
@@ -169,16 +144,6 @@ fn last_started(mut pid: i32) -> i32 {
         }
     }
     pid
-}
-
-fn read_source(path: &str) -> Option<Vec<u8>> {
-    let file = files::open(path.as_ref()).ok()?;
-    if file.metadata().ok()?.len() > SOURCE_BYTES_MAX {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(SOURCE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }
 
 fn place_in(maps: &[Mapping], address: u64) -> Option<(String, u64)> {
@@ -233,19 +198,5 @@ mod tests {
         assert!(!host.blocks_signal(pid, nix::libc::SIGINT));
         assert!(!host.signal_pending(pid, nix::libc::SIGINT));
         assert_eq!(host.process_state(-1), None);
-    }
-
-    #[test]
-    fn lines_of_source() {
-        let host = LocalHost::default();
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs");
-        let first = host.source_line(path, 1).unwrap();
-        assert!(first.starts_with("//!"), "{first}");
-        assert_eq!(host.source_line(path, 0), None);
-        assert_eq!(host.source_line(path, 1_000_000), None);
-        assert_eq!(
-            host.source_line("/nosuch", 1),
-            Some(String::new()).filter(|_| false)
-        );
     }
 }

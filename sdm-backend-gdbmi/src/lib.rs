@@ -31,10 +31,13 @@ pub mod mi;
 mod process;
 mod restore;
 mod shared_gdb;
+mod shim;
 mod slot;
+mod sources;
 mod stdio;
 mod sys;
 mod task;
+mod timers;
 mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
@@ -42,4 +45,5 @@ pub use child::{
     Binding, COMMAND_LINE_BYTES_MAX, Completion, SignalState, UnknownCompletion, gdb_arguments,
 };
 pub use driver::VALUE_BYTES_MAX;
+pub use shim::{Channel, Shim, ShimEvent};
 pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};

@@ -23,8 +23,8 @@ impl Pulse {
     }
 
     /// Nobody is looked at while nobody stands still.
-    pub(crate) fn keep<'a>(&mut self, now: Instant, mut drivers: impl Iterator<Item = &'a Driver>) {
-        if !drivers.any(|driver| standing(driver).is_some()) {
+    pub(crate) fn keep(&mut self, now: Instant, somebody_stands: bool) {
+        if !somebody_stands {
             self.look_at = None;
         } else if self.look_at.is_none() {
             self.look_at = Some(now + PERIOD);
@@ -35,6 +35,11 @@ impl Pulse {
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.look_at.take_if(|at| *at <= now).is_some()
     }
+}
+
+/// True where a task's process stands still.
+pub(crate) fn stands(driver: &Driver) -> bool {
+    standing(driver).is_some()
 }
 
 /// Tells a task's driver of its process's end, where that is dead.

@@ -4,7 +4,7 @@
 //! among them: numbers of commands on their way down, answers by their number and notifications by
 //! their thread or inferior on their way up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::Instant;
 
@@ -19,12 +19,28 @@ use crate::driver::{Action, Driver};
 use crate::held::Held;
 use crate::liveness::{self, Pulse};
 use crate::mi::{AsyncKind, Record, Results};
-use crate::task::{BrokenOff, GdbIo, Pipe, lets_go, split, withdrawn};
+use crate::task::{BrokenOff, Filled, GdbIo, Interest, Pipe, lets_go, split, withdrawn};
+use crate::timers::Timers;
 
 /// A gdb and the tasks that it holds.
 pub(crate) struct SharedGdb {
     gdb: GdbIo,
     members: Vec<SharingTask>,
+    /// Which of the members a task is.
+    places: BTreeMap<TaskId, usize>,
+    /// Which of them an inferior is.
+    groups: HashMap<String, usize>,
+    /// Whose one of gdb's breakpoints is, as far as gdb has said it in an answer.
+    breakpoints: HashMap<u32, usize>,
+    /// Those who were told something since they were settled last.
+    touched: VecDeque<usize>,
+    timers: Timers<usize>,
+    /// How many stand still.
+    standing_count: usize,
+    /// How many are being attached to.
+    starting_count: usize,
+    /// How many need their gdb.
+    needing_count: usize,
     pulse: Pulse,
     /// Whose command a number is, and its number there.
     tokens: BTreeMap<u64, (usize, u64)>,
@@ -46,8 +62,10 @@ struct SharingTask {
     driver: Driver,
     /// Its process, until gdb has left it.
     held: Option<Held>,
-    /// gdb's name of its inferior, once it has one.
-    group: String,
+    /// It counts as one that stands still.
+    stands: bool,
+    /// It counts as one that is being attached to.
+    starts: bool,
     /// It needs its gdb no longer.
     done: bool,
 }
@@ -66,6 +84,14 @@ impl SharedGdb {
         Self {
             gdb: GdbIo::new(gdb),
             members: Vec::new(),
+            places: BTreeMap::new(),
+            groups: HashMap::new(),
+            breakpoints: HashMap::new(),
+            touched: VecDeque::new(),
+            timers: Timers::default(),
+            standing_count: 0,
+            starting_count: 0,
+            needing_count: 0,
             pulse: Pulse::default(),
             tokens: BTreeMap::new(),
             next_token: 1,
@@ -81,23 +107,28 @@ impl SharedGdb {
     /// Adds a task; its driver has been told what to do.
     pub(crate) fn add(&mut self, task: TaskId, driver: Driver, mut held: Option<Held>) {
         held.iter_mut().filter(|_| self.tied).for_each(Held::tie);
+        let at = self.members.len();
+        self.places.insert(task, at);
+        self.touched.push_back(at);
+        self.needing_count += 1;
         self.members.push(SharingTask {
             task,
             driver,
             held,
-            group: String::new(),
+            stands: false,
+            starts: false,
             done: false,
         });
     }
 
     /// The driver of a task that is here.
     pub(crate) fn driver(&self, task: TaskId) -> Option<&Driver> {
-        let found = self.members.iter().find(|member| member.task == task);
-        found.map(|member| &member.driver)
+        let at = self.places.get(&task)?;
+        Some(&self.members[*at].driver)
     }
 
     pub(crate) fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: Command) {
-        let Some(at) = self.members.iter().position(|m| m.task == task) else {
+        let Some(at) = self.places.get(&task).copied() else {
             return;
         };
         if matches!(command, Command::Stdin { .. }) {
@@ -111,7 +142,7 @@ impl SharedGdb {
             self.gdb.go_on();
         }
         self.members[at].driver.handle_command(now, id, command);
-        self.settle(now);
+        self.touched.push_back(at);
     }
 
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
@@ -119,11 +150,11 @@ impl SharedGdb {
         for member in &mut self.members {
             member.driver.handle_cancel(now, id);
         }
-        self.settle(now);
+        self.touch_all();
     }
 
-    pub(crate) fn interests(&self) -> Vec<(RawFd, bool, bool)> {
-        self.gdb.interests().collect()
+    pub(crate) fn add_interests(&self, to: &mut Vec<Interest>) {
+        to.extend(self.gdb.interests());
     }
 
     pub(crate) fn handle_ready(&mut self, now: Instant, fd: RawFd) {
@@ -137,25 +168,24 @@ impl SharedGdb {
             }
             None => {}
         }
-        self.settle(now);
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let drivers = self.members.iter().filter_map(|m| m.driver.poll_timeout());
+        let drivers = self.timers.first().into_iter();
         let own = self.gdb.poll_timeout().into_iter();
         drivers.chain(own).chain(self.pulse.poll_timeout()).min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for member in &mut self.members {
-            if member.driver.poll_timeout().is_some_and(|at| at <= now) {
-                member.driver.handle_timeout(now);
-            }
+        for at in self.timers.take_due(now) {
+            self.members[at].driver.handle_timeout(now);
+            self.touched.push_back(at);
         }
         if self.pulse.take_due(now) {
             for member in &mut self.members {
                 liveness::look(now, &mut member.driver);
             }
+            self.touch_all();
         }
         if self.gdb.is_press_due(now) {
             self.held().for_each(Held::freeze);
@@ -164,7 +194,6 @@ impl SharedGdb {
         if self.gdb.is_reap_due(now) {
             self.reap(now);
         }
-        self.settle(now);
     }
 
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
@@ -172,30 +201,20 @@ impl SharedGdb {
         for member in &mut self.members {
             member.driver.shut_down(now, kill_started);
         }
-        self.settle(now);
+        self.touch_all();
     }
 
     pub(crate) fn is_down(&self) -> bool {
         self.gdb.is_gone()
     }
 
-    /// Does what the drivers want, until they want nothing more.
+    /// Does what came of the last calls: what the drivers want, until they want nothing more.
     pub(crate) fn settle(&mut self, now: Instant) {
-        for at in 0..self.members.len() {
-            while let Some(action) = self.members[at].driver.poll_action() {
-                self.act(now, at, action);
-            }
+        while let Some(at) = self.touched.pop_front() {
+            self.settle_member(now, at);
         }
-        for member in &mut self.members {
-            let state = member.driver.task_state();
-            if !state.is_live() && state != TaskState::GdbDead {
-                member.held = None;
-            }
-        }
-        let drivers = self.members.iter().map(|member| &member.driver);
-        self.pulse.keep(now, drivers);
-        let starting = |member: &SharingTask| member.driver.task_state() == TaskState::Starting;
-        if !self.members.iter().any(starting) {
+        self.pulse.keep(now, self.standing_count > 0);
+        if self.starting_count == 0 {
             self.gdb.all_attached();
         }
         // Once for all that gdb was told together.
@@ -203,6 +222,27 @@ impl SharedGdb {
             self.members.iter().for_each(SharingTask::clear);
         }
         self.gdb.write(now);
+    }
+
+    fn touch_all(&mut self) {
+        self.touched.clear();
+        self.touched.extend(0..self.members.len());
+    }
+
+    fn settle_member(&mut self, now: Instant, at: usize) {
+        while let Some(action) = self.members[at].driver.poll_action() {
+            self.act(now, at, action);
+        }
+        let member = &mut self.members[at];
+        let state = member.driver.task_state();
+        if !state.is_live() && state != TaskState::GdbDead {
+            member.held = None;
+        }
+        let stands = liveness::stands(&member.driver);
+        let starts = state == TaskState::Starting;
+        count(&mut self.standing_count, &mut member.stands, stands);
+        count(&mut self.starting_count, &mut member.starts, starts);
+        self.timers.set(at, member.driver.poll_timeout());
     }
 
     fn act(&mut self, now: Instant, at: usize, action: Action) {
@@ -220,8 +260,9 @@ impl SharedGdb {
                 let _ = kill(Pid::from_raw(pid), signal);
             }
             Action::CloseGdb => {
-                self.members[at].done = true;
-                if self.members.iter().all(|member| member.done) {
+                let needs = !std::mem::replace(&mut self.members[at].done, true);
+                self.needing_count -= usize::from(needs);
+                if self.needing_count == 0 {
                     self.held().for_each(Held::untie);
                     self.gdb.close(now, &mut self.closing);
                 }
@@ -274,15 +315,18 @@ impl SharedGdb {
 
     fn read_gdb(&mut self, now: Instant) {
         loop {
-            match self.gdb.fill() {
-                Some(true) => {}
-                Some(false) => return,
-                None => return self.reap(now),
-            }
+            let Some(filled) = self.gdb.fill() else {
+                return self.reap(now);
+            };
             while let Some(record) = self.gdb.next_record() {
                 tracing::trace!("from gdb: {record:?}");
                 self.hand_on(now, record);
-                self.settle(now);
+                while let Some(at) = self.touched.pop_front() {
+                    self.settle_member(now, at);
+                }
+            }
+            if filled == Filled::All {
+                return;
             }
         }
     }
@@ -306,13 +350,16 @@ impl SharedGdb {
                 results,
                 ..
             } => match class.as_str() {
-                "breakpoint-modified" | "breakpoint-deleted" => {
-                    // Each knows its own.
-                    for member in &mut self.members {
-                        member.driver.handle_record(now, record.clone());
+                "breakpoint-modified" | "breakpoint-deleted" => match self.of_breakpoint(results) {
+                    None => {
+                        // Each knows its own.
+                        for member in &mut self.members {
+                            member.driver.handle_record(now, record.clone());
+                        }
+                        return self.touch_all();
                     }
-                    return;
-                }
+                    of => of,
+                },
                 "breakpoint-created" => self.executing(),
                 class => {
                     let class = class.to_owned();
@@ -324,14 +371,26 @@ impl SharedGdb {
             Record::Stream { .. } => self.executing().or(Some(0)),
             _ => None,
         };
-        if let Record::Result { results, .. } = &record
-            && let (Some(at), Some(group)) = (to, results.text("inferior"))
-        {
-            group.clone_into(&mut self.members[at].group);
+        let Some(at) = to.filter(|at| *at < self.members.len()) else {
+            return;
+        };
+        if let Record::Result { results, .. } = &record {
+            if let Some(group) = results.text("inferior") {
+                self.groups.insert(group.to_owned(), at);
+            }
+            if let Some(number) = results.tuple("bkpt").and_then(|it| it.number("number")) {
+                self.breakpoints.insert(number, at);
+            }
         }
-        if let Some(member) = to.and_then(|at| self.members.get_mut(at)) {
-            member.driver.handle_record(now, record);
-        }
+        self.members[at].driver.handle_record(now, record);
+        self.touched.push_back(at);
+    }
+
+    /// Whose breakpoint such a record is about, where that is known.
+    fn of_breakpoint(&self, results: &Results) -> Option<usize> {
+        let bkpt = results.tuple("bkpt");
+        let number = bkpt.map_or_else(|| results.number("id"), |it| it.number("number"));
+        self.breakpoints.get(&number?).copied()
     }
 
     fn of_thread(&self, results: &Results) -> Option<usize> {
@@ -345,7 +404,7 @@ impl SharedGdb {
         let id = results.text("id").unwrap_or_default();
         let group = results.text("group-id").or(results.text("thread-group"));
         let group = group.unwrap_or(id);
-        let at = self.members.iter().position(|m| m.group == group)?;
+        let at = *self.groups.get(group)?;
         match (class, id.parse()) {
             ("thread-created", Ok(thread)) => drop(self.threads.insert(thread, at)),
             ("thread-exited", Ok(thread)) => drop(self.threads.remove(&thread)),
@@ -374,6 +433,7 @@ impl SharedGdb {
             member.held = None;
             member.driver.handle_gdb_end(now, &text);
         }
+        self.touch_all();
     }
 
     /// The processes that gdb has not left.
@@ -389,5 +449,14 @@ impl SharedGdb {
                 self.outputs.push(BackendOutput::Event { task, event });
             }
         }
+    }
+}
+
+/// Counts one in or out, where it changes.
+fn count(sum: &mut usize, is: &mut bool, becomes: bool) {
+    match (std::mem::replace(is, becomes), becomes) {
+        (false, true) => *sum += 1,
+        (true, false) => *sum -= 1,
+        _ => {}
     }
 }

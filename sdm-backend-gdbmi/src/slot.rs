@@ -1,6 +1,7 @@
 //! A gdb of the backend: one task's own, or one that several share.
 
-use std::os::fd::RawFd;
+use std::collections::VecDeque;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -10,13 +11,14 @@ use sdm_idset::TaskId;
 
 use crate::driver::Driver;
 use crate::shared_gdb::SharedGdb;
-use crate::task::Task;
+use crate::task::{Interest, Task};
 
 pub(crate) enum Slot {
     Own(Box<Task>),
     Shared(Box<SharedGdb>),
 }
 
+/// What is called of a slot says what it wants when it is settled: see [`Slot::settle`].
 impl Slot {
     /// The driver of a task that is here.
     pub(crate) fn driver(&self, task: TaskId) -> Option<&Driver> {
@@ -40,10 +42,19 @@ impl Slot {
         }
     }
 
-    pub(crate) fn interests(&self) -> Vec<(RawFd, bool, bool)> {
+    /// Does what came of all calls since it was settled last.
+    pub(crate) fn settle(&mut self, now: Instant) {
         match self {
-            Self::Own(own) => own.interests(),
-            Self::Shared(shared) => shared.interests(),
+            Self::Own(own) => own.settle(now),
+            Self::Shared(shared) => shared.settle(now),
+        }
+    }
+
+    /// Adds the descriptors to watch now, each for reading and for writing.
+    pub(crate) fn add_interests(&self, to: &mut Vec<Interest>) {
+        match self {
+            Self::Own(own) => own.add_interests(to),
+            Self::Shared(shared) => shared.add_interests(to),
         }
     }
 
@@ -90,11 +101,11 @@ impl Slot {
 
     /// True once nothing more will come of it.
     pub(crate) fn is_over(&self) -> bool {
-        let closed = match self {
-            Self::Own(own) => !own.is_left_running() && own.is_silent() && own.closing.is_empty(),
-            Self::Shared(shared) => shared.closing.is_empty(),
+        let is_silent = match self {
+            Self::Own(own) => !own.is_left_running() && own.is_silent(),
+            Self::Shared(_) => true,
         };
-        self.is_down() && closed
+        is_silent && self.is_down()
     }
 
     pub(crate) fn is_left_running(&self) -> bool {
@@ -114,19 +125,19 @@ impl Slot {
         }
     }
 
-    /// What it has said since.
-    pub(crate) fn take_outputs(&mut self) -> Vec<BackendOutput> {
-        std::mem::take(match self {
-            Self::Own(own) => &mut own.outputs,
-            Self::Shared(shared) => &mut shared.outputs,
-        })
+    /// Moves what it has said since.
+    pub(crate) fn take_outputs(&mut self, to: &mut VecDeque<BackendOutput>) {
+        to.extend(match self {
+            Self::Own(own) => own.outputs.drain(..),
+            Self::Shared(shared) => shared.outputs.drain(..),
+        });
     }
 
-    /// Closes descriptors that their owner has forgotten.
-    pub(crate) fn close_forgotten(&mut self) {
-        match self {
-            Self::Own(own) => own.closing.clear(),
-            Self::Shared(shared) => shared.closing.clear(),
-        }
+    /// Moves the descriptors that it needs no longer: to be closed once their owner has forgotten them.
+    pub(crate) fn take_closing(&mut self, to: &mut Vec<OwnedFd>) {
+        to.append(match self {
+            Self::Own(own) => &mut own.closing,
+            Self::Shared(shared) => &mut shared.closing,
+        });
     }
 }

@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus};
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use portable_pty::MasterPty;
 
@@ -28,10 +29,22 @@ pub(crate) const SIGNAL_MAX: i32 = 64;
 ///
 /// gdb hangs at `run` where SIGCHLD is blocked, so a mask is never inherited. It is never killed
 /// by SIGKILL: a gdb killed so leaves breakpoint bytes in what it had attached to.
-pub(crate) fn prepare_gdb(command: &mut Command) {
+///
+/// Where it `goes_with_us` it is: it has attached to nobody then, and the kernel ends what it has started with it.
+pub(crate) fn prepare_gdb(command: &mut Command, goes_with_us: bool) {
+    let us = nix::unistd::getpid();
     // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
     unsafe {
-        command.pre_exec(become_gdb);
+        command.pre_exec(move || {
+            become_gdb()?;
+            if goes_with_us {
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+                if nix::unistd::getppid() != us {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+            }
+            Ok(())
+        });
     }
 }
 
@@ -152,6 +165,27 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned it, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a signal to the process of a pidfd, unless it is gone.
+pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: takes an open descriptor, a number, no details and no flags, and touches no memory.
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal as libc::c_int,
+            none,
+            0,
+        );
+    }
+}
+
+/// A descriptor that a message has brought.
+pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
+    // SAFETY: the kernel has just given it to this process, and nobody else owns it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 /// How a child has ended, and no longer keeps its place; nothing while it has not.

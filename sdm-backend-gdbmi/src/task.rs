@@ -3,6 +3,7 @@
 mod gate;
 mod gdb;
 mod left;
+mod numbers;
 mod streams;
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -19,13 +20,14 @@ use crate::driver::{Action, Driver};
 use crate::held::Held;
 use crate::liveness::{self, Pulse};
 use crate::process::{Identity, identity, signal_name};
+use crate::shim::ToShim;
 use crate::stdio::{InputStream, OutputStream};
 #[cfg(test)]
 pub(crate) use gate::Gate;
 pub(crate) use gate::{BrokenOff, split, withdrawn};
-pub(crate) use gdb::{GdbIo, Pipe};
+pub(crate) use gdb::{Filled, GdbIo, Interest, Pipe};
 use left::{LeftEnd, LeftRunning};
-pub(crate) use streams::Streams;
+pub(crate) use streams::{ProgramEnds, Streams, TheirEnds};
 
 /// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
 /// to be rid of something: it is made to go on then.
@@ -119,7 +121,6 @@ impl Task {
             }
             command => self.driver.handle_command(now, id, command),
         }
-        self.settle(now);
     }
 
     /// Gives a command up.
@@ -132,27 +133,20 @@ impl Task {
         }
         self.gdb.go_on();
         self.driver.handle_cancel(now, id);
-        self.settle(now);
     }
 
-    /// The descriptors to watch now, each for reading and for writing.
-    pub(crate) fn interests(&self) -> Vec<(RawFd, bool, bool)> {
-        let mut interests: Vec<_> = self.gdb.interests().collect();
+    /// Adds the descriptors to watch now.
+    pub(crate) fn add_interests(&self, to: &mut Vec<Interest>) {
+        to.extend(self.gdb.interests());
         let left = self.left.as_ref().and_then(LeftRunning::fd);
-        interests.extend(left.map(|fd| (fd, true, false)));
-        if let Some(fd) = self
-            .streams
-            .input
-            .as_ref()
-            .and_then(InputStream::wants_write)
-        {
-            interests.push((fd, false, true));
-        }
+        to.extend(left.map(|fd| (fd, true, false)));
+        let input = self.streams.input.as_ref();
+        let input = input.and_then(InputStream::wants_write);
+        to.extend(input.map(|fd| (fd, false, true)));
         if !self.paused {
             let outputs = self.streams.outputs.iter();
-            interests.extend(outputs.map(|output| (output.fd(), true, false)));
+            to.extend(outputs.map(|output| (output.fd(), true, false)));
         }
-        interests
     }
 
     /// A descriptor of this task is ready.
@@ -174,7 +168,6 @@ impl Task {
         } else {
             self.write_stdin();
         }
-        self.settle(now);
     }
 
     /// When [`Task::handle_timeout`] is to be called.
@@ -231,7 +224,6 @@ impl Task {
         if left.is_some_and(|at| at <= now) {
             self.look_at_left(now);
         }
-        self.settle(now);
     }
 
     pub(crate) fn set_paused(&mut self, now: Instant, paused: bool) {
@@ -239,7 +231,6 @@ impl Task {
             // What waited in the pty comes piece by piece, so it has its time again.
             self.linger_until = self.linger_until.map(|_| now + streams::LINGER);
             self.read_output(now, None);
-            self.settle(now);
         }
     }
 
@@ -247,7 +238,6 @@ impl Task {
     pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.go_on();
         self.driver.shut_down(now, kill_started);
-        self.settle(now);
     }
 
     /// True once neither gdb nor a program that is to end is left.
@@ -297,8 +287,21 @@ impl Task {
         self.outputs.push(BackendOutput::Event { task, event });
     }
 
-    /// Does what the driver wants, until it wants nothing more.
-    fn settle(&mut self, now: Instant) {
+    /// Does what came of the last calls: what the driver wants, until it wants nothing more.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        self.carry_out(now);
+        let state = self.driver.task_state();
+        if state != TaskState::Starting {
+            self.gdb.all_attached();
+        }
+        if !state.is_live() && state != TaskState::GdbDead {
+            self.held = None;
+        }
+        self.pulse.keep(now, liveness::stands(&self.driver));
+        self.gdb.write(now);
+    }
+
+    fn carry_out(&mut self, now: Instant) {
         if self.started.is_none()
             && !self.attached
             && let Some(pid) = self.driver.pid()
@@ -308,19 +311,14 @@ impl Task {
                 // It has its program, which has inherited the binding.
                 binding.free(self.gdb.pid());
             }
+            if let Some(shim) = self.gdb.shim() {
+                // One that is gone has taken its gdb with it.
+                let _ = shim.tell(&ToShim::Unbind);
+            }
         }
         while let Some(action) = self.driver.poll_action() {
             self.act(now, action);
         }
-        let state = self.driver.task_state();
-        if state != TaskState::Starting {
-            self.gdb.all_attached();
-        }
-        if !state.is_live() && state != TaskState::GdbDead {
-            self.held = None;
-        }
-        self.pulse.keep(now, std::iter::once(&self.driver));
-        self.gdb.write(now);
     }
 
     fn act(&mut self, now: Instant, action: Action) {
@@ -365,7 +363,7 @@ impl Task {
         if !self.is_detached() || self.left.is_some() {
             self.started = started;
         } else if let Some(who) = started {
-            self.left = Some(LeftRunning::new(now, who));
+            self.left = Some(LeftRunning::new(now, who, self.gdb.shim().cloned()));
         }
     }
 
@@ -405,15 +403,16 @@ impl Task {
 
     fn read_gdb(&mut self, now: Instant) {
         loop {
-            match self.gdb.fill() {
-                Some(true) => {}
-                Some(false) => return,
-                None => return self.reap(now),
-            }
+            let Some(filled) = self.gdb.fill() else {
+                return self.reap(now);
+            };
             while let Some(record) = self.gdb.next_record() {
                 tracing::trace!(task = self.id.0, "from gdb: {record:?}");
                 self.driver.handle_record(now, record);
-                self.settle(now);
+                self.carry_out(now);
+            }
+            if filled == Filled::All {
+                return;
             }
         }
     }

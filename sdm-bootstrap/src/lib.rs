@@ -9,6 +9,7 @@
 pub mod announce;
 mod complaints;
 pub mod handover;
+pub mod joined;
 pub mod log;
 pub mod starter;
 

@@ -25,6 +25,21 @@ impl Starter {
         Self(getppid())
     }
 
+    /// These signals and SIGCONT over the descriptor given back, for a process that nobody's death ends. This thread does not
+    /// get them any more.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn nobody(signals: &[Signal]) -> io::Result<SignalFd> {
+        let mut mask = SigSet::from_iter(signals.iter().copied());
+        mask.add(Signal::SIGCONT);
+        mask.thread_block()?;
+        Ok(SignalFd::with_flags(
+            &mask,
+            SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+        )?)
+    }
+
     /// From now on its death is told by SIGCONT, over the descriptor given back: look then whether it
     /// [is gone](Self::is_gone), as others may send that signal too. So are these signals, which this thread does not get
     /// any more.
@@ -32,10 +47,7 @@ impl Starter {
     /// # Errors
     /// The system has no descriptor left; the starter has ended meanwhile.
     pub fn follow(self, signals: &[Signal]) -> io::Result<SignalFd> {
-        let mut mask = SigSet::from_iter(signals.iter().copied());
-        mask.add(Signal::SIGCONT);
-        mask.thread_block()?;
-        let told = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        let told = Self::nobody(signals)?;
         prctl::set_pdeathsig(Signal::SIGCONT)?;
         if getppid() != self.0 {
             return Err(io::Error::other("what started it has ended"));

@@ -78,6 +78,20 @@ impl Aggregate {
         }
     }
 
+    /// Adds the sources of `block` to a class of the same status and bytes; false where there is none, and nothing has changed.
+    pub(crate) fn join(&mut self, block: &Block) -> bool {
+        let found = if self.hashes.is_empty() {
+            self.blocks.iter().position(|other| is_same(other, block))
+        } else {
+            self.position(block_hash(block), block)
+        };
+        if let Some(at) = found {
+            self.blocks[at].sources.union_with(&block.sources);
+            self.sources.union_with(&block.sources);
+        }
+        found.is_some()
+    }
+
     fn add_equal(&mut self, classes_max: usize, block: Block) {
         let is_full = self.blocks.len() >= classes_max.max(1);
         if self.hashes.is_empty() {
@@ -158,6 +172,14 @@ impl Aggregate {
         self.sources.is_empty()
     }
 
+    /// The distinct answers apart from those of a rule, in the order in which they came.
+    pub(crate) fn into_classes(mut self) -> Vec<Block> {
+        for block in &mut self.blocks {
+            block.sources.compact();
+        }
+        self.blocks
+    }
+
     /// What was gathered, biggest class first, and starts anew.
     pub fn take(&mut self, rule: Option<&dyn Merge>, bytes_max: usize) -> Vec<Block> {
         let gathered = std::mem::take(self);
@@ -170,6 +192,9 @@ impl Aggregate {
                 sources,
                 payload: rule.finish(acc, bytes_max),
             });
+        }
+        for block in &mut blocks {
+            block.sources.compact();
         }
         blocks.sort_by_key(|block| std::cmp::Reverse(block.sources.len()));
         if !gathered.others.is_empty() {

@@ -5,7 +5,7 @@
 //!   +------+-----+------------------+
 //!   | len  | kind| body             |     len: u32 little endian, kind and body together,
 //!   +------+-----+------------------+          1 <= len <= FRAME_BYTES_MAX
-//!   kind 1..=8   a message, as in `codec`
+//!   kind 1..=9   a message, as in `codec`
 //!   kind 128     ping    nonce (varint)
 //!   kind 129     pong    nonce of the ping (varint)
 //!   kind 130     credit  bytes of bulk frames that may be sent in addition (varint)
@@ -14,11 +14,12 @@
 use bytes::Bytes;
 
 use crate::codec::{self, DecodeError, EncodeError, Reader, Writer};
+use crate::ids::{Attempt, CommandId};
 use crate::limits::FRAME_BYTES_MAX;
-use crate::message::Message;
+use crate::message::{Block, Message};
 
 /// The version of everything on the wire; two versions do not talk to each other.
-pub const WIRE_VERSION: u8 = 3;
+pub const WIRE_VERSION: u8 = 4;
 /// The length field in front of a frame, in bytes.
 pub const HEADER_BYTES: usize = 4;
 /// How much is allocated for a frame before its bytes have come.
@@ -75,6 +76,24 @@ pub fn encode(what: &Frame, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         w.u64(value);
         w.finish()
     })
+}
+
+/// Appends a frame that carries an answer of one block, of this moment, by which nobody is missing.
+pub(crate) fn encode_answer(
+    id: CommandId,
+    attempt: Attempt,
+    block: &Block,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    frame(out, |out| codec::encode_answer(id, attempt, block, out))
+}
+
+/// What stands behind the length of the one frame that `bytes` are, where it carries a message.
+pub(crate) fn lone_message(bytes: &[u8]) -> Option<&[u8]> {
+    let (len, body) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let is_whole = u32::from_le_bytes(*len) as usize == body.len() && body.len() <= FRAME_BYTES_MAX;
+    let carries_message = body.first().is_some_and(|kind| *kind < PING);
+    (is_whole && carries_message).then_some(body)
 }
 
 fn frame(
@@ -159,6 +178,11 @@ impl Deframer {
         }
         self.header_len = 0;
         Ok(Some(std::mem::take(&mut self.body).into()))
+    }
+
+    /// True where the next byte begins a frame.
+    pub(crate) fn is_between_frames(&self) -> bool {
+        self.header_len == 0
     }
 
     /// Bytes held for a frame that is not whole yet.

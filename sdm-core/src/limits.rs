@@ -65,6 +65,11 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 pub const NAME_BYTES_MAX: usize = 512;
 /// The most names in one plan, in bytes once unfolded.
 pub const PLAN_TEXT_BYTES_MAX: usize = 128 << 20;
+/// What one part of a plan takes on the wire at most, in bytes, where it has more than one entry: some sixty members, so that
+/// a small tree is told in one message.
+pub const PLAN_PART_BYTES: usize = 8 << 10;
+/// What all parts of a plan together may take on the wire, in bytes: they wait in the control lane of one link.
+pub const PLAN_BYTES_MAX: usize = 48 << 20;
 /// The longest parameters of a merge rule, in bytes.
 pub const RULE_PARAMS_BYTES_MAX: usize = 64 << 10;
 /// The most that the configuration may hold for the backends, in bytes.

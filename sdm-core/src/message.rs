@@ -23,6 +23,9 @@ pub enum Lane {
 pub enum Message {
     /// Down: who you are, who is below you, how the session works.
     Init(Box<Init>),
+    /// Down: more of a plan that did not fit into the message before. The plan is whole when it has as many entries as its first one says, and nothing
+    /// is done with it before.
+    Plan(Slice),
     /// Down: something to do, for a set of tasks.
     Command(CommandMessage),
     /// Down: give up a command.
@@ -58,7 +61,7 @@ impl Message {
 pub struct Init {
     /// Limits, time-outs and policies, the same for the whole session.
     pub config: Config,
-    /// The child's subtree; the first entry is the child itself.
+    /// The child's subtree, or as much of it as fits; the first entry is the child itself. More comes in [`Message::Plan`].
     pub slice: Slice,
 }
 
@@ -80,6 +83,15 @@ impl Slice {
             start: 0,
             end,
         }
+    }
+
+    /// Takes in the entries behind this slice, where they lie behind it in the memory of the same plan; false where they do not.
+    pub(crate) fn append(&mut self, next: &Self) -> bool {
+        let follows = Arc::ptr_eq(&self.plan, &next.plan) && self.end == next.start;
+        if follows {
+            self.end = next.end;
+        }
+        follows
     }
 
     /// A run of this slice's entries, by position within it.

@@ -12,17 +12,28 @@ use sdm_idset::IdSet;
 use crate::message::PlanEntry;
 
 /// How the servers are arranged below the master.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Topology {
     /// Position 0 is the master; the child p + 2^k of p covers [p + 2^k, p + 2^(k+1)).
-    #[default]
     Binomial,
     /// Every member has at most this many children (1 or more), in subtrees of even size.
     Kary(u32),
     /// Every server is a child of the master.
     Flat,
-    /// One server of each host in a binomial tree; the others of a host below its first.
-    ByHost,
+    /// One server of each host in a binomial tree; the others of a host below its first, as [`Topology::Kary`] with
+    /// this many children (1 or more). Those on the master's host are below the master in its place.
+    ByHost(u32),
+}
+
+/// How many children of its own host a member has: the quickest of 8 to 128 for 64 to 1024 servers of one machine, where what costs is
+/// how many processes wake up one behind the other (docs/performance.md).
+pub const HOST_FANOUT: u32 = 32;
+
+impl Default for Topology {
+    /// Between hosts nobody waits for anybody; within a host few hops are what counts.
+    fn default() -> Self {
+        Self::ByHost(HOST_FANOUT)
+    }
 }
 
 impl Topology {
@@ -32,14 +43,23 @@ impl Topology {
     /// together. The `subtree_count` given in the entries does not matter; it is set here.
     #[must_use]
     pub fn plan(self, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
-        let servers = if self == Self::ByHost {
-            by_host(servers)
-        } else {
-            servers
-        };
-        let counts = match self {
-            Self::ByHost => host_counts(&servers),
-            _ => self.subtree_counts(servers.len() + 1),
+        self.plan_at("", root, servers)
+    }
+
+    /// The same for a master on the host `home`, as servers there call it: they are its own children under
+    /// [`Topology::ByHost`]. Empty where nobody knows.
+    #[must_use]
+    pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
+        let (servers, counts) = match self {
+            Self::ByHost(fanout) => {
+                let servers = by_host(home, servers);
+                let counts = host_counts(home, fanout, &servers);
+                (servers, counts)
+            }
+            _ => {
+                let counts = self.subtree_counts(servers.len() + 1);
+                (servers, counts)
+            }
         };
         let mut plan = Vec::with_capacity(servers.len() + 1);
         plan.push(root);
@@ -73,7 +93,7 @@ impl Topology {
                     .map(|k| below / arity + usize::from(k < below % arity))
                     .collect()
             }
-            Self::Binomial | Self::ByHost => {
+            Self::Binomial | Self::ByHost(_) => {
                 let powers = (0..usize::BITS).map(|k| 1usize << k);
                 powers
                     .take_while(|&at| at < size)
@@ -90,14 +110,17 @@ impl fmt::Display for Topology {
             Self::Binomial => f.write_str("binomial"),
             Self::Kary(arity) => write!(f, "kary:{arity}"),
             Self::Flat => f.write_str("flat"),
-            Self::ByHost => f.write_str("by-host"),
+            Self::ByHost(HOST_FANOUT) => f.write_str("by-host"),
+            Self::ByHost(fanout) => write!(f, "by-host:{fanout}"),
         }
     }
 }
 
 /// A text that names no topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("topology '{text}': expected binomial, kary:K with K of 1 or more, flat or by-host")]
+#[error(
+    "topology '{text}': expected by-host, by-host:K or kary:K with K of 1 or more, binomial or flat"
+)]
 pub struct TopologyError {
     /// What was said.
     pub text: String,
@@ -113,11 +136,12 @@ impl FromStr for Topology {
         match text {
             "binomial" => Ok(Self::Binomial),
             "flat" => Ok(Self::Flat),
-            "by-host" => Ok(Self::ByHost),
+            "by-host" => Ok(Self::default()),
             _ => {
-                let arity = text.strip_prefix("kary:").ok_or_else(bad)?;
-                match arity.parse() {
-                    Ok(arity) if arity >= 1 => Ok(Self::Kary(arity)),
+                let (kind, arity) = text.split_once(':').ok_or_else(bad)?;
+                match (kind, arity.parse()) {
+                    ("kary", Ok(arity @ 1..)) => Ok(Self::Kary(arity)),
+                    ("by-host", Ok(fanout @ 1..)) => Ok(Self::ByHost(fanout)),
                     _ => Err(bad()),
                 }
             }
@@ -144,6 +168,14 @@ pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
         runs.push(at..at + count);
         at += count;
     }
+    Some(runs)
+}
+
+/// The same, the largest subtree first: it takes longest, so it is what is sent to first.
+#[must_use]
+pub fn child_runs_by_size(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
+    let mut runs = child_runs(slice)?;
+    runs.sort_by_key(|run| std::cmp::Reverse(run.len()));
     Some(runs)
 }
 
@@ -180,9 +212,9 @@ pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
     (count == all.len()).then_some(all)
 }
 
-/// Brings the servers of each host together, hosts in the order of their first server.
-fn by_host(servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
-    let mut order = std::collections::HashMap::new();
+/// Brings the servers of each host together, hosts in the order of their first server, the master's before all.
+fn by_host(home: &str, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
+    let mut order = std::collections::HashMap::from([(home.to_owned(), 0)]);
     let mut keyed: Vec<(usize, PlanEntry)> = Vec::with_capacity(servers.len());
     for server in servers {
         let next = order.len();
@@ -193,19 +225,24 @@ fn by_host(servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
     keyed.into_iter().map(|(_, server)| server).collect()
 }
 
-/// Subtree sizes for servers grouped by host: hosts form a binomial tree below the master, the
-/// further servers of a host are children of its first.
-fn host_counts(servers: &[PlanEntry]) -> Vec<u32> {
-    let sizes: Vec<usize> = servers
+/// Subtree sizes for servers grouped by host, those of `home` first: hosts form a binomial tree below the master, and the
+/// members of a host a tree of this fan-out below its first one, which is the master at `home`.
+fn host_counts(home: &str, fanout: u32, servers: &[PlanEntry]) -> Vec<u32> {
+    let within = |members: usize| Topology::Kary(fanout).subtree_counts(members);
+    let near = servers.iter().take_while(|server| server.host == home);
+    let near = if home.is_empty() { 0 } else { near.count() };
+    let sizes: Vec<usize> = servers[near..]
         .chunk_by(|a, b| a.host == b.host)
         .map(<[PlanEntry]>::len)
         .collect();
     let hosts = Topology::Binomial.subtree_counts(sizes.len() + 1);
-    let mut counts = vec![as_count(servers.len() + 1)];
+    let mut counts = within(near + 1);
+    counts[0] = as_count(servers.len() + 1);
     for (host, &size) in sizes.iter().enumerate() {
         let subtree = &sizes[host..host + hosts[host + 1] as usize];
-        counts.push(as_count(subtree.iter().sum()));
-        counts.extend(std::iter::repeat_n(1, size - 1));
+        let first = counts.len();
+        counts.extend(within(size));
+        counts[first] = as_count(subtree.iter().sum());
     }
     counts
 }
@@ -258,7 +295,8 @@ mod tests {
             Topology::Kary(2),
             Topology::Kary(16),
             Topology::Flat,
-            Topology::ByHost,
+            Topology::ByHost(3),
+            Topology::ByHost(HOST_FANOUT),
         ];
         let sizes = (0..=130).chain([255, 256, 257, 1000, 1024, 2048]);
         for (kind, size) in kinds
@@ -310,20 +348,55 @@ mod tests {
 
     #[test]
     fn hosts_stay_together() {
-        let plan = plan(Topology::ByHost, 23);
+        let plan = plan(Topology::ByHost(2), 23);
         let hosts: Vec<&str> = plan[1..].iter().map(|entry| entry.host.as_str()).collect();
         assert_eq!(hosts.chunk_by(|a, b| a == b).count(), 5);
     }
 
+    /// The sizes of the subtrees of 12 servers on 3 hosts, whose master is at `home`.
+    fn check_hosts(fanout: u32, home: &str, expect: &[u32]) {
+        let servers = (0..12).map(|id| entry(id, &format!("h{}", id % 3)));
+        let plan = Topology::ByHost(fanout).plan_at(home, entry(0, ""), servers.collect());
+        let counts: Vec<u32> = plan.iter().map(|entry| entry.subtree_count).collect();
+        assert_eq!(counts, expect, "{fanout} {home}");
+        let first_host = if home.is_empty() { "h0" } else { home };
+        assert_eq!(plan[1].host, first_host);
+    }
+
+    #[test]
+    fn hosts_are_a_binomial_tree_of_wide_ones() {
+        // Of the three hosts the first is alone, the second has the third below it.
+        check_hosts(32, "", &[13, 4, 1, 1, 1, 8, 1, 1, 1, 4, 1, 1, 1]);
+        check_hosts(2, "", &[13, 4, 2, 1, 1, 8, 2, 1, 1, 4, 2, 1, 1]);
+        check_hosts(32, "h1", &[13, 1, 1, 1, 1, 4, 1, 1, 1, 4, 1, 1, 1]);
+        check_hosts(2, "h1", &[13, 2, 1, 2, 1, 4, 2, 1, 1, 4, 2, 1, 1]);
+    }
+
+    #[test]
+    fn the_largest_subtree_is_sent_to_first() {
+        let plan = plan(Topology::Binomial, 12);
+        let runs = child_runs_by_size(&plan).expect("a tree");
+        let sizes: Vec<usize> = runs.iter().map(Range::len).collect();
+        assert_eq!(sizes, [5, 4, 2, 1]);
+    }
+
     #[test]
     fn text_forms() {
-        for text in ["binomial", "kary:3", "flat", "by-host"] {
+        for text in ["binomial", "kary:3", "flat", "by-host", "by-host:4"] {
             assert_eq!(
                 text.parse::<Topology>().map(|t| t.to_string()),
                 Ok(text.to_owned())
             );
         }
-        for text in ["", "kary", "kary:0", "kary:-1", "ring"] {
+        for text in [
+            "",
+            "kary",
+            "kary:0",
+            "kary:-1",
+            "by-host:0",
+            "flat:2",
+            "ring",
+        ] {
             assert!(text.parse::<Topology>().is_err(), "{text}");
         }
     }

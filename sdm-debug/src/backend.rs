@@ -21,6 +21,19 @@ pub trait Backend {
     /// Begins a command on tasks of this server.
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command);
 
+    /// The same; where all of `tasks` have one answer at once, and this changed nothing that the owner would have to be told of, it may be
+    /// given back, and is in no output then.
+    fn execute_at_once(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        command: Command,
+    ) -> Option<Result<Reply, Failure>> {
+        self.execute(now, id, tasks, command);
+        None
+    }
+
     /// Gives up a command: what is still unanswered is answered `cancelled`. An open run is left
     /// running and its later stop becomes an event.
     fn cancel(&mut self, now: Instant, id: CommandId);
@@ -78,6 +91,16 @@ pub trait Backend {
     fn left_code(&self) -> Option<i32> {
         None
     }
+
+    /// True once every process that a launcher started for one of its tasks has ended or is wanted to end: the owner begins the
+    /// end then. Never where there are no such processes.
+    fn is_deserted(&self) -> bool {
+        false
+    }
+
+    /// The last call: the session is over and all that was to be said has been said. Those processes end now, with the codes
+    /// of their tasks.
+    fn dismiss(&mut self) {}
 }
 
 /// An answer or an event of a backend.

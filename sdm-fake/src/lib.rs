@@ -309,6 +309,16 @@ impl FakeBackend {
     }
 }
 
+/// True where these are answers and nothing else, all the same; of one command, as there is no other.
+fn all_answer_alike(outputs: &VecDeque<BackendOutput>) -> bool {
+    let mut results = outputs.iter().map(|output| match output {
+        BackendOutput::Answer { result, .. } => Some(result),
+        BackendOutput::Event { .. } => None,
+    });
+    let first = results.next().flatten();
+    first.is_some() && results.all(|other| other == first)
+}
+
 impl Backend for FakeBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
         let Some(last) = tasks.last() else { return };
@@ -316,6 +326,31 @@ impl Backend for FakeBackend {
             self.begin(now, task, id, command.clone());
         }
         self.begin(now, last, id, command);
+    }
+
+    fn execute_at_once(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        command: Command,
+    ) -> Option<Result<Reply, Failure>> {
+        let (waits, timers) = (!self.outputs.is_empty(), self.timer_count);
+        self.execute(now, id, tasks, command);
+        let is_all = !waits
+            && timers == self.timer_count
+            && self.outputs.len() as u64 == tasks.len()
+            && all_answer_alike(&self.outputs);
+        let first = if is_all {
+            self.outputs.pop_front()
+        } else {
+            None
+        };
+        let BackendOutput::Answer { result, .. } = first? else {
+            return None;
+        };
+        self.outputs.clear();
+        Some(result)
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {

@@ -3,11 +3,12 @@
 //! It is a coding of the wire and the quick way to long strides. The bits begin at a multiple of eight, so that they lie in the bytes
 //! as in the blocks of a bitmap, and are copied to and from them.
 
-use bitvec::prelude::{BitSlice, Lsb0};
 use roaring::RoaringBitmap;
 
-use crate::{IdSet, Stride};
+use crate::Stride;
 
+/// How the portable Roaring format begins without runs.
+const PORTABLE_COOKIE: u32 = 12_346;
 /// The bits of a byte.
 const BYTE: u32 = 8;
 
@@ -16,82 +17,146 @@ pub(crate) fn origin(first: u32) -> u32 {
     first & !(BYTE - 1)
 }
 
-/// How many bytes the ids `first..=last` take.
-pub(crate) fn byte_count(first: u32, last: u32) -> u64 {
-    u64::from((last - origin(first)) / BYTE) + 1
-}
-
-/// Writes a set as bits from [`origin`] on, over zeros that hold all of it.
-pub(crate) fn write(set: &IdSet, origin: u32, bytes: &mut [u8]) {
-    let bits = BitSlice::<u8, Lsb0>::from_slice_mut(bytes);
-    for range in set.ranges() {
-        let (from, to) = (*range.start() - origin, *range.end() - origin);
-        if from == to {
-            bits.set(from as usize, true);
-        } else {
-            bits[from as usize..=to as usize].fill(true);
-        }
+/// How many zero bytes bits begin with, and end with.
+pub(crate) fn zeros(bytes: &[u8]) -> (usize, usize) {
+    const MANY: usize = 1024;
+    const WORD: usize = 8;
+    let (mut begin, mut end) = (0, bytes.len());
+    while bytes[begin..].first_chunk() == Some(&[0; MANY]) {
+        begin += MANY;
     }
+    while bytes[begin..].first_chunk() == Some(&[0; WORD]) {
+        begin += WORD;
+    }
+    begin += bytes[begin..].iter().take_while(|byte| **byte == 0).count();
+    while bytes[..end].last_chunk() == Some(&[0; MANY]) {
+        end -= MANY;
+    }
+    while bytes[..end].last_chunk() == Some(&[0; WORD]) {
+        end -= WORD;
+    }
+    let rest = bytes[..end].iter().rev();
+    let behind = rest.take_while(|byte| **byte == 0).count();
+    (begin, bytes.len() - end + behind)
 }
 
 /// The largest id that bits from `first` on stand for; none where no bit is set. It may lie beyond what an id can be.
 pub(crate) fn last_id(first: u32, bytes: &[u8]) -> Option<u64> {
-    let bits = BitSlice::<u8, Lsb0>::from_slice(bytes);
-    bits.last_one().map(|bit| u64::from(first) + bit as u64)
+    let at = (bytes.len() - zeros(bytes).1).checked_sub(1)?;
+    Some(u64::from(first) + 8 * at as u64 + u64::from(bytes[at].ilog2()))
 }
 
 /// The set that bits from `first` on stand for; the largest of them is known to be an id.
 pub(crate) fn read(first: u32, bytes: &[u8]) -> RoaringBitmap {
     // Zero bytes at the end stand for no id, and must not reach beyond the last u32.
-    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
-    RoaringBitmap::from_lsb0_bytes(first, &bytes[..bytes.len() - zeros])
+    RoaringBitmap::from_lsb0_bytes(first, &bytes[..bytes.len() - zeros(bytes).1])
 }
 
 /// The ids of a stride whose step is small: its bits repeat after as many bytes as the step has bits.
 pub(crate) fn of_stride(stride: Stride) -> RoaringBitmap {
+    /// The bytes of a block's bits; what is made at once stays in the processor's nearest memory.
+    const BLOCK_BYTES: usize = 8192;
     let (first, last, step) = (stride.first().0, stride.last().0, stride.step() as usize);
     let begin = origin(first);
-    let (from, to) = ((first - begin) as usize, (last - begin) as usize);
     let mut period = vec![0_u8; step];
-    let bits = BitSlice::<u8, Lsb0>::from_slice_mut(&mut period);
-    for bit in (from % step..bits.len()).step_by(step) {
-        bits.set(bit, true);
+    for bit in ((first - begin) as usize % step..8 * step).step_by(step) {
+        period[bit / 8] |= 1 << (bit % 8);
     }
-    let mut bytes = period.repeat((to / BYTE as usize + 1).div_ceil(step));
-    bytes.truncate(to / BYTE as usize + 1);
-    let bits = BitSlice::<u8, Lsb0>::from_slice_mut(&mut bytes);
-    bits[..from].fill(false);
-    bits[to + 1..].fill(false);
-    RoaringBitmap::from_lsb0_bytes(begin, &bytes)
+    let repeated = period.repeat(BLOCK_BYTES / step + 2);
+    let mut bits = RoaringBitmap::new();
+    let mut block = begin;
+    loop {
+        let end = (block | 0xffff).min(last);
+        let phase = ((block - begin) / BYTE) as usize % step;
+        let bytes = &repeated[phase..][..((end - block) / BYTE) as usize + 1];
+        bits |= if block == begin || end == last {
+            let mut ends = bytes.to_vec();
+            if block == begin {
+                ends[0] &= u8::MAX << (first - begin);
+            }
+            if let Some(byte) = ends.last_mut().filter(|_| end == last) {
+                *byte &= u8::MAX >> (7 - last % BYTE);
+            }
+            RoaringBitmap::from_lsb0_bytes(block, &ends)
+        } else {
+            RoaringBitmap::from_lsb0_bytes(block, bytes)
+        };
+        if end == last {
+            return bits;
+        }
+        block = end + 1;
+    }
+}
+
+/// The ids of a stride whose step is 16 or more: at most 4096 in a block, which are a list there. The blocks are written as the
+/// portable Roaring format has them.
+pub(crate) fn of_sparse_stride(stride: Stride) -> RoaringBitmap {
+    let (first, last, step) = (stride.first().0, stride.last().0, stride.step());
+    let (mut count, mut heads, mut offsets, mut lists) = (0_u32, vec![], vec![], vec![]);
+    let mut next = Some(first);
+    while let Some(id) = next.filter(|id| *id <= last) {
+        let ids = ((id | 0xffff).min(last) - id) / step + 1;
+        count += 1;
+        heads.extend_from_slice(&(id >> 16).to_le_bytes()[..2]);
+        heads.extend_from_slice(&(ids - 1).to_le_bytes()[..2]);
+        let start = lists.len();
+        offsets.push(start);
+        lists.resize(start + 2 * ids as usize, 0);
+        let mut low = id;
+        for bytes in lists[start..].as_chunks_mut::<2>().0 {
+            let [a, b, ..] = low.to_le_bytes();
+            *bytes = [a, b];
+            low = low.wrapping_add(step);
+        }
+        next = (ids - 1)
+            .checked_mul(step)
+            .and_then(|more| id.checked_add(more)?.checked_add(step));
+    }
+    let mut bytes = Vec::with_capacity(8 + 8 * offsets.len() + lists.len());
+    bytes.extend_from_slice(&PORTABLE_COOKIE.to_le_bytes());
+    bytes.extend_from_slice(&count.to_le_bytes());
+    let lists_at = 8 + 8 * offsets.len();
+    bytes.extend_from_slice(&heads);
+    for offset in offsets {
+        let offset = u32::try_from(lists_at + offset).unwrap_or(u32::MAX);
+        bytes.extend_from_slice(&offset.to_le_bytes());
+    }
+    bytes.extend_from_slice(&lists);
+    RoaringBitmap::deserialize_unchecked_from(&bytes[..]).expect("it was written as it is read")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TaskId;
+    use crate::{IdSet, TaskId};
 
     #[test]
     fn strides_of_any_step_and_place() {
         for step in 1..=40 {
-            for first in (0..=17).chain([65_530, 1 << 20]) {
+            for first in (0..=17).chain([65_530, 1 << 20, u32::MAX - 299 * step]) {
                 for count in [1, 2, 3, 9, 300] {
                     let last = first + (count - 1) * step;
                     let stride = Stride::new(TaskId(first), TaskId(last), step).unwrap();
                     let expect: RoaringBitmap = (first..=last).step_by(step as usize).collect();
                     assert_eq!(of_stride(stride), expect, "{stride}");
+                    if step >= 16 {
+                        assert_eq!(of_sparse_stride(stride), expect, "{stride}");
+                    }
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn bits_are_read() {
         for text in ["0", "7-9", "8,10-30,33", "65535-65537,65600-66000/3"] {
             let set: IdSet = text.parse().unwrap();
             let (first, last) = (set.first().unwrap().0, set.last().unwrap().0);
-            let mut bytes = vec![0; usize::try_from(byte_count(first, last)).unwrap()];
-            write(&set, origin(first), &mut bytes);
-            assert_ne!(bytes.last(), Some(&0), "{text}: no byte too many");
+            let begin = origin(first);
+            let mut bytes = vec![0; ((last - begin) / BYTE) as usize + 1];
+            for id in set.iter().map(|id| id.0 - begin) {
+                bytes[(id / BYTE) as usize] |= 1 << (id % BYTE);
+            }
             assert_eq!(last_id(origin(first), &bytes), Some(last.into()));
             assert_eq!(IdSet::from_bits(read(origin(first), &bytes)), set);
         }

@@ -25,7 +25,7 @@ const BYTES_PER_CHANGE: usize = 16;
 /// Strides of more ids than this are built apart and joined, shorter ones are inserted id by id.
 const STRIDE_INSERTS_MAX: u64 = 32;
 /// Ids no farther apart than this are dense: a bitmap of theirs holds them as bits.
-const DENSE_STEP_MAX: u32 = 16;
+const DENSE_STEP_MAX: u32 = 15;
 /// How many strides `Debug` prints.
 const DEBUG_STRIDES_MAX: usize = 64;
 
@@ -74,6 +74,15 @@ pub(crate) struct Bits {
     pub(crate) bits: RoaringBitmap,
     /// So many more changes may come before the layout is looked at again.
     changes_left: u32,
+    /// True where nothing has changed since the layout was made the smallest one, here or by whoever encoded it.
+    is_compact: bool,
+}
+
+impl Bits {
+    /// The bitmap where its layout is known to be the smallest one.
+    pub(crate) fn compact(&self) -> Option<&RoaringBitmap> {
+        self.is_compact.then_some(&self.bits)
+    }
 }
 
 impl PartialEq for IdSet {
@@ -128,6 +137,20 @@ impl IdSet {
             layout: Layout::Bits(Box::new(Bits {
                 bits,
                 changes_left: 0,
+                is_compact: false,
+            })),
+        };
+        set.compact();
+        set
+    }
+
+    /// Takes over a bitmap of which each container has its smallest layout.
+    pub(crate) fn from_compact(bits: RoaringBitmap) -> Self {
+        let mut set = Self {
+            layout: Layout::Bits(Box::new(Bits {
+                bits,
+                changes_left: 0,
+                is_compact: true,
             })),
         };
         set.compact();
@@ -141,6 +164,7 @@ impl IdSet {
             self.layout = Layout::Bits(Box::new(Bits {
                 bits,
                 changes_left: CHANGES_MIN_U32,
+                is_compact: false,
             }));
         }
         match &mut self.layout {
@@ -204,12 +228,15 @@ impl IdSet {
         } else if stride.count() <= STRIDE_INSERTS_MAX {
             self.extend(stride.ids());
         } else {
-            // Few of a block's bits: id by id it is quicker.
             let piece = if stride.step() > DENSE_STEP_MAX {
-                stride.ids().map(|id| id.0).collect()
+                dense::of_sparse_stride(stride)
             } else {
                 dense::of_stride(stride)
             };
+            if self.is_empty() {
+                *self = Self::from_compact(piece);
+                return;
+            }
             let weight = weight_of(&piece);
             *self.bits_mut() |= piece;
             self.changed(weight);
@@ -336,7 +363,9 @@ impl IdSet {
             self.layout = Layout::Run(Run { first, last });
             return;
         }
-        own.bits.optimize();
+        if !std::mem::replace(&mut own.is_compact, true) {
+            own.bits.optimize();
+        }
         let changes = (own.bits.serialized_size() / BYTES_PER_CHANGE).max(CHANGES_MIN);
         own.changes_left = u32::try_from(changes).unwrap_or(u32::MAX);
     }
@@ -350,6 +379,7 @@ impl IdSet {
             self.clear();
             return;
         }
+        own.is_compact = false;
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
         match own.changes_left.checked_sub(weight) {
             Some(left) => own.changes_left = left,

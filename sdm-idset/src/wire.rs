@@ -1,4 +1,4 @@
-//! The wire form: a tag byte and the smallest of several codings.
+//! The wire form: a tag byte and one of several codings, none longer than the bitmap's own.
 //!
 //! ```text
 //! byte 0   rest
@@ -10,35 +10,45 @@
 //!            [ step ]                    only where stepped: how far the ids are apart, >= 1
 //! 3        first, bytes, then the bits   bit b (least significant first) of byte i stands for the id first + 8 i + b; written
 //!                                        with a first that is a multiple of 8, read with any
-//! 4        bytes, then the bitmap        the portable Roaring format, absolute ids
+//! 58, 59   the rest of the bitmap        the portable Roaring format, absolute ids; its own first byte is this one
 //!
 //! Numbers are LEB128, 7 bits in a byte, the lowest first, at most 5 bytes. The gap of the first piece in coding 2 and the first
 //! id in coding 3 are relative to base and may be below it: they stand as zigzag (2 d, or -2 d - 1 where d < 0).
 //! ```
 //!
+//! A bitmap is written as it lies in memory, container by container. Where that shows that it is bits from one end to the other they are
+//! moved to where coding 3 wants them; where it is few pieces (`pieces`), coding 2 is written over it.
+//!
 //! The end is where the coding says; what follows belongs to the caller. Equal sets may have different forms: a
 //! form is never compared or hashed. Every set of ids up to [`ID_MAX`] fits into [`SET_BYTES_MAX`].
 
 mod number;
+mod pieces;
 mod portable;
+mod reader;
+
+use std::ops::Range;
 
 use roaring::RoaringBitmap;
 
-use crate::dense;
-use crate::{ID_MAX, IdSet, Stride, TaskId};
-use number::{Reader, number_len, unzigzag, write_number, zigzag};
+use crate::run::Run;
+use crate::set::Layout;
+use crate::{IdSet, Stride, TaskId, dense};
+use number::{unzigzag, write_number, zigzag};
+use pieces::{Piece, Pieces};
+use portable::{Ids, Part, Parts};
+use reader::Reader;
 
-/// The longest wire form of a set that is taken, in bytes: all ids as bits, and the head.
-pub const SET_BYTES_MAX: usize = (ID_MAX as usize + 1) / 8 + 16;
-
-/// A list of pieces this short is taken without trying the bitmaps.
-const PIECES_BYTES_SMALL: u64 = 32;
+/// The longest wire form of a set that is taken, in bytes: that of a bitmap of the largest ids.
+pub const SET_BYTES_MAX: usize = portable::BYTES_MAX;
 
 const EMPTY: u8 = 0;
 const BELOW: u8 = 1;
 const PIECES: u8 = 2;
 const DENSE: u8 = 3;
-const PORTABLE: u8 = 4;
+/// A bitmap in the portable format, which begins like this.
+const PORTABLE: u8 = portable::FIRST_BYTE;
+const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
 
 /// Why bytes are no set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,36 +63,21 @@ pub struct DecodeError {
 impl IdSet {
     /// Appends the wire form, coded relative to `base` (the link's first id).
     ///
-    /// A set with ids above [`ID_MAX`] is written too, but no decoder takes it.
+    /// It takes at most as many bytes as the portable Roaring format of the set in its smallest layout, and about the time that writing that takes: for a set
+    /// of many changes since it was last [compact](IdSet::compact) a compact copy is made first.
+    /// A set with ids above [`ID_MAX`](crate::ID_MAX) is written too, but no decoder takes it.
     pub fn encode(&self, base: u32, out: &mut Vec<u8>) {
-        let (Some(TaskId(first)), Some(TaskId(last))) = (self.first(), self.last()) else {
-            return out.push(EMPTY);
-        };
-        let span = u64::from(last - first) + 1;
-        if first == base && self.len() == span {
-            out.push(BELOW);
-            return write_number(span, out);
-        }
-        let bytes = dense::byte_count(first, last);
-        let head = 1 + number_len(zigzag(base, dense::origin(first))) + number_len(bytes);
-        let start = out.len();
-        // The smallest form so far; pieces are written to see how long they get.
-        let mut best = head + bytes;
-        let in_pieces = self.encode_pieces(base, best, out);
-        if in_pieces {
-            best = (out.len() - start) as u64;
-            if best <= PIECES_BYTES_SMALL {
-                return;
-            }
-        }
-        let mut bits = self.bits().into_owned();
-        bits.optimize();
-        let body = bits.serialized_size() as u64;
-        if 1 + number_len(body) + body < best {
-            out.truncate(start);
-            encode_portable(&bits, out);
-        } else if !in_pieces {
-            self.encode_dense(base, dense::origin(first), bytes, out);
+        match &self.layout {
+            Layout::Empty => out.push(EMPTY),
+            Layout::Run(run) => encode_run(base, *run, out),
+            Layout::Bits(bits) => match bits.compact() {
+                Some(bits) => encode_bits(base, bits, out),
+                None => {
+                    let mut compact = self.clone();
+                    compact.compact();
+                    compact.encode(base, out);
+                }
+            },
         }
     }
 
@@ -94,48 +89,10 @@ impl IdSet {
         out.len() as u64
     }
 
-    /// Appends the coding in pieces where it takes at most `len_max` bytes; otherwise false, and nothing.
-    fn encode_pieces(&self, base: u32, len_max: u64, out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        out.push(PIECES);
-        let mut count = 0;
-        let mut before = None;
-        for piece in self.strides() {
-            let (gap, shape) = piece_numbers(base, before, piece);
-            write_number(gap, out);
-            write_number(shape, out);
-            if piece.step() > 1 {
-                write_number(u64::from(piece.step()), out);
-            }
-            before = Some(piece.last().0);
-            count += 1;
-            if (out.len() - start) as u64 + number_len(count) > len_max {
-                out.truncate(start);
-                return false;
-            }
-        }
-        // How many there are stands before them.
-        let end = out.len();
-        write_number(count, out);
-        let moved = out.len() - end;
-        out[start + 1..].rotate_right(moved);
-        true
-    }
-
-    fn encode_dense(&self, base: u32, origin: u32, bytes: u64, out: &mut Vec<u8>) {
-        out.push(DENSE);
-        write_number(zigzag(base, origin), out);
-        write_number(bytes, out);
-        let start = out.len();
-        let bytes = usize::try_from(bytes).expect("a usize holds a u32");
-        out.resize(start + bytes, 0);
-        dense::write(self, origin, &mut out[start..]);
-    }
-
     /// Reads one wire form off the front of `input`; gives the set and the bytes used.
     ///
     /// # Errors
-    /// Bytes that are no set, or one with ids above [`ID_MAX`]. Nothing is allocated beyond a small multiple of the input's
+    /// Bytes that are no set, or one with ids above [`ID_MAX`](crate::ID_MAX). Nothing is allocated beyond a small multiple of the input's
     /// length and the 2 MiB that the largest set of evenly spaced ids takes.
     pub fn decode(base: u32, input: &[u8]) -> Result<(IdSet, usize), DecodeError> {
         let mut reader = Reader::new(input);
@@ -144,31 +101,102 @@ impl IdSet {
             BELOW => decode_below(base, &mut reader)?,
             PIECES => decode_pieces(base, &mut reader)?,
             DENSE => decode_dense(base, &mut reader)?,
-            PORTABLE => decode_portable(&mut reader)?,
-            _ => return Err(reader.error_before("expected a tag of at most 4")),
+            PORTABLE | PORTABLE_RUNS => decode_portable(&mut reader)?,
+            _ => return Err(reader.error_before("no known tag")),
         };
         Ok((set, reader.used()))
     }
 }
 
-/// The gap and the shape of a piece, as the coding has them.
-fn piece_numbers(base: u32, before: Option<u32>, piece: Stride) -> (u64, u64) {
-    let first = piece.first().0;
-    let gap = match before {
-        None => zigzag(base, first),
-        Some(last) => u64::from(first - last - 1),
-    };
-    let stepped = u64::from(piece.step() > 1);
-    (gap, ((piece.count() - 1) << 1) | stepped)
+fn encode_run(base: u32, run: Run, out: &mut Vec<u8>) {
+    let Run { first, last } = run;
+    if first == base {
+        out.push(BELOW);
+        return write_number(u64::from(last - first) + 1, out);
+    }
+    let mut pieces = Pieces::new(base);
+    let step = 1;
+    let pushed = pieces.push(Piece { first, last, step });
+    pushed.expect("one piece is short");
+    encode_pieces(&pieces, out);
 }
 
-fn encode_portable(bits: &RoaringBitmap, out: &mut Vec<u8>) {
-    out.push(PORTABLE);
-    let bytes = bits.serialized_size();
-    write_number(bytes as u64, out);
-    out.reserve(bytes);
-    bits.serialize_into(out)
+/// Writes a bitmap in the portable format, looks at it, and writes a shorter form over it where there is one.
+fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
+    if bits.len() == 2 {
+        let mut pieces = Pieces::new(base);
+        for id in bits {
+            pieces.push(Piece::lone(id)).expect("two pieces are short");
+        }
+        return encode_pieces(&pieces, out);
+    }
+    let start = out.len();
+    out.reserve(bits.serialized_size());
+    bits.serialize_into(&mut *out)
         .expect("writing to a Vec cannot fail");
+    let body = &out[start..];
+    let Some(parts) = Parts::new(body).ok().filter(Parts::are_of_ids) else {
+        return;
+    };
+    let mut rest = parts.clone();
+    let dense = match (rest.next(), rest.next()) {
+        (
+            Some(Part {
+                ids: Ids::Array(ids),
+                ..
+            }),
+            _,
+        ) if pieces::are_uneven(ids) => return,
+        (
+            Some(Part {
+                first,
+                ids: Ids::Bits(bits),
+            }),
+            None,
+        ) => Some(Dense::new(first, bits, body.len())),
+        _ => None,
+    };
+    let len = dense.as_ref().map_or(body.len(), |dense| dense.at.len());
+    let mut pieces = Pieces::new(base);
+    if pieces.find(body.len(), parts).is_ok() && pieces.coding().1.len() + 2 < len {
+        out.truncate(start);
+        encode_pieces(&pieces, out);
+    } else if let Some(Dense { origin, at }) = dense {
+        // The head is shorter than that of the bitmap.
+        let end = out.len();
+        out.push(DENSE);
+        write_number(zigzag(base, origin), out);
+        write_number(at.len() as u64, out);
+        let head = out.len() - end;
+        out.copy_within(end.., start);
+        out.copy_within(start + at.start..start + at.end, start + head);
+        out.truncate(start + head + at.len());
+    }
+}
+
+/// Bits that are all that there is of a bitmap, without the zeros at both ends.
+struct Dense {
+    /// The id that the first bit stands for.
+    origin: u32,
+    /// Where they stand in the bitmap.
+    at: Range<usize>,
+}
+
+impl Dense {
+    fn new(first: u32, bits: &[u8], body_len: usize) -> Self {
+        let (before, behind) = dense::zeros(bits);
+        let start = body_len - bits.len();
+        Self {
+            origin: first + 8 * u32::try_from(before).expect("bits of ids"),
+            at: start + before..body_len - behind,
+        }
+    }
+}
+
+fn encode_pieces(pieces: &Pieces, out: &mut Vec<u8>) {
+    let (count, bytes) = pieces.coding();
+    out.extend_from_slice(&[PIECES, count]);
+    out.extend_from_slice(bytes);
 }
 
 fn decode_below(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
@@ -223,15 +251,14 @@ fn decode_dense(base: u32, reader: &mut Reader<'_>) -> Result<IdSet, DecodeError
         return Ok(IdSet::new());
     };
     reader.id(last)?;
-    Ok(IdSet::from_bits(dense::read(first, bytes)))
+    Ok(IdSet::from_compact(dense::read(first, bytes)))
 }
 
 fn decode_portable(reader: &mut Reader<'_>) -> Result<IdSet, DecodeError> {
-    let bytes = reader.bytes()?;
-    portable::check(bytes).map_err(|what| reader.error_before(what))?;
-    let bits = RoaringBitmap::deserialize_from(bytes)
+    let body = reader.bitmap()?;
+    let bits = RoaringBitmap::deserialize_from(body)
         .map_err(|_| reader.error_before("the bitmap's contents are out of order"))?;
-    Ok(IdSet::from_bits(bits))
+    Ok(IdSet::from_compact(bits))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How servers are spread over the hosts that a person names.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 
 use crate::{HostShare, LaunchError};
 
@@ -71,9 +72,84 @@ pub(crate) fn spread(
     Ok(shares)
 }
 
+/// Servers that drive several processes each.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedServers {
+    /// The hosts that have any, each with how many; none where they are all on this machine.
+    pub hosts: Vec<HostShare>,
+    /// The processes of each server, in the order of the servers: neighbours, 1 or more.
+    pub processes: Vec<Range<u32>>,
+}
+
+impl SharedServers {
+    /// `count` processes of this machine, at most `each` (1 or more) a server.
+    pub(crate) fn here(count: u32, each: u32) -> Self {
+        Self {
+            hosts: Vec::new(),
+            processes: groups(0..count, each).collect(),
+        }
+    }
+
+    /// `count` processes spread over `hosts` as they would be with a server each.
+    pub(crate) fn over(
+        launcher: &str,
+        hosts: &[HostShare],
+        count: u32,
+        each: u32,
+    ) -> Result<Self, LaunchError> {
+        let mut shared = Self {
+            hosts: Vec::new(),
+            processes: Vec::new(),
+        };
+        let mut first = 0;
+        for (host, share) in hosts.iter().zip(spread(launcher, hosts, count)?) {
+            let before = shared.processes.len();
+            shared.processes.extend(groups(first..first + share, each));
+            first += share;
+            let servers = u32::try_from(shared.processes.len() - before).unwrap_or(u32::MAX);
+            if servers > 0 {
+                shared.hosts.push(HostShare {
+                    host: host.host.clone(),
+                    slots: Some(servers),
+                });
+            }
+        }
+        Ok(shared)
+    }
+}
+
+/// Neighbours, `each` in a group but for the last.
+fn groups(all: Range<u32>, each: u32) -> impl Iterator<Item = Range<u32>> {
+    let end = all.end;
+    let each = each.max(1);
+    all.step_by(each as usize)
+        .map(move |first| first..end.min(first.saturating_add(each)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_of_one_host_share_servers() {
+        let hosts = HostShare::list("a:5,b,c:1").unwrap();
+        let shared = SharedServers::over("ssh", &hosts, 9, 4).unwrap();
+        assert_eq!(shared.processes, [0..4, 4..5, 5..8, 8..9]);
+        let names: Vec<_> = shared
+            .hosts
+            .iter()
+            .map(|it| (&*it.host, it.slots))
+            .collect();
+        assert_eq!(names, [("a", Some(2)), ("b", Some(1)), ("c", Some(1))]);
+        assert_eq!(spread("ssh", &shared.hosts, 4).unwrap(), [2, 1, 1]);
+        let fewer = SharedServers::over("ssh", &hosts, 3, 4).unwrap();
+        assert_eq!(fewer.processes.first(), Some(&(0..3)));
+        assert_eq!((fewer.processes.len(), fewer.hosts.len()), (1, 1));
+        assert!(SharedServers::over("ssh", &[], 3, 4).is_err());
+        assert_eq!(SharedServers::here(5, 4).processes, [0..4, 4..5]);
+        let all = SharedServers::here(u32::MAX, u32::MAX);
+        assert_eq!(all.processes.first(), Some(&(0..u32::MAX)));
+    }
 
     #[test]
     fn servers_are_spread() {

@@ -13,6 +13,7 @@ use std::time::Instant;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 use sdm_bootstrap::announce::{Announcement, Refusal};
+use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::log;
 use sdm_system::lender::Lender;
 use sdm_system::stream::{Line, Piece, Stream};
@@ -27,6 +28,8 @@ use crate::ssh_advice;
 pub enum LaunchEvent {
     /// A server says where it is.
     Announced(Announcement),
+    /// A rank's process says which server has it.
+    Joined(Joined),
     /// A server says that it cannot be there, and why; or who was to start it says so.
     Refused {
         /// Which server, and why.
@@ -438,6 +441,12 @@ fn sort_lines(
                 refusal,
             });
             continue;
+        }
+        if let Some((before, joined)) = Joined::find(&text).filter(|_| !stderr) {
+            events.push_back(LaunchEvent::Joined(joined));
+            if is_tag(before) {
+                continue;
+            }
         }
         let found = if stderr {
             Ok(None)

@@ -1,6 +1,6 @@
 //! What every launcher can be asked.
 
-use crate::{Control, Launch, LaunchError, LaunchSpec};
+use crate::{Control, Launch, LaunchError, LaunchSpec, SharedServers};
 
 /// A way to start the servers of a session: by itself, or by a program that is made for it.
 pub trait Launcher {
@@ -20,6 +20,21 @@ pub trait Launcher {
     /// with its daemons.
     fn carries_environment(&self) -> bool {
         false
+    }
+
+    /// How `count` processes come to servers of at most `each` (1 or more), where it is the servers who start them and
+    /// not the launcher; none where the launcher starts each process itself, which then has what a rank must have.
+    ///
+    /// # Errors
+    /// The hosts of `spec` have no room for so many, or it needs some and there are none.
+    fn share(
+        &self,
+        spec: &LaunchSpec,
+        count: u32,
+        each: u32,
+    ) -> Result<Option<SharedServers>, LaunchError> {
+        let _ = (spec, count, each);
+        Ok(None)
     }
 
     /// Whether somebody else starts the master too.

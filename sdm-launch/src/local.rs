@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::launched_process::Started;
 use crate::machine_limits;
 use crate::spec::{LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE};
-use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
 /// Starts each server as a child of this process; server i finds `SDM_SERVER_ID=i`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +19,15 @@ impl Launcher for Local {
 
     fn describe(&self) -> String {
         "local: servers on this machine".to_owned()
+    }
+
+    fn share(
+        &self,
+        _: &LaunchSpec,
+        count: u32,
+        each: u32,
+    ) -> Result<Option<SharedServers>, LaunchError> {
+        Ok(Some(SharedServers::here(count, each)))
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use crate::hosts::spread;
 use crate::local::{start_each, start_forking};
 use crate::spec::LOCAL_INDEX_VARIABLE;
-use crate::{Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
 /// Starts servers as [`crate::Local`] does; those of the n-th host listen at `127.0.0.n + 1` and say
 /// that they are on it. For trying out what a cluster would do.
@@ -19,6 +19,15 @@ impl Launcher for Loopback {
 
     fn describe(&self) -> String {
         "loopback: servers on this machine, under the names of hosts".to_owned()
+    }
+
+    fn share(
+        &self,
+        spec: &LaunchSpec,
+        count: u32,
+        each: u32,
+    ) -> Result<Option<SharedServers>, LaunchError> {
+        SharedServers::over(self.name(), &spec.hosts, count, each).map(Some)
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {

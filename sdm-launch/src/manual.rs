@@ -8,11 +8,14 @@ use sdm_bootstrap::announce::Announcement;
 use sdm_core::transport::PortRange;
 
 use crate::hosts::spread;
-use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher};
+use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
 /// The first port that servers are told to listen at, where the user names none: below the range
 /// from which Linux takes ports for outgoing connections.
 pub const MANUAL_PORT: u16 = 23_000;
+
+/// Where members are that a person starts on this machine.
+pub const MANUAL_HOST: &str = "127.0.0.1";
 
 /// Says which commands start the master and the servers, and starts nothing.
 ///
@@ -38,6 +41,18 @@ impl Launcher for Manual {
         true
     }
 
+    fn share(
+        &self,
+        spec: &LaunchSpec,
+        count: u32,
+        each: u32,
+    ) -> Result<Option<SharedServers>, LaunchError> {
+        if spec.hosts.is_empty() {
+            return Ok(Some(SharedServers::here(count, each)));
+        }
+        SharedServers::over(self.name(), &spec.hosts, count, each).map(Some)
+    }
+
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_no_part_options(self.name())?;
@@ -46,7 +61,7 @@ impl Launcher for Manual {
             what,
         };
         let here = [HostShare {
-            host: "127.0.0.1".to_owned(),
+            host: MANUAL_HOST.to_owned(),
             slots: None,
         }];
         let hosts = if spec.hosts.is_empty() {

@@ -15,7 +15,7 @@ use crate::hosts::spread;
 use crate::launched_process::Started;
 use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::ssh_advice::WHO;
-use crate::{Launch, LaunchError, LaunchSpec, Launcher, Streams};
+use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers, Streams};
 
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
@@ -57,6 +57,15 @@ impl Launcher for Ssh {
 
     fn stages(&self) -> bool {
         true
+    }
+
+    fn share(
+        &self,
+        spec: &LaunchSpec,
+        count: u32,
+        each: u32,
+    ) -> Result<Option<SharedServers>, LaunchError> {
+        SharedServers::over(self.name(), &spec.hosts, count, each).map(Some)
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {

@@ -83,6 +83,7 @@ fn serve(starter: Starter) -> Result<()> {
     if let Some(ssh) = sdm_system::files::search("ssh") {
         sockets.set_ssh(ssh);
     }
+    sockets.set_session(&config);
     let mut transport = Reversed::new(Shaped::new(sockets));
     if arguments.reverse_listener {
         let socket = std::io::stdin().as_fd().try_clone_to_owned();

@@ -1,19 +1,18 @@
-//! Which backend drives the tasks, and what it says in the tree's words.
+//! Which backend drives the tasks.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use bytes::Bytes;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{
-    Binding, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
+    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
 };
 use sdm_bootstrap::handover::XSTATE_VARIABLE;
-use sdm_core::message::{Lane, Status};
-use sdm_debug::{Backend, BackendOutput, BackendSettings, Failure, FailureCode, GdbOptions, wire};
+use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions, wire};
 use sdm_fake::{FakeBackend, Scenario};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 /// What the launcher gave this process and means for the program.
 pub(crate) struct Inherited {
@@ -21,6 +20,8 @@ pub(crate) struct Inherited {
     binding: Option<Binding>,
     streams: Option<InheritedStreams>,
     completion: Completion,
+    /// The `ssh` of its `PATH`.
+    pub(crate) ssh: Option<PathBuf>,
 }
 
 impl Inherited {
@@ -36,7 +37,16 @@ impl Inherited {
             binding: Binding::widen(),
             streams,
             completion: Completion::default(),
+            ssh: sdm_system::files::search("ssh"),
         })
+    }
+
+    /// The same without the standard streams: for a server that has none.
+    pub(crate) fn without_streams(self) -> Self {
+        Self {
+            streams: None,
+            ..self
+        }
     }
 
     /// The same, with what the environment says of when gdb gets what completes its writes of registers.
@@ -52,7 +62,8 @@ impl Inherited {
     }
 }
 
-/// Sets up the backend that the front-end asked for; programs find what this process has `inherited`.
+/// Sets up the backend that the front-end asked for; programs find what this process has `inherited`, or what the shim
+/// has that starts them.
 ///
 /// # Errors
 /// Settings that cannot be read, or a scenario that is none.
@@ -60,12 +71,17 @@ pub(crate) fn make(
     settings: &[u8],
     tasks: &IdSet,
     inherited: &Inherited,
+    shims: Vec<(TaskId, Channel)>,
 ) -> Result<Box<dyn Backend>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
     let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
+    let gdb = |options| -> Box<dyn Backend> {
+        let config = gdb_config(options, tasks, inherited);
+        Box::new(GdbBackend::with_shims(config, shims))
+    };
     Ok(match settings {
-        BackendSettings::Gdb => gdb_backend(GdbOptions::default(), inherited),
-        BackendSettings::GdbWith(options) => gdb_backend(options, inherited),
+        BackendSettings::Gdb => gdb(GdbOptions::default()),
+        BackendSettings::GdbWith(options) => gdb(options),
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
             allow_many_children();
@@ -74,16 +90,19 @@ pub(crate) fn make(
     })
 }
 
-fn gdb_backend(options: GdbOptions, inherited: &Inherited) -> Box<dyn Backend> {
-    Box::new(GdbBackend::new(GdbConfig {
+/// How the programs of these tasks are driven.
+pub(crate) fn gdb_config(options: GdbOptions, tasks: &IdSet, inherited: &Inherited) -> GdbConfig {
+    GdbConfig {
         signals: inherited.signals.clone(),
         binding: inherited.binding,
         streams: inherited.streams.clone(),
+        // As under a runtime the first one reads.
+        reader: tasks.first(),
         completion: inherited.completion,
         internal_breakpoints: !options.no_holds,
         options,
         ..GdbConfig::default()
-    }))
+    }
 }
 
 /// A wide tree has many connections in one process. No program will be started from this one that
@@ -94,34 +113,5 @@ fn allow_many_children() {
         && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
         tracing::warn!("raise the limit of descriptors from {soft} to {hard}: {error}");
-    }
-}
-
-/// What goes up: an answer's status and payload, or an event's lane and payload.
-pub(crate) enum Upward {
-    /// An answer.
-    Answer(sdm_core::CommandId, IdSet, Status, Bytes),
-    /// An event.
-    Event(IdSet, Lane, Bytes),
-}
-
-/// Puts what a backend says into the tree's words.
-pub(crate) fn upward(output: BackendOutput) -> Upward {
-    match output {
-        BackendOutput::Answer { id, task, result } => {
-            let (status, payload) = match result {
-                Ok(reply) => (Status::Ok, wire::encode(&reply).into()),
-                Err(failure) => (Status::Failed, failure.encode()),
-            };
-            Upward::Answer(id, IdSet::single(task), status, payload)
-        }
-        BackendOutput::Event { task, event } => {
-            let lane = if event.is_bulk() {
-                Lane::Bulk
-            } else {
-                Lane::Control
-            };
-            Upward::Event(IdSet::single(task), lane, wire::encode(&event).into())
-        }
     }
 }

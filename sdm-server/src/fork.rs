@@ -130,7 +130,7 @@ fn warm_up(session: SessionId) {
             bytes.clear();
             while ends[from].poll_transmit(&mut bytes) {}
             // It is only for what it leaves behind: a failure would be met again by the servers.
-            goes_on |= !bytes.is_empty() && ends[to].handle_bytes(now, &bytes).is_ok();
+            goes_on |= !bytes.is_empty() && ends[to].handle_bytes(now, &mut bytes).is_ok();
         }
     }
 }

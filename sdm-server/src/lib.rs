@@ -1,8 +1,12 @@
 //! What `sdm-server` is made of, apart from its arguments and its wiring.
 
 mod announce;
+pub mod arguments;
 mod backend;
 mod copy;
 mod fork;
 mod network;
+mod own_tasks;
 pub mod run;
+mod said;
+mod shim;

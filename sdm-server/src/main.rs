@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use sdm_bootstrap::log::LogWriter;
 use sdm_bootstrap::{Complaints, arguments, escape_panics};
-use sdm_server::run::Arguments;
+use sdm_server::arguments::{Arguments, snapshot};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode> {
-    let lookup = sdm_server::run::snapshot();
+    let lookup = snapshot();
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments: Arguments = arguments();
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the

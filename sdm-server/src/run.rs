@@ -1,10 +1,11 @@
 //! The server's start and its event loop.
 
+mod shims;
+
 use std::collections::HashMap;
 use std::ffi::{CString, OsString};
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,100 +13,32 @@ use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::SignalFd;
 use sdm_bootstrap::announce::{Announcement, Refusal};
-use sdm_bootstrap::handover::{
-    HandoverError, LOCAL_INDEX_VARIABLE, SERVER_COUNT_VARIABLE, SERVER_VARIABLE, XSTATE_VARIABLE,
-};
+use sdm_bootstrap::handover::{HandoverError, LOCAL_INDEX_VARIABLE, XSTATE_VARIABLE};
 use sdm_bootstrap::starter::Starter;
 use sdm_core::CommandId;
 use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
-use sdm_core::message;
-use sdm_core::node::Node;
+use sdm_core::node::{Node, OwnTasks};
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
-    ConnectionString, Interface, PortRange, Shape, own_addresses, shaped::Shaped, tcp::TcpTransport,
+    ConnectionString, HostTransport, Transport as _, own_addresses, shaped::Shaped,
+    tcp::TcpTransport,
 };
-use sdm_debug::{Backend, Command, EndPolicy, Failure, FailureCode, InterestChange, wire};
+use sdm_debug::{Backend, EndPolicy, Failure, GdbOptions, InterestChange};
 use sdm_idset::IdSet;
 use sdm_system::identity::Identity;
 
 use crate::announce::say;
-use crate::backend::{self, Inherited, Upward};
+use crate::arguments::Arguments;
+use crate::backend::{self, Inherited, gdb_config};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
 use crate::network;
-
-/// A server process of an SDM session. It is started by a launcher that `sdm` starts; the
-/// session's name and key come in the environment.
-#[derive(clap::Parser, Debug)]
-#[command(version)]
-pub struct Arguments {
-    /// The server's number; taken from the launcher's variables where absent
-    #[arg(long)]
-    pub id: Option<u32>,
-    /// The address to listen on; where it is 0.0.0.0 or ::, the host's own addresses are announced
-    #[arg(long, default_value = "127.0.0.1")]
-    pub bind: IpAddr,
-    /// What others call this host; its own name, or Slurm's for it, where absent
-    #[arg(long, value_name = "NAME")]
-    pub host_name: Option<String>,
-    /// Of the host's own addresses only these: the name of an interface, an address or a network
-    #[arg(long, value_name = "NAME|NET")]
-    pub interface: Option<Interface>,
-    /// The first port to try, or a range; the local index is added, and taken ports are passed by. 0
-    /// lets the system choose
-    #[arg(long, value_name = "PORT[-LAST]", default_value_t)]
-    pub port: PortRange,
-    /// Where the session's name and key are: a file that only you may read, `-` for standard
-    /// input; the environment where absent
-    #[arg(long, value_name = "FILE")]
-    pub handover: Option<PathBuf>,
-    /// Listen nowhere: connect to one of these, where the parent is
-    #[arg(
-        long,
-        value_name = "ADDRESS,...",
-        value_delimiter = ',',
-        conflicts_with = "port"
-    )]
-    pub call: Vec<ConnectionString>,
-    /// How many seconds to wait for the parent's connection
-    #[arg(long, default_value_t = 120)]
-    pub start_wait: u64,
-    /// This program was copied here for this session: it is removed when all servers are there
-    #[arg(long)]
-    pub staged: bool,
-    /// Programs have this process's own standard streams: what they print goes to its standard output and
-    /// not to the front-end, and they read its standard input
-    #[arg(long)]
-    pub own_streams: bool,
-    /// How slow connections to servers below are made, for trying out a network
-    #[arg(long, value_name = "SHAPE")]
-    pub shape: Option<Shape>,
-    /// Be so many servers with numbers from --id on (0 unless given), each a process of its own: for
-    /// trying out many on one machine
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub fork: Option<u32>,
-    /// Do nothing and exit: for measuring what starting a process costs
-    #[arg(long)]
-    pub exit: bool,
-}
-
-/// The environment as the launcher gave it, before what is ours is taken out.
-#[must_use]
-pub fn snapshot() -> HashMap<OsString, OsString> {
-    let wanted = [
-        SERVER_VARIABLE,
-        SERVER_COUNT_VARIABLE,
-        LOCAL_INDEX_VARIABLE,
-        XSTATE_VARIABLE,
-    ];
-    let pairs = wanted
-        .iter()
-        .filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    pairs.map(|(name, value)| (name.into(), value)).collect()
-}
+use crate::own_tasks::Tasks;
+use crate::said::{Said, Upward};
+use crate::shim::{self, Role, ShimListener};
 
 /// Runs the server until the session has ended, and the programs that were left running too. Gives
 /// the exit code: theirs, so that the launcher sees what it would see without a debugger.
@@ -122,6 +55,8 @@ pub fn serve(
     }
     let copy = Copy::of_this(arguments.staged);
     let mut handed_over = handed_over;
+    // What is found out before forking is found out once.
+    let inherited = Inherited::take(arguments.own_streams).context("standard streams");
     if let (Some(count), Ok(config)) = (arguments.fork, &mut handed_over) {
         let first = arguments.id.unwrap_or(0);
         match fork_all(first, count, config)? {
@@ -134,6 +69,8 @@ pub fn serve(
             }
         }
     }
+    // Before anything that takes its time; whoever was forked has another one.
+    let starter = Starter::now();
     let lookup = |name: &str| {
         ours.get(&OsString::from(name))
             .cloned()
@@ -145,12 +82,12 @@ pub fn serve(
     let session = session.map_or_else(String::new, |session| session.to_string());
     let _server = tracing::info_span!("server", id = identity.server, %session).entered();
     let came_up = handed_over.map_err(anyhow::Error::from).and_then(|config| {
-        let inherited = Inherited::take(arguments.own_streams).context("standard streams")?;
-        let inherited = inherited.with_completion(lookup(XSTATE_VARIABLE))?;
-        come_up(&arguments, identity, config, inherited, copy)
+        let inherited = inherited?.with_completion(lookup(XSTATE_VARIABLE))?;
+        begin(&arguments, identity, config, inherited, copy, starter)
     });
     match came_up {
-        Ok(server) => server.run(),
+        Ok(Begun::Server(server)) => server.run(),
+        Ok(Begun::Shim(code)) => Ok(code),
         Err(error) => {
             // Where others end only together with this one nobody would hear of it otherwise.
             let why = format!("{error:#}");
@@ -160,27 +97,72 @@ pub fn serve(
     }
 }
 
-/// Listens and says where.
+/// What has become of this process.
+enum Begun {
+    Server(Box<Server>),
+    /// A shim, which has ended with this code.
+    Shim(u8),
+}
+
+/// Is a server, or, where servers are shared, a shim until its end.
+fn begin(
+    arguments: &Arguments,
+    identity: Identity,
+    config: LinkConfig,
+    inherited: Inherited,
+    copy: Copy,
+    starter: Starter,
+) -> Result<Begun> {
+    let Some(each) = arguments.share else {
+        let starter = Some(starter);
+        let server = come_up(arguments, identity, config, inherited, copy, starter)?;
+        return Ok(Begun::Server(Box::new(server)));
+    };
+    let wait = Duration::from_secs(arguments.start_wait);
+    match shim::meet(each, &identity, &host_name(arguments)?, &config, wait)? {
+        Role::Shim(channel) => {
+            // A shim says nothing that wants the key.
+            drop(config);
+            let gdb = gdb_config(GdbOptions::default(), &IdSet::new(), &inherited);
+            let code = shim::be_a_shim(channel, identity.server, gdb, copy, starter, wait)?;
+            Ok(Begun::Shim(code))
+        }
+        Role::Server(listener) => {
+            let inherited = inherited.without_streams();
+            let mut server = come_up(arguments, identity, config, inherited, copy, None)?;
+            let logs = tracing::dispatcher::has_been_set();
+            shim::leave_streams(logs).context("leave the standard streams")?;
+            server.listen_for_shims(listener)?;
+            Ok(Begun::Server(Box::new(server)))
+        }
+    }
+}
+
+/// Listens and says where. It ends with its `starter`, where it has one.
 fn come_up(
     arguments: &Arguments,
     identity: Identity,
     config: LinkConfig,
     inherited: Inherited,
     copy: Copy,
+    starter: Option<Starter>,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
     // Many have the same command line, and nobody but root can read the environment of what keeps out of core files.
     let name = CString::new(format!("sdm-srv-{}", identity.server)).context("a name")?;
     nix::sys::prctl::set_name(&name).with_context(|| format!("{me}: take a name"))?;
-    let starter = Starter::now();
     // They are read from a descriptor: whoever is stopped ends as well as others.
     let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
-    let signals = starter.follow(&ends);
+    let signals = match starter {
+        Some(starter) => starter.follow(&ends),
+        None => Starter::nobody(&ends),
+    };
     let signals = signals.with_context(|| format!("{me}: be told of the launcher's death"))?;
     let mut sockets = TcpTransport::new().with_context(|| format!("{me}: open an event loop"))?;
-    if let Some(ssh) = sdm_system::files::search("ssh") {
-        sockets.set_ssh(ssh);
+    if let Some(ssh) = &inherited.ssh {
+        sockets.set_ssh(ssh.clone());
     }
+    sockets.set_session(&config);
     let mut transport = Shaped::new(sockets);
     if let Some(shape) = arguments.shape {
         transport
@@ -194,14 +176,18 @@ fn come_up(
             .with_context(|| me.to_string())?,
         _ => (0, own_addresses(None)?),
     };
+    if arguments.transport == HostTransport::Unix && arguments.call.is_empty() {
+        // Where this cannot be, there is TCP.
+        let beside = transport.listen(&ConnectionString::local(me), 1);
+        if let Err(error) = beside {
+            tracing::warn!("{error}");
+        }
+    }
     let mut transport = Reversed::new(transport);
     if !arguments.call.is_empty() {
         transport.call(config.clone(), me, arguments.call.clone());
     }
-    let host = match &arguments.host_name {
-        Some(name) => name.clone(),
-        None => own_host_name()?,
-    };
+    let host = host_name(arguments)?;
     tracing::info!(pid = std::process::id(), %host, port, "started");
     announce(identity.server, host, port, addresses).with_context(|| format!("{me}: announce"))?;
     let deadline = Instant::now() + Duration::from_secs(arguments.start_wait);
@@ -220,11 +206,15 @@ fn come_up(
         starter,
         copy,
         alone: false,
+        shims: None,
     })
 }
 
-/// Says where this server is, in one line on stdout.
-fn own_host_name() -> Result<String> {
+/// What others call this host.
+fn host_name(arguments: &Arguments) -> Result<String> {
+    if let Some(name) = &arguments.host_name {
+        return Ok(name.clone());
+    }
     // Slurm may call a node otherwise than the node itself does.
     let host = match std::env::var_os("SLURMD_NODENAME") {
         Some(node) => node,
@@ -233,6 +223,7 @@ fn own_host_name() -> Result<String> {
     Ok(host.to_string_lossy().into_owned())
 }
 
+/// Says where this server is, in one line on stdout.
 fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Result<()> {
     let announcement = Announcement {
         server,
@@ -254,18 +245,30 @@ struct Server {
     inherited: Inherited,
     /// Why there is no backend although one was asked for.
     stopped: Option<Failure>,
-    /// Who started this process.
-    starter: Starter,
+    /// Who started this process, where it ends with that.
+    starter: Option<Starter>,
     /// The program, where it is to be removed.
     copy: Copy,
     /// The session is over; programs that were left running are not.
     alone: bool,
+    /// Where the shims of its tasks come, until it is told which these are.
+    shims: Option<ShimListener>,
 }
 
 impl Server {
+    /// Goes out of the tree.
+    fn leave(&mut self) {
+        let policy = EndPolicy::KillStarted;
+        self.driver
+            .with_member(|member, now| member.leave(now, policy));
+    }
+
     fn run(mut self) -> Result<u8> {
         loop {
             if self.alone && !self.is_leaving() {
+                if let Some(backend) = &mut self.backend {
+                    backend.dismiss();
+                }
                 let code = self.backend.as_ref().and_then(|b| b.left_code());
                 return Ok(code.map_or(0, |code| u8::try_from(code).unwrap_or(u8::MAX)));
             }
@@ -273,7 +276,12 @@ impl Server {
                 .backend
                 .as_ref()
                 .and_then(|backend| backend.poll_timeout());
-            let event = self.driver.next(timeout).context("wait for events")?;
+            let mut tasks = Tasks {
+                backend: &mut self.backend,
+                stopped: &self.stopped,
+            };
+            let event = self.driver.next_with(timeout, Some(&mut tasks));
+            let event = event.context("wait for events")?;
             let now = Instant::now();
             match event {
                 Some(DriverEvent::Output(Output::Ended)) => {
@@ -287,7 +295,13 @@ impl Server {
                     }
                 }
                 Some(DriverEvent::Output(output)) => self.handle_output(now, output),
-                Some(DriverEvent::Ready(fd)) => self.handle_ready(now, fd),
+                Some(DriverEvent::Ready(fd)) => {
+                    self.handle_ready(now, fd);
+                    // What several tasks answer at once goes up together.
+                    while let Some(fd) = self.driver.next_ready() {
+                        self.handle_ready(now, fd);
+                    }
+                }
                 Some(DriverEvent::Woken) | None => {}
             }
             if let Some(backend) = &mut self.backend
@@ -309,7 +323,8 @@ impl Server {
                 // All that were started have said where they are by now.
                 self.copy.remove();
                 let tasks = self.driver.member().node().local().clone();
-                match backend::make(&config.backend, &tasks, &self.inherited) {
+                let shims = self.take_shims(&tasks);
+                match backend::make(&config.backend, &tasks, &self.inherited, shims) {
                     Ok(backend) => {
                         tracing::info!(%tasks, "set up");
                         self.backend = Some(backend);
@@ -351,25 +366,22 @@ impl Server {
     }
 
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, payload: &[u8]) {
-        let failure = match (&mut self.backend, wire::decode::<Command>(payload)) {
-            (Some(backend), Ok(command)) => {
-                tracing::info!(command = id.0, %tasks, "begins {}", command.name());
-                return backend.execute(now, id, tasks, command);
-            }
-            (None, _) => self.stopped.clone().unwrap_or_else(|| {
-                Failure::new(FailureCode::BadCommand, "the server has not been set up")
-            }),
-            (_, Err(error)) => Failure::new(FailureCode::BadCommand, error.to_string()),
+        let mut own = Tasks {
+            backend: &mut self.backend,
+            stopped: &self.stopped,
         };
-        tracing::warn!(command = id.0, %tasks, "refused: {failure}");
-        let payload = failure.encode();
-        self.driver.with_member(|member, now| {
-            member.handle_local(now, id, tasks, message::Status::Failed, payload);
-        });
+        if let Some((status, payload)) = own.execute(now, id, tasks, payload) {
+            self.driver.with_member(|member, now| {
+                member.handle_local(now, id, tasks, status, payload);
+            });
+        }
     }
 
     fn handle_ready(&mut self, now: Instant, fd: RawFd) {
         if fd != self.signals.as_raw_fd() {
+            if self.shims.as_ref().is_some_and(|shims| shims.holds(fd)) {
+                return self.meet_shims();
+            }
             if let Some(backend) = &mut self.backend {
                 backend.handle_ready(now, fd);
             }
@@ -377,7 +389,7 @@ impl Server {
         }
         let mut asked_to_end = false;
         while let Ok(Some(signal)) = self.signals.read_signal() {
-            let orphaned = self.starter.is_gone();
+            let orphaned = self.starter.is_some_and(Starter::is_gone);
             let is_told = i32::try_from(signal.ssi_signo) == Ok(Signal::SIGCONT as i32);
             if is_told && !orphaned {
                 continue;
@@ -392,9 +404,7 @@ impl Server {
             }
         }
         if asked_to_end {
-            let policy = EndPolicy::KillStarted;
-            self.driver
-                .with_member(|member, now| member.leave(now, policy));
+            self.leave();
         }
     }
 
@@ -421,10 +431,10 @@ impl Server {
             }
         }
         // All at once, so that they go up in one write.
-        let mut said = Vec::new();
+        let mut said = Said::default();
         while let Some(output) = backend.poll_output() {
             if !self.alone {
-                said.push(backend::upward(output));
+                said.add(output);
             }
         }
         if !said.is_empty() {
@@ -442,7 +452,12 @@ impl Server {
                 }
             });
         }
-        if self.driver.member().node().is_ending() && backend.is_down() {
+        let is_deserted = backend.is_deserted();
+        let is_down = backend.is_down();
+        if is_deserted && !self.driver.member().node().is_ending() {
+            return self.leave();
+        }
+        if self.driver.member().node().is_ending() && is_down {
             self.driver
                 .with_member(|member, now| member.handle_local_down(now));
         }

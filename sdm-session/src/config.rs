@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
-use sdm_core::transport::{Interface, PortRange, Shape};
+use sdm_core::transport::{HostTransport, Interface, PortRange, Shape};
 use sdm_debug::BackendSettings;
 use sdm_hosts::HostShare;
 use sdm_idset::IdSet;
@@ -30,6 +30,9 @@ pub struct SessionConfig {
     pub parts: Vec<Part>,
     /// The hosts to start on, for launchers that are told.
     pub hosts: Vec<HostShare>,
+    /// How many tasks a server has at most, 1 or more, where it is the servers who start the programs and nothing below
+    /// says who has which: there are fewer than `servers` of them then.
+    pub tasks_per_server: u32,
     /// The tasks of each server; server i owns task i where this is empty.
     pub tasks: Vec<IdSet>,
     /// The tasks of each host, one server each, where it is not known before which server comes up
@@ -37,6 +40,8 @@ pub struct SessionConfig {
     pub by_host: Vec<(String, IdSet)>,
     /// How the servers are arranged.
     pub topology: Topology,
+    /// What carries links between members of one host.
+    pub transport: HostTransport,
     /// Limits and time-outs.
     pub config: Config,
     /// What drives the tasks.
@@ -93,9 +98,11 @@ impl SessionConfig {
             servers,
             parts: Vec::new(),
             hosts: Vec::new(),
+            tasks_per_server: 1,
             tasks: Vec::new(),
             by_host: Vec::new(),
             topology: Topology::default(),
+            transport: HostTransport::default(),
             config: Config::default(),
             backend: BackendSettings::Gdb,
             directory: None,

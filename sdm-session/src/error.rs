@@ -68,6 +68,8 @@ pub enum SessionError {
         first: u32,
         second: u32,
     },
+    #[error("rank {rank} came twice (pid {pid})")]
+    RankTwice { rank: u32, pid: u32 },
     #[error("{id} came, but only 0-{last} were started", last = total - 1)]
     Unexpected { id: ServerId, total: u32 },
     #[error("not all servers could be reached: {why}{}", unanswered(.0), why = .0)]

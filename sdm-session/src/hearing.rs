@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use sdm_bootstrap::announce::{Announcement, Refusal};
+use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::log::LogWriter;
 use sdm_core::driver::DriverEvent;
 use sdm_core::ids::ServerId;
@@ -33,9 +34,9 @@ impl Starting<'_> {
     ) -> Result<(), SessionError> {
         let wait = self.config.config.start_wait;
         let deadline = Instant::now() + wait;
-        self.progress("launched", self.heard.len(), None);
+        self.progress("launched", self.arrived(), None);
         self.take_events(launch)?;
-        while self.heard.len() as u64 + self.ended.len() < u64::from(self.config.servers) {
+        while self.arrived() as u64 + self.ended.len() < u64::from(self.config.servers) {
             match self.next(deadline)? {
                 Some(DriverEvent::Ready(fd)) if fd == master.end_fd() => {
                     return Err(master.gone());
@@ -50,18 +51,34 @@ impl Starting<'_> {
         if absent.is_empty() {
             return Ok(());
         }
-        if !self.config.config.partial || self.heard.is_empty() {
+        if !self.config.config.partial || self.arrived() == 0 {
             return Err(self.too_slow(wait, &absent));
         }
         let note = format!("going on without servers {absent}, which did not come");
-        self.progress("launched", self.heard.len(), Some(note));
+        self.progress("launched", self.arrived(), Some(note));
         Ok(())
+    }
+
+    /// How many of the processes that the launcher starts are there.
+    pub(super) fn arrived(&self) -> usize {
+        match &self.joined {
+            Some(joined) => usize::try_from(joined.count()).unwrap_or(usize::MAX),
+            None => self.heard.len(),
+        }
+    }
+
+    /// Whether one of them is there: the server with this number, or the rank where servers have several.
+    fn has_arrived(&self, id: u32) -> bool {
+        match &self.joined {
+            Some(joined) => joined.contains(id),
+            None => self.heard.contains_key(&id),
+        }
     }
 
     /// The servers that have not announced themselves, by their numbers.
     fn absent(&self) -> IdSet {
         let all = 0..self.config.servers;
-        let absent = all.filter(|id| !self.heard.contains_key(id));
+        let absent = all.filter(|id| !self.has_arrived(*id));
         absent.map(TaskId).collect()
     }
 
@@ -95,8 +112,9 @@ impl Starting<'_> {
     fn heard_event(&mut self, event: LaunchEvent) -> Result<(), SessionError> {
         match event {
             LaunchEvent::Announced(announcement) => self.announced(announcement)?,
+            LaunchEvent::Joined(joined) => self.joined(joined)?,
             LaunchEvent::Note(note) => {
-                self.progress("launched", self.heard.len(), Some(note));
+                self.progress("launched", self.arrived(), Some(note));
             }
             LaunchEvent::Refused {
                 refusal: Refusal { server, why },
@@ -131,11 +149,12 @@ impl Starting<'_> {
                     return Err(ended);
                 }
                 // The tree names those of them that had come.
-                let absent = servers.filter(|server| !self.heard.contains_key(server));
+                let absent = servers.filter(|server| !self.has_arrived(*server));
+                let absent: IdSet = absent.map(TaskId).collect();
                 let before = self.ended.len();
-                self.ended.extend(absent.map(TaskId));
+                self.ended.union_with(&absent);
                 if self.ended.len() > before {
-                    self.progress("launched", self.heard.len(), Some(ended.to_string()));
+                    self.progress("launched", self.arrived(), Some(ended.to_string()));
                 }
             }
         }
@@ -146,9 +165,9 @@ impl Starting<'_> {
         if !self.config.config.partial {
             return Err(error);
         }
-        if server < self.config.servers && !self.heard.contains_key(&server) {
+        if server < self.config.servers && !self.has_arrived(server) {
             self.ended.extend([TaskId(server)]);
-            self.progress("launched", self.heard.len(), Some(error.to_string()));
+            self.progress("launched", self.arrived(), Some(error.to_string()));
         }
         Ok(())
     }
@@ -171,7 +190,30 @@ impl Starting<'_> {
                 second,
             });
         }
-        self.progress("launched", self.heard.len(), None);
+        if let Some(joined) = &mut self.joined {
+            joined.serve(id);
+        }
+        self.progress("launched", self.arrived(), None);
+        Ok(())
+    }
+
+    fn joined(&mut self, joined: Joined) -> Result<(), SessionError> {
+        let Joined { rank, server, pid } = joined;
+        let total = self.config.servers;
+        tracing::info!(rank, server, pid, "rank came");
+        let is_known = self.heard.contains_key(&server);
+        match &mut self.joined {
+            Some(ranks) if rank < total && server < total => {
+                if !ranks.join(joined, is_known) {
+                    return Err(SessionError::RankTwice { rank, pid });
+                }
+            }
+            _ => {
+                let id = ServerId(rank.max(server));
+                return Err(SessionError::Unexpected { id, total });
+            }
+        }
+        self.progress("launched", self.arrived(), None);
         Ok(())
     }
 
@@ -180,7 +222,7 @@ impl Starting<'_> {
         let total = self.config.servers;
         let slowest = match phase {
             "launched" => {
-                while self.heard.contains_key(&self.heard_below) {
+                while self.has_arrived(self.heard_below) {
                     self.heard_below += 1;
                 }
                 (self.heard_below < total).then_some(self.heard_below)

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use sdm_bootstrap::handover::{KEY_VARIABLE, LOG_VARIABLE, SESSION_VARIABLE, XSTATE_VARIABLE};
+use sdm_core::transport::HostTransport;
 use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchSpec, Launcher, Streams};
@@ -15,6 +16,7 @@ use super::error::SessionError;
 use super::key::Offer;
 use super::master::{HandoverFile, Master};
 use super::reverse_listener::ReverseListener;
+use super::sharing::uses_shims;
 use super::start::Starting;
 
 /// What a person has set for every member, wherever that is.
@@ -65,22 +67,14 @@ impl Starting<'_> {
         Ok(master)
     }
 
-    pub(super) fn launch(
-        &mut self,
-        launcher: &dyn Launcher,
-        handover: Option<&HandoverFile>,
-    ) -> Result<Launch, SessionError> {
+    /// What the session's own choices make of a launch of this server.
+    fn chosen(&self, server: PathBuf) -> LaunchSpec {
         let config = self.config;
-        let server = match &config.server_path {
-            Some(path) => path.clone(),
-            None => self.binary("sdm-server")?,
-        };
         let mut spec = LaunchSpec::new(config.servers, server);
         spec.launcher_options.clone_from(&config.launcher_options);
         spec.parts.clone_from(&config.parts);
         spec.hosts.clone_from(&config.hosts);
         spec.directory.clone_from(&config.directory);
-        spec.handover = handover.map(|file| file.path.clone());
         spec.front_end = self.address.to_string();
         spec.ports = config.network.ports;
         spec.fanout = config.fanout;
@@ -91,6 +85,25 @@ impl Starting<'_> {
         if config.streams != Streams::Private {
             spec.server_args.push("--own-streams".into());
         }
+        if uses_shims(config) {
+            let each = config.tasks_per_server.to_string();
+            spec.server_args.extend(["--share".into(), each.into()]);
+        }
+        spec
+    }
+
+    pub(super) fn launch(
+        &mut self,
+        launcher: &dyn Launcher,
+        handover: Option<&HandoverFile>,
+    ) -> Result<Launch, SessionError> {
+        let config = self.config;
+        let server = match &config.server_path {
+            Some(path) => path.clone(),
+            None => self.binary("sdm-server")?,
+        };
+        let mut spec = self.chosen(server);
+        spec.handover = handover.map(|file| file.path.clone());
         if config.stage && !launcher.stages() {
             return Err(SessionError::CannotStage(launcher.name().to_owned()));
         }
@@ -121,6 +134,9 @@ impl Starting<'_> {
         let mut say = |option: &str, value: String| {
             spec.server_args.extend([option.into(), value.into()]);
         };
+        if config.transport != HostTransport::default() {
+            say("--transport", config.transport.to_string());
+        }
         // Servers that may be on other hosts listen at all addresses; the others stay private.
         if spans_hosts && !config.network.tunnel {
             say("--bind", Ipv6Addr::UNSPECIFIED.to_string());

@@ -224,6 +224,12 @@ impl Session {
     /// The servers are gone: the launcher ends by itself, or is made to.
     fn end_launcher(&mut self, ask_at: Instant) {
         let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        // The processes of ranks whose server is gone wait for that.
+        let ask_at = if self.lost.is_empty() {
+            ask_at
+        } else {
+            Instant::now()
+        };
         let ask_at = ask_at.max(Instant::now() + LAST_WORDS_WAIT);
         let slack = LAUNCHER_WAIT_EACH * servers;
         let deadline = ask_at + slack;
@@ -326,6 +332,7 @@ impl Session {
                     LaunchEvent::Ended {
                         server: Some(_), ..
                     }
+                    | LaunchEvent::Joined(_)
                     | LaunchEvent::Announced(_) => {
                         continue;
                     }

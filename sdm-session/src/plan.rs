@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use sdm_bootstrap::announce::Announcement;
 use sdm_core::dialer::Place;
 use sdm_core::ids::ServerId;
+use sdm_core::limits::ADDRESSES_MAX;
 use sdm_core::message::{PlanEntry, Slice};
 use sdm_core::topology::Topology;
-use sdm_core::transport::{ConnectionString, PortRange};
+use sdm_core::transport::{ConnectionString, HostTransport, PortRange};
 use sdm_debug::BackendSettings;
 use sdm_hosts::job;
 use sdm_idset::{IdSet, TaskId};
@@ -21,6 +22,9 @@ impl Starting<'_> {
     /// The tasks of a server.
     fn tasks_of(&self, heard: &Announcement) -> IdSet {
         let config = self.config;
+        if let Some(joined) = &self.joined {
+            return joined.of(heard.server);
+        }
         if config.by_host.is_empty() {
             let own = config.tasks.get(heard.server as usize).cloned();
             return own.unwrap_or_else(|| IdSet::single(TaskId(heard.server)));
@@ -86,13 +90,59 @@ impl Starting<'_> {
             host: host.to_owned(),
             addresses,
         };
-        let servers = self.heard.values().map(|heard| {
+        let servers = self.heard.values().filter_map(|heard| {
             let tasks = self.tasks_of(heard);
+            if self.joined.is_some() && tasks.is_empty() {
+                // Its ranks' processes ended before they came to it.
+                return None;
+            }
             let addresses = self.addresses_of(heard);
-            entry(ServerId(heard.server), tasks, &heard.host, addresses)
+            Some(entry(ServerId(heard.server), tasks, &heard.host, addresses))
         });
         let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
-        Slice::new(self.config.arranged().plan(root, servers.collect()))
+        let (topology, home) = (self.config.arranged(), self.home());
+        let mut plan = topology.plan_at(&home, root, servers.collect());
+        if self.config.transport == HostTransport::Unix
+            && !self.config.network.reverse
+            && !self.by_hand
+        {
+            add_local_places(&mut plan, &home);
+        }
+        Slice::new(plan)
+    }
+
+    /// The host of the master, which is this one unless somebody else starts it; empty where it is not known.
+    fn home(&self) -> String {
+        if self.by_hand && self.config.hosts.is_empty() {
+            // All are started here, and where is not asked of anybody.
+            return sdm_launch::MANUAL_HOST.to_owned();
+        }
+        let own = nix::unistd::gethostname().ok().filter(|_| !self.by_hand);
+        own.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// Those whose parent is on their own host are reached there without a network, if they listen there; where they do not, or the
+/// host is another one of the same name, the next place is tried.
+fn add_local_places(plan: &mut [PlanEntry], home: &str) {
+    // The entries whose subtrees are open, each with where its own ends.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for index in 0..plan.len() {
+        while open.last().is_some_and(|(_, end)| *end <= index) {
+            open.pop();
+        }
+        let above = open.last().map(|(parent, _)| match plan[*parent].server {
+            ServerId::MASTER => home,
+            _ => plan[*parent].host.as_str(),
+        });
+        let is_near = above.is_some_and(|host| host == plan[index].host);
+        let entry = &mut plan[index];
+        open.push((index, index + entry.subtree_count as usize));
+        if is_near {
+            let local = ConnectionString::local(entry.server).to_string();
+            entry.addresses.insert(0, local);
+            entry.addresses.truncate(ADDRESSES_MAX);
+        }
     }
 }
 
@@ -132,10 +182,48 @@ pub(super) fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
             let children = servers.min(arity.into());
             sdm_launch::check_descriptors_of("each server", children, fake)
         }
-        Topology::ByHost if config.launcher == "local" => {
-            sdm_launch::check_descriptors_of("the first server", servers, fake)
+        Topology::ByHost(fanout) => {
+            let children = servers.min(fanout.into());
+            sdm_launch::check_descriptors_of("each server", children, fake)
         }
-        Topology::Binomial | Topology::ByHost => Ok(()),
+        Topology::Binomial => Ok(()),
     };
     Ok(checked?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_its_parent_on_its_own_host_has_a_local_place() {
+        let entry = |server, host: &str| PlanEntry {
+            server,
+            subtree_count: 1,
+            tasks: IdSet::new(),
+            host: host.to_owned(),
+            addresses: vec!["tcp://10.0.0.1:7000".to_owned()],
+        };
+        let check = |home: &str, expect: &[u32]| {
+            let servers = ["a", "a", "b", "b", "b"];
+            let servers = (0..)
+                .zip(servers)
+                .map(|(id, host)| entry(ServerId(id), host));
+            let root = entry(ServerId::MASTER, "");
+            let mut plan = Topology::ByHost(2).plan_at(home, root, servers.collect());
+            add_local_places(&mut plan, home);
+            let is_near = |entry: &&PlanEntry| {
+                entry.addresses[0] == ConnectionString::local(entry.server).to_string()
+            };
+            let near: Vec<u32> = plan.iter().filter(is_near).map(|it| it.server.0).collect();
+            assert_eq!(near, expect, "{home}");
+            assert!(
+                plan.iter()
+                    .all(|it| it.addresses.last() == Some(&"tcp://10.0.0.1:7000".to_owned()))
+            );
+        };
+        check("", &[1, 3, 4]);
+        check("a", &[0, 1, 3, 4]);
+        check("b", &[2, 3, 4, 1]);
+    }
 }

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use sdm_bootstrap::announce::Announcement;
 use sdm_core::config::Config;
 use sdm_core::driver::{DriverEvent, MemberDriver};
-use sdm_core::ids::{CommandId, SessionId};
+use sdm_core::ids::{CommandId, ServerId, SessionId};
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
 use sdm_core::message::Status;
 use sdm_core::node::{Delivery, Node};
 use sdm_core::secure::{SessionKey, draw_session_id};
-use sdm_core::transport::{ConnectionString, Transport, tcp::TcpTransport};
+use sdm_core::transport::{ConnectionString, HostTransport, Transport, tcp::TcpTransport};
 use sdm_debug::Failure;
 use sdm_debug::wire;
 use sdm_hosts::HostShare;
@@ -26,11 +26,13 @@ use super::api;
 use super::config::{SessionConfig, StartProgress};
 use super::end_launch::{END_WAIT, end_launch};
 use super::error::SessionError;
+use super::joining::JoinedRanks;
 use super::key::Offer;
 use super::live::Session;
 use super::master::{HandoverFile, Master};
 use super::plan::{check_widest, members};
 use super::reverse_listener::ReverseListener;
+use super::sharing::{shared, uses_shims};
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
@@ -41,6 +43,8 @@ pub(super) struct Starting<'a> {
     pub(super) key: SessionKey,
     pub(super) address: ConnectionString,
     pub(super) heard: BTreeMap<u32, Announcement>,
+    /// The ranks that have come to servers of several; absent where each process of the launcher's is a server.
+    pub(super) joined: Option<JoinedRanks>,
     /// All servers below this one have announced themselves.
     pub(super) heard_below: u32,
     /// Servers that ended before they had announced themselves.
@@ -71,8 +75,9 @@ impl Session {
         if config.servers == 0 {
             return Err(SessionError::NoTasks);
         }
-        check_widest(config)?;
         let launcher = sdm_launch::find(&config.launcher)?;
+        let config = &*shared(config, &*launcher)?;
+        check_widest(config)?;
         let by_hand = launcher.is_by_hand();
         let mut starting = Starting::new(config, by_hand, tell)?;
         let handover = if by_hand {
@@ -124,17 +129,24 @@ impl<'a> Starting<'a> {
         if let Some(ssh) = sdm_system::files::search("ssh") {
             transport.set_ssh(ssh);
         }
+        let link = LinkConfig::new(key.clone(), id);
+        transport.set_session(&link);
         // A master that is started by hand may be elsewhere.
         let ip = if by_hand {
             own_address_towards(&config.hosts)
         } else {
             Ipv4Addr::LOCALHOST.into()
         };
-        let address = transport
-            .listen(&ConnectionString::from(SocketAddr::new(ip, 0)), 1)
-            .map_err(io("listen for the master"))?;
+        let beside = config.transport == HostTransport::Unix && !by_hand;
+        let own = ConnectionString::local(ServerId::FRONT_END);
+        let heard_beside = beside.then(|| transport.listen(&own, 1));
+        let address = match heard_beside {
+            Some(Ok(address)) => address,
+            _ => transport
+                .listen(&ConnectionString::from(SocketAddr::new(ip, 0)), 1)
+                .map_err(io("listen for the master"))?,
+        };
         let node = Node::root(Instant::now(), sdm_debug::rules::rule);
-        let link = LinkConfig::new(key.clone(), id);
         let driver = MemberDriver::new(Member::new(node, Arc::new(link)), transport);
         let (heard, tasks, ready) = (BTreeMap::new(), IdSet::new(), IdSet::new());
         let members = Vec::new();
@@ -148,6 +160,7 @@ impl<'a> Starting<'a> {
             key,
             address,
             heard,
+            joined: uses_shims(config).then(JoinedRanks::default),
             heard_below: 0,
             ended: IdSet::new(),
             tasks,

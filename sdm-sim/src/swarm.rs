@@ -2,19 +2,25 @@
 
 use std::time::Duration;
 
+use sdm_core::ServerId;
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
+use sdm_idset::{IdSet, TaskId};
 
 use crate::fault_kinds::Fault;
-use crate::rng::Rng;
+use crate::rng::{Rng, mix};
 
 /// The circumstances of one run. Times are microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
     pub(crate) servers: u32,
-    /// Tasks per server: 1, or more as in node mode.
+    /// Tasks per server: 1, or more as in node mode; at most so many where they are uneven.
     pub(crate) tasks_each: u32,
+    /// The first task of each server, and the number of all: what is between two of them is a server's own.
+    pub(crate) first_tasks: Vec<u32>,
     pub(crate) topology: Topology,
+    /// True where hosts have names so long that a plan goes down in several parts.
+    pub(crate) long_names: bool,
     pub(crate) config: Config,
     /// How long bytes are under way, at least and at most.
     pub(crate) delay_us: (u64, u64),
@@ -52,7 +58,7 @@ impl Swarm {
             0 => Topology::Flat,
             1 => Topology::Kary(1 + u32::from(servers > 12)),
             2 => Topology::Kary(3),
-            3 => Topology::ByHost,
+            3 => Topology::ByHost(1 + u32::from(servers > 6)),
             _ => Topology::Binomial,
         };
         let delay_low = rng.skewed(10, 5_000);
@@ -60,7 +66,9 @@ impl Swarm {
         Self {
             servers,
             tasks_each,
+            first_tasks: (0..=servers).map(|server| server * tasks_each).collect(),
             topology,
+            long_names: false,
             config: config(rng),
             delay_us: (delay_low, delay_low * rng.between(1, 30)),
             cut_one_in: rng.pick(&[0, 1, 3, 10]).unwrap_or(0),
@@ -81,8 +89,34 @@ impl Swarm {
         }
     }
 
+    /// Gives servers of several tasks as many as chance has it, from 1 to some: a host that is not full, one of many cores.
+    pub(crate) fn spread_tasks(&mut self, seed: u64) {
+        if self.tasks_each == 1 {
+            return;
+        }
+        self.tasks_each = 1 << (mix(seed) % 6);
+        let mut next = 0;
+        for (first, server) in self.first_tasks.iter_mut().zip(1..) {
+            *first = next;
+            let more = mix(seed ^ server) % u64::from(self.tasks_each);
+            next += 1 + u32::try_from(more).unwrap_or(0);
+        }
+    }
+
     pub(crate) fn tasks(&self) -> u32 {
-        self.servers * self.tasks_each
+        self.first_tasks.last().copied().unwrap_or(0)
+    }
+
+    /// The tasks of a server.
+    pub(crate) fn tasks_of(&self, server: ServerId) -> IdSet {
+        let at = server.0 as usize;
+        IdSet::from_range(self.first_tasks[at]..=self.first_tasks[at + 1] - 1)
+    }
+
+    /// Whose task it is; the server behind the last where it is nobody's.
+    pub(crate) fn server_of(&self, task: TaskId) -> ServerId {
+        let at = self.first_tasks.partition_point(|first| *first <= task.0);
+        ServerId(u32::try_from(at - 1).unwrap_or(u32::MAX))
     }
 }
 

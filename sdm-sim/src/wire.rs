@@ -5,6 +5,7 @@ use std::io;
 use sdm_core::ServerId;
 use sdm_core::node::LinkId;
 
+use crate::exec::TasksAtOnce;
 use crate::net::{Conn, ConnId, Item, RECORDED_BYTES, Who, server_at};
 use crate::world::{Happening, World};
 
@@ -264,14 +265,25 @@ impl World {
             pipe.bytes -= bytes.len();
         }
         match (item, who, link) {
-            (Item::Bytes(bytes), Who::Server(id), Some(link)) if open => {
+            (Item::Bytes(mut bytes), Who::Server(id), Some(link)) if open => {
                 self.log.note(
                     now,
                     format_args!("{id}: {} bytes over {link:?}", bytes.len()),
                 );
                 let instant = self.instant(now);
                 if let Some(proc) = self.procs.get_mut(&id) {
-                    proc.member.handle_bytes(instant, link, &bytes);
+                    let mut tasks = TasksAtOnce {
+                        server: id,
+                        now,
+                        exec: &mut proc.exec,
+                        ledger: &mut self.ledger,
+                        log: &mut self.log,
+                        found: Ok(()),
+                    };
+                    let member = &mut proc.member;
+                    member.handle_bytes(instant, link, &mut bytes, Some(&mut tasks));
+                    let found = tasks.found;
+                    self.check(found);
                     self.drain(id);
                 }
             }

@@ -298,7 +298,7 @@ impl World {
             return;
         };
         match output {
-            Output::Write(_) => {}
+            Output::Write(_) | Output::Begun(_) => {}
             Output::Dial { link, address } => self.dial(id, link, &address.to_string()),
             Output::Close { link, last_bytes } => self.close(id, link, last_bytes),
             Output::Refused { why } => self.log.note(now, format_args!("{id}: refused: {why}")),
@@ -375,8 +375,7 @@ impl World {
 
     /// The tasks of a server.
     pub(crate) fn tasks_of(&self, server: ServerId) -> IdSet {
-        let each = self.swarm.tasks_each;
-        IdSet::from_range(server.0 * each..=(server.0 + 1) * each - 1)
+        self.swarm.tasks_of(server)
     }
 
     /// The tasks whose servers run.
@@ -391,7 +390,7 @@ impl World {
 
     /// Has a task say something, if its server runs.
     pub(crate) fn chatter(&mut self, lane: Lane, task: TaskId, bytes: usize) {
-        let (id, now) = (ServerId(task.0 / self.swarm.tasks_each), self.now);
+        let (id, now) = (self.swarm.server_of(task), self.now);
         if let Some(proc) = self.procs.get_mut(&id)
             && !proc.exec.is_down()
             && proc.member.node().local().contains(task)

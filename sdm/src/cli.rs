@@ -200,7 +200,7 @@ mod tests {
             ("sdm stacks --pids 7 8", "cannot be used"),
             ("sdm stacks --pids 7 --match a", "cannot be used"),
             ("sdm attach 7 8", "unexpected argument"),
-            ("sdm run --topology ring -- ./app", "expected binomial"),
+            ("sdm run --topology ring -- ./app", "expected by-host"),
             ("sdm emulate -n 0", "0 is not in 1..="),
             ("sdm emulate --bytes 200", "--roundtrips"),
             ("sdm emulate --roundtrips 5 -c bt", "cannot be used"),

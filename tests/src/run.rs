@@ -144,7 +144,7 @@ impl Run {
     pub fn port(&self, number: u32) -> u16 {
         let members = self.session.members();
         let member = members.iter().find(|it| it.server == Some(number));
-        let port = member.and_then(|it| it.addresses.first()?.rsplit(':').next()?.parse().ok());
+        let port = member.and_then(|it| it.addresses.last()?.rsplit(':').next()?.parse().ok());
         port.unwrap_or_else(|| panic!("no port of server {number}"))
     }
 

@@ -71,7 +71,7 @@ impl End {
     }
 
     /// Takes what was sent to it.
-    pub(super) fn take(&mut self, now: Instant, bytes: &[u8]) -> Result<()> {
+    pub(super) fn take(&mut self, now: Instant, bytes: &mut [u8]) -> Result<()> {
         Ok(self.link.handle_bytes(now, bytes)?)
     }
 
@@ -91,8 +91,8 @@ fn pair(now: Instant, config: &LinkConfig) -> Result<[End; 2]> {
     let mut above = End::initiate(now, config, Role::Parent, ServerId::MASTER, ME);
     let mut below = End::respond(now, config, Role::Child, ME);
     while !(above.link.is_up() && below.link.is_up()) {
-        below.take(now, &above.bytes())?;
-        above.take(now, &below.bytes())?;
+        below.take(now, &mut above.bytes())?;
+        above.take(now, &mut below.bytes())?;
     }
     while below.link.poll_event().is_some() || above.link.poll_event().is_some() {}
     Ok([above, below])
@@ -110,27 +110,27 @@ pub(super) fn links(children: u32) -> Result<Round> {
     Ok(Box::new(move || {
         id += 1;
         parent.link.send(&command(id, children))?;
-        let bytes = parent.bytes();
+        let mut bytes = parent.bytes();
         let down = metered(|| -> Result<_> {
-            above.take(now, &bytes)?;
+            above.take(now, &mut bytes)?;
             above.message().context("a command")
         })?;
         for [own, child] in &mut below {
             out.clear();
             metered(|| own.say(&down, &mut out))?;
-            child.take(now, &out)?;
+            child.take(now, &mut out)?;
             ensure!(child.message().is_some(), "no command came");
             let sources = IdSet::single(sdm_idset::TaskId(1));
             let reply = answer(CommandId(id.into()), Attempt(id), sources);
             child.link.send(&reply)?;
-            let bytes = child.bytes();
-            metered(|| own.take(now, &bytes).map(|()| own.message()))?;
+            let mut bytes = child.bytes();
+            metered(|| own.take(now, &mut bytes).map(|()| own.message()))?;
         }
         let sources = IdSet::all_below(children + 1);
         let up = answer(CommandId(id.into()), Attempt(id), sources);
         out.clear();
         metered(|| above.say(&up, &mut out))?;
-        parent.take(now, &out)?;
+        parent.take(now, &mut out)?;
         ensure!(parent.message().is_some(), "no answer came");
         Ok(())
     }))
@@ -150,7 +150,7 @@ pub(super) fn one_way(seals: bool) -> Result<Round> {
         } else {
             seal()?;
         }
-        let mut open = || to.take(now, &out).map(|()| to.message());
+        let mut open = || to.take(now, &mut out).map(|()| to.message());
         let opened = if seals { open()? } else { metered(open)? };
         ensure!(opened.is_some(), "no message came");
         Ok(())

@@ -10,10 +10,12 @@ use sdm_core::member::{Member, Output};
 use sdm_core::message::{Message, Status};
 use sdm_core::node::LinkId;
 use sdm_core::secure::Role;
+use sdm_idset::IdSet;
 
 use super::links::{End, link_config};
 use super::messages::{ME, answered, command, fresh, init, reply};
 use crate::meter::{Round, metered};
+use crate::threads::Repeating;
 
 struct AloneMember {
     member: Member,
@@ -52,7 +54,7 @@ pub(super) fn member(children: u32) -> Result<Round> {
 
 impl AloneMember {
     /// Sends something from above, lets everybody speak until all is said, and gives who answered.
-    fn exchange(&mut self, message: &Message) -> Result<sdm_idset::IdSet> {
+    fn exchange(&mut self, message: &Message) -> Result<IdSet> {
         self.ends[0].1.link.send(message)?;
         let mut up = None;
         loop {
@@ -68,11 +70,12 @@ impl AloneMember {
                         _ => end.link.send(&reply(&message)?)?,
                     }
                 }
-                let bytes = end.bytes();
+                let mut bytes = end.bytes();
                 if !bytes.is_empty() {
                     quiet = false;
                     metered(|| {
-                        self.member.handle_bytes(self.now, link, &bytes);
+                        let (now, tasks) = (self.now, &mut Repeating);
+                        self.member.handle_bytes(now, link, &mut bytes, Some(tasks));
                         self.drain()
                     })?;
                 }

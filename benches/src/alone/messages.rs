@@ -120,7 +120,9 @@ pub(super) fn node(children: u32) -> Result<Round> {
         children,
         sent: Vec::new(),
     };
-    alone.node.handle_parent_up(PARENT, Epoch(1));
+    alone
+        .node
+        .handle_parent_up(PARENT, ServerId::MASTER, Epoch(1));
     alone.exchange(init(children))?;
     let mut id = 0;
     Ok(Box::new(move || {

@@ -53,8 +53,16 @@ pub fn pieces() -> Vec<Part> {
         Part::new("scripted task answers", small::task),
         Part::new("frame sealed", || links::one_way(true)),
         Part::new("frame opened", || links::one_way(false)),
-        Part::new("set of 100 runs encoded", small::encode),
-        Part::new("set of 100 runs decoded", small::decode),
+        Part::new("set of 100 runs encoded", || small::encode(small::runs)),
+        Part::new("set of 100 runs decoded", || small::decode(small::runs)),
+        Part::new("odd ones of a million encoded", || {
+            small::encode(small::odd)
+        }),
+        Part::new("odd ones of a million decoded", || {
+            small::decode(small::odd)
+        }),
+        Part::new("half of a million encoded", || small::encode(small::half)),
+        Part::new("half of a million decoded", || small::decode(small::half)),
         Part::new("100 answers merged", small::merge),
     ]
 }

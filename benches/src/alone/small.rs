@@ -53,17 +53,28 @@ pub(super) fn task() -> Result<Round> {
 }
 
 /// A hundred runs of two ids, unevenly spaced.
-fn set() -> IdSet {
+pub(super) fn runs() -> IdSet {
     let starts = (0..100_u32).map(|run| run * 7 + run % 3);
     starts
         .flat_map(|first| [TaskId(first), TaskId(first + 1)])
         .collect()
 }
 
+/// Every other one of a million.
+pub(super) fn odd() -> IdSet {
+    (1..1_000_000).step_by(2).map(TaskId).collect()
+}
+
+/// About half of a million, spread without order.
+pub(super) fn half() -> IdSet {
+    let scattered = |id: &u32| id.wrapping_mul(0x9e37_79b9).count_ones() & 1 == 0;
+    (0..1_000_000).filter(scattered).map(TaskId).collect()
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "as all parts")]
-pub(super) fn encode() -> Result<Round> {
+pub(super) fn encode(set: fn() -> IdSet) -> Result<Round> {
     let set = set();
-    let mut out = Vec::with_capacity(1 << 12);
+    let mut out = Vec::with_capacity(1 << 18);
     Ok(Box::new(move || {
         out.clear();
         metered(|| set.encode(0, &mut out));
@@ -72,7 +83,7 @@ pub(super) fn encode() -> Result<Round> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as all parts")]
-pub(super) fn decode() -> Result<Round> {
+pub(super) fn decode(set: fn() -> IdSet) -> Result<Round> {
     let mut bytes = Vec::new();
     set().encode(0, &mut bytes);
     Ok(Box::new(move || {

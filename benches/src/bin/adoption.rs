@@ -10,6 +10,7 @@ use sdm_benches::processes;
 use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
 use sdm_benches::tree::Tree;
+use sdm_core::topology::Topology;
 use sdm_idset::TaskId;
 
 /// How long the tree takes to close around a dead member.
@@ -60,7 +61,7 @@ fn main() -> Result<()> {
 }
 
 fn one_death(servers: u32) -> Result<[Duration; 3]> {
-    let (mut tree, echo) = Tree::scripted(servers, 200)?;
+    let (mut tree, echo) = Tree::scripted_as(servers, Topology::Binomial, 200)?;
     tree.run(&echo.command)?;
     let began = Instant::now();
     tree.run(&echo.command)?;

@@ -1,6 +1,7 @@
 //! One member of the blocking floor; started by the benches.
 
 use anyhow::{Context, Result};
+use sdm_benches::floor::Sockets;
 
 /// Passes bytes down and up a binomial tree by blocking reads and writes.
 #[derive(clap::Parser)]
@@ -13,6 +14,8 @@ struct Arguments {
     down_bytes: usize,
     /// The length of an answer
     up_bytes: usize,
+    /// By what the members are connected: tcp or unix
+    sockets: Sockets,
 }
 
 fn main() -> Result<()> {
@@ -24,7 +27,8 @@ fn main() -> Result<()> {
         total,
         down_bytes,
         up_bytes,
+        sockets,
     } = arguments;
-    sdm_benches::floor::serve(position, total, down_bytes, up_bytes)
+    sdm_benches::floor::serve(position, total, down_bytes, up_bytes, sockets)
         .with_context(|| format!("floor {position}"))
 }

@@ -65,7 +65,7 @@ fn main() -> Result<()> {
 
 /// From `continue` at `main` to the end of the last task's output.
 fn ours(program: &Path, tasks: u32, megabytes: u32, wanted: u64) -> Result<f64> {
-    let mut tree = Tree::with_gdb(tasks)?;
+    let mut tree = Tree::with_gdb(tasks, 1)?;
     tree.run(&Command::Start(StartSpec {
         program: program.as_os_str().as_bytes().to_vec(),
         args: vec![megabytes.to_string().into_bytes()],

@@ -248,7 +248,7 @@ fn linked() -> Result<(Link, Link)> {
 fn pass(now: Instant, from: &mut Link, to: &mut Link) -> Result<()> {
     let mut bytes = Vec::new();
     while from.poll_transmit(&mut bytes) {}
-    to.handle_bytes(now, &bytes)?;
+    to.handle_bytes(now, &mut bytes)?;
     while to.poll_event().is_some() {}
     Ok(())
 }

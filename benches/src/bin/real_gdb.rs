@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sdm_benches::launched::{By, Job};
 use sdm_benches::plain::PlainGdbs;
-use sdm_benches::processes::{cpu, cpu_with_threads, descendants, named};
+use sdm_benches::processes::{cpu, cpu_with_threads, descendants, memory, named, server_pids};
 use sdm_benches::program;
 use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
@@ -24,6 +24,9 @@ struct Arguments {
     /// Numbers of tasks
     #[arg(long, value_delimiter = ',', default_value = "16,32,64")]
     sizes: Vec<u32>,
+    /// How many tasks each server has
+    #[arg(long, value_delimiter = ',', default_value = "1,32", value_parser = clap::value_parser!(u32).range(1..))]
+    tasks_per_server: Vec<u32>,
     /// How often each is started
     #[arg(long, default_value_t = 3)]
     starts: usize,
@@ -48,18 +51,12 @@ const TURN: usize = 5;
 
 fn main() -> Result<()> {
     let arguments: Arguments = clap::Parser::parse();
-    let mut programs = vec![("C", program::build("rounds", "rounds.c", "cc", &[])?)];
-    if !arguments.no_mpi {
-        let built = program::build("rounds-mpi", "rounds.c", "mpicc.openmpi", &["-DWITH_MPI"]);
-        match built {
-            Ok(path) => programs.push((MPI, path)),
-            Err(error) => println!("without the MPI program: {error:#}\n"),
-        }
-    }
+    let programs = programs(&arguments)?;
     let title = "Real gdb, one per task, ms, beside plain gdb processes in turns";
     let head = [
         "program",
         "tasks",
+        "per server",
         "what",
         "count",
         "min",
@@ -73,13 +70,23 @@ fn main() -> Result<()> {
     let mut table = Table::new("gdb", title, &head);
     let title = "Where the start goes: ms until the last task was there";
     let head = [
-        "program", "tasks", "servers", "gdb", "symbols", "running", "at main",
+        "program",
+        "tasks",
+        "per server",
+        "servers",
+        "gdb",
+        "symbols",
+        "running",
+        "at main",
+        "PSS of sdm, kB",
+        "PSS of gdb, kB",
     ];
     let mut phases = Table::new("gdb-start", title, &head);
     let title = "Where a command goes: processor time of each task's part, us";
     let head = [
         "program",
         "tasks",
+        "per server",
         "what",
         "gdb",
         "server and master",
@@ -87,21 +94,39 @@ fn main() -> Result<()> {
     ];
     let mut shares = Table::new("gdb-shares", title, &head);
     for (name, path) in &programs {
-        for &tasks in &arguments.sizes {
+        let numbers = arguments.sizes.iter().flat_map(|tasks| {
+            let per_server = arguments.tasks_per_server.iter();
+            per_server.map(move |per_server| (*tasks, *per_server))
+        });
+        for (tasks, per_server) in numbers {
             let mut bench = Bench {
                 arguments: &arguments,
                 name,
                 path,
                 tasks,
+                per_server,
             };
             bench
                 .run([&mut table, &mut phases, &mut shares])
-                .with_context(|| format!("{tasks} tasks of {name}"))?;
+                .with_context(|| format!("{tasks} tasks of {name}, {per_server} per server"))?;
         }
     }
     table.finish()?;
     phases.finish()?;
     shares.finish()
+}
+
+/// The programs that are debugged, by their names in the tables.
+fn programs(arguments: &Arguments) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut programs = vec![("C", program::build("rounds", "rounds.c", "cc", &[])?)];
+    if !arguments.no_mpi {
+        let built = program::build("rounds-mpi", "rounds.c", "mpicc.openmpi", &["-DWITH_MPI"]);
+        match built {
+            Ok(path) => programs.push((MPI, path)),
+            Err(error) => println!("without the MPI program: {error:#}\n"),
+        }
+    }
+    Ok(programs)
 }
 
 /// Who works at a command.
@@ -115,7 +140,7 @@ impl Parties {
     /// While the tree alone is there.
     fn of_tree() -> Self {
         let all = descendants();
-        let mut servers = named(&all, "sdm-server");
+        let mut servers = server_pids();
         servers.extend(named(&all, "sdm-master"));
         Self {
             gdbs: named(&all, "gdb"),
@@ -142,6 +167,8 @@ struct Bench<'a> {
     name: &'a str,
     path: &'a Path,
     tasks: u32,
+    /// How many of them each server has.
+    per_server: u32,
 }
 
 /// How long each part of one start took, from its beginning.
@@ -150,6 +177,8 @@ struct Start {
     servers: Duration,
     phases: BTreeMap<&'static str, Duration>,
     main: Duration,
+    /// What ours and the gdbs hold of memory then, in kB, shared pages divided by how many share them.
+    pss: [u64; 2],
 }
 
 impl Bench<'_> {
@@ -172,7 +201,8 @@ impl Bench<'_> {
         let each = f64::from(self.tasks) * self.arguments.starts as f64;
         let cpu = cpu.map(|sum| millis(sum.div_f64(each)));
         self.row(table, "start to main", ours, plain, cpu);
-        if self.name == MPI && self.tasks <= SPINNING_MAX {
+        // Servers of a job are of one task each.
+        if self.name == MPI && self.tasks <= SPINNING_MAX && self.per_server == 1 {
             self.behind_init(table)?;
         }
         starts.sort_by_key(|start| start.main);
@@ -211,7 +241,7 @@ impl Bench<'_> {
 
     fn start(&self) -> Result<(Start, Tree)> {
         let began = Instant::now();
-        let mut tree = Tree::with_gdb(self.tasks)?;
+        let mut tree = Tree::with_gdb(self.tasks, self.per_server)?;
         let mut start = Start {
             servers: began.elapsed(),
             ..Start::default()
@@ -233,6 +263,8 @@ impl Bench<'_> {
             }
         })?;
         start.main = began.elapsed();
+        let parties = Parties::of_tree();
+        start.pss = [&parties.servers, &parties.gdbs].map(|pids| memory(pids).pss);
         Ok((start, tree))
     }
 
@@ -274,11 +306,7 @@ impl Bench<'_> {
                 }
             }
             let each = took[0].len() as f64 * f64::from(self.tasks);
-            let mut row = vec![
-                self.name.to_owned(),
-                self.tasks.to_string(),
-                what.to_owned(),
-            ];
+            let mut row = self.head(Some(what));
             row.extend(spent.map(|sum| format!("{:.0}", sum.as_secs_f64() * 1e6 / each)));
             shares.row(row);
             let [ours, plain] = took;
@@ -298,11 +326,7 @@ impl Bench<'_> {
     ) {
         let count = ours.len();
         let (ours, plain) = (Spread::of(ours), Spread::of(plain));
-        let mut row = vec![
-            self.name.to_owned(),
-            self.tasks.to_string(),
-            what.to_owned(),
-        ];
+        let mut row = self.head(Some(what));
         row.push(count.to_string());
         row.extend([ours.min, ours.median, plain.min, plain.median].map(millis));
         row.push(format!("{:.2}", ours.ratio(&plain)));
@@ -311,11 +335,8 @@ impl Bench<'_> {
     }
 
     fn phase_row(&self, start: &Start) -> Vec<String> {
-        let mut row = vec![
-            self.name.to_owned(),
-            self.tasks.to_string(),
-            millis(start.servers),
-        ];
+        let mut row = self.head(None);
+        row.push(millis(start.servers));
         let phase = |name| {
             start
                 .phases
@@ -325,6 +346,18 @@ impl Bench<'_> {
         };
         row.extend(["gdb", "symbols", "running"].map(phase));
         row.push(millis(start.main));
+        row.extend(start.pss.map(|kilobytes| kilobytes.to_string()));
         row
+    }
+
+    /// What every row begins with.
+    fn head(&self, what: Option<&str>) -> Vec<String> {
+        let mut head = vec![
+            self.name.to_owned(),
+            self.tasks.to_string(),
+            self.per_server.to_string(),
+        ];
+        head.extend(what.map(ToOwned::to_owned));
+        head
     }
 }

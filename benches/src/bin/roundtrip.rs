@@ -1,4 +1,4 @@
-//! A command to all servers and its merged answer, beside the blocking floor in turns.
+//! A command to all servers and its merged answer, beside two blocking floors in turns: over TCP and over Unix sockets.
 //!
 //! Real processes, encryption on, scripted tasks in place of gdb.
 
@@ -6,11 +6,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use sdm_benches::floor::Floor;
+use sdm_benches::floor::{Floor, Sockets};
 use sdm_benches::processes::{self, Memory};
 use sdm_benches::spread::{Spread, micros, millis};
 use sdm_benches::table::Table;
-use sdm_benches::tree::{Echo, Tree, binaries};
+use sdm_benches::tree::{Echo, Kind, Tree, binaries};
+use sdm_core::topology::Topology;
+use sdm_core::transport::HostTransport;
 
 /// Rounds before anything counts.
 const WARM_UP: usize = 20;
@@ -42,14 +44,21 @@ struct Arguments {
     /// Only round trips, for profiling
     #[arg(long)]
     only: bool,
+    /// How the servers are arranged
+    #[arg(long, default_value_t)]
+    topology: Topology,
+    /// What carries links: unix or tcp
+    #[arg(long, default_value_t)]
+    transport: HostTransport,
 }
 
 /// What one size gave.
 struct Measured {
     ours: Spread,
     floor: Spread,
-    cpu: [Duration; 2],
-    switches: [f64; 2],
+    unix_floor: Spread,
+    cpu: [Duration; 3],
+    switches: [f64; 3],
     rounds: usize,
 }
 
@@ -73,6 +82,11 @@ fn main() -> Result<()> {
         "floor cpu/server",
         "switches/server",
         "floor switches/server",
+        "unix floor min",
+        "unix floor median",
+        "unix floor p99",
+        "ratio to it",
+        "unix floor cpu/server",
     ];
     let mut trips = Table::new("roundtrip", title, &head);
     let title = format!(
@@ -113,16 +127,25 @@ fn one_size(
     life: &mut Table,
 ) -> Result<()> {
     let began = Instant::now();
-    let (mut tree, echo) = Tree::scripted(servers, arguments.bytes)?;
+    let kind = Kind {
+        topology: arguments.topology,
+        transport: arguments.transport,
+    };
+    let (mut tree, echo) = Tree::scripted_as(servers, kind, arguments.bytes)?;
     let start = began.elapsed();
     let (down, up) = tree.wire_bytes(&echo)?;
-    let mut floor = Floor::start(&binaries()?.join("floor"), servers, down, up)?;
-    let measured = take_turns(arguments, &mut tree, &echo, &mut floor)?;
+    let program = binaries()?.join("floor");
+    let mut floors = Vec::new();
+    for sockets in [Sockets::Tcp, Sockets::Unix] {
+        floors.push(Floor::start(&program, servers, down, up, sockets)?);
+    }
+    let measured = take_turns(arguments, &mut tree, &echo, &mut floors)?;
     trips.row(trip_row(servers, &measured));
     if !arguments.only {
-        throughput.row(flights(arguments, servers, &mut tree, &echo, &mut floor)?);
+        let floor = &mut floors[0];
+        throughput.row(flights(arguments, servers, &mut tree, &echo, floor)?);
     }
-    drop(floor);
+    drop(floors);
     let memory = processes::memory(&processes::server_pids());
     let idle = idle_switches(arguments.idle);
     let began = Instant::now();
@@ -135,54 +158,67 @@ fn one_size(
     Ok(())
 }
 
-/// Round trips of both, a few at a time.
+/// Round trips of all, a few at a time; the floors are that over TCP and that over Unix sockets.
 fn take_turns(
     arguments: &Arguments,
     tree: &mut Tree,
     echo: &Echo,
-    floor: &mut Floor,
+    floors: &mut [Floor],
 ) -> Result<Measured> {
     for _ in 0..WARM_UP {
         tree.run(&echo.command)?;
-        floor.send()?;
-        floor.receive()?;
+        for floor in &mut *floors {
+            floor.send()?;
+            floor.receive()?;
+        }
     }
-    let pids = [processes::server_pids(), floor.pids()];
-    let before = [0, 1].map(|at| (processes::cpu(&pids[at]), processes::switches(&pids[at])));
+    let pids = [processes::server_pids(), floors[0].pids(), floors[1].pids()];
+    let used = |at: usize| (processes::cpu(&pids[at]), processes::switches(&pids[at]));
+    let before = [0, 1, 2].map(used);
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
-    let (mut ours, mut least) = (Vec::new(), Vec::new());
+    let (mut ours, mut least) = (Vec::new(), [Vec::new(), Vec::new()]);
     while ours.len() < arguments.rounds && Instant::now() < until {
         for _ in 0..arguments.turn {
             let began = Instant::now();
             tree.run(&echo.command)?;
             ours.push(began.elapsed());
         }
-        for _ in 0..arguments.turn {
-            let began = Instant::now();
-            floor.send()?;
-            floor.receive()?;
-            least.push(began.elapsed());
+        for (floor, least) in floors.iter_mut().zip(&mut least) {
+            for _ in 0..arguments.turn {
+                let began = Instant::now();
+                floor.send()?;
+                floor.receive()?;
+                least.push(began.elapsed());
+            }
         }
     }
     let rounds = ours.len();
     let per_round = |at: usize| {
         let count = pids[at].len().max(1) * rounds;
-        let cpu = processes::cpu(&pids[at]).saturating_sub(before[at].0);
-        let switches = processes::switches(&pids[at]).saturating_sub(before[at].1);
+        let (cpu, switches) = used(at);
+        let cpu = cpu.saturating_sub(before[at].0);
+        let switches = switches.saturating_sub(before[at].1);
         (cpu.div_f64(count as f64), switches as f64 / count as f64)
     };
-    let [(own_cpu, own_switches), (floor_cpu, floor_switches)] = [per_round(0), per_round(1)];
+    let used = [0, 1, 2].map(per_round);
+    let [floor, unix_floor] = least.map(Spread::of);
     Ok(Measured {
         ours: Spread::of(ours),
-        floor: Spread::of(least),
-        cpu: [own_cpu, floor_cpu],
-        switches: [own_switches, floor_switches],
+        floor,
+        unix_floor,
+        cpu: used.map(|(cpu, _)| cpu),
+        switches: used.map(|(_, switches)| switches),
         rounds,
     })
 }
 
 fn trip_row(servers: u32, measured: &Measured) -> Vec<String> {
-    let Measured { ours, floor, .. } = measured;
+    let Measured {
+        ours,
+        floor,
+        unix_floor,
+        ..
+    } = measured;
     let times = [
         ours.min,
         ours.median,
@@ -194,8 +230,13 @@ fn trip_row(servers: u32, measured: &Measured) -> Vec<String> {
     let mut row = vec![servers.to_string(), measured.rounds.to_string()];
     row.extend(times.map(micros));
     row.push(format!("{:.2}", ours.ratio(floor)));
-    row.extend(measured.cpu.map(micros));
-    row.extend(measured.switches.map(|count| format!("{count:.2}")));
+    row.extend(measured.cpu[..2].iter().copied().map(micros));
+    let switches = measured.switches[..2].iter();
+    row.extend(switches.map(|count| format!("{count:.2}")));
+    let times = [unix_floor.min, unix_floor.median, unix_floor.p99];
+    row.extend(times.map(micros));
+    row.push(format!("{:.2}", ours.ratio(unix_floor)));
+    row.push(micros(measured.cpu[2]));
     row
 }
 

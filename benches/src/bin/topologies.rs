@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use sdm_benches::floor::Floor;
+use sdm_benches::floor::{Floor, Sockets};
 use sdm_benches::spread::{Spread, micros, millis};
 use sdm_benches::table::Table;
 use sdm_benches::tree::{Tree, binaries};
@@ -55,9 +55,12 @@ fn main() -> Result<()> {
     ];
     let mut table = Table::new("topologies", title, &head);
     let shapes = [
+        ("by-host", Topology::default()),
         ("binomial", Topology::Binomial),
         ("4-ary", Topology::Kary(4)),
+        ("16-ary", Topology::Kary(16)),
         ("32-ary", Topology::Kary(32)),
+        ("64-ary", Topology::Kary(64)),
         ("flat", Topology::Flat),
     ];
     for &servers in &arguments.sizes {
@@ -82,7 +85,8 @@ fn one_tree(
     let start = began.elapsed();
     let (down, up) = tree.wire_bytes(&echo)?;
     let program = binaries()?.join("floor");
-    let floor = (servers <= FLOOR_MAX).then(|| Floor::start(&program, servers, down, up));
+    let floor = || Floor::start(&program, servers, down, up, Sockets::Tcp);
+    let floor = (servers <= FLOOR_MAX).then(floor);
     let mut floor = floor.transpose()?;
     let mut took = [Vec::new(), Vec::new()];
     let until = Instant::now() + Duration::from_secs(arguments.seconds);

@@ -12,9 +12,9 @@ use sdm_debug::reply::Room;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
 
-use super::GdbBackend;
+use super::{GdbBackend, GdbConfig};
 use crate::child::{
-    Binding, Environment, GdbChild, Launch, Redirects, find_directory, find_gdb, find_program,
+    Environment, GdbChild, Launch, Preload, Redirects, find_directory, find_gdb, find_program,
     program_environment,
 };
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
@@ -23,7 +23,7 @@ use crate::host::LocalHost;
 use crate::leash::Leash;
 use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
-use crate::task::{Streams, Task};
+use crate::task::{Streams, Task, TheirEnds};
 use crate::warden::Warden;
 
 impl GdbBackend {
@@ -33,46 +33,30 @@ impl GdbBackend {
         id: CommandId,
         task: TaskId,
         spec: &StartSpec,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<u64>, Failure> {
+        if let Some(link) = self.shims.link(task).cloned() {
+            return self.start_at_shim(id, task, spec, &link).map(|()| None);
+        }
         let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?);
-        let directory = find_directory(spec.directory.as_deref())?;
-        let base: Environment = std::env::vars_os().collect();
-        let environment = program_environment(base, spec);
-        let search_path = environment.get(std::ffi::OsStr::new("PATH"));
-        let program = find_program(
-            &spec.program,
-            &directory,
-            search_path.map(|p| p.as_os_str()),
-        )?;
-        let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let launch = |redirects: &Redirects<'_>| {
-            let signals = &self.config.signals;
-            Launch::new(program, spec, &environment, signals, redirects)
-        };
-        let (streams, launch) = match &self.config.streams {
-            Some(inherited) => (
-                Streams::elsewhere(),
-                launch(&Redirects::Inherited(inherited))?,
-            ),
-            None => with_streams(spec.stdin_tasks.contains(task), launch)?,
-        };
-        let binding = self.config.binding;
-        let child = self.spawn_gdb(&gdb, &directory, binding.as_ref())?;
-        let mut driver = self.driver(now, &child);
+        let is_fed = spec.stdin_tasks.contains(task);
+        let reader = self.config.reader;
+        let reads = reader.is_none_or(|reader| reader == task);
+        let begun = begin(spec, is_fed, reads, &self.config, &mut self.preload, false)?;
+        let Begun {
+            launch,
+            child,
+            streams,
+        } = begun;
+        let child = self.keep(child)?;
+        let mut driver = self.driver(now, child.pid());
         driver.start(now, id, launch, spec.stop, before);
-        let task_of = Task::new(task, driver, child, streams, false).bound(binding);
-        self.add(now, task, task_of);
-        Ok(())
+        let task_of = Task::new(task, driver, child, streams, false).bound(self.config.binding);
+        Ok(Some(self.add(now, [task], Slot::Own(Box::new(task_of)))))
     }
 
-    fn spawn_gdb(
-        &mut self,
-        gdb: &Path,
-        directory: &Path,
-        binding: Option<&Binding>,
-    ) -> Result<GdbChild, Failure> {
+    fn spawn_gdb(&mut self, gdb: &Path, directory: &Path) -> Result<GdbChild, Failure> {
         let options = self.config.options.clone();
-        self.spawn_with(gdb, directory, &options, binding, &[])
+        self.spawn_with(gdb, directory, &options, &[])
     }
 
     fn spawn_with(
@@ -80,22 +64,23 @@ impl GdbBackend {
         gdb: &Path,
         directory: &Path,
         options: &GdbOptions,
-        binding: Option<&Binding>,
         leashes: &[Option<Leash>],
     ) -> Result<GdbChild, Failure> {
         let completion = self.config.completion;
         let preload = self.preload.get_or_insert_with(|| completion.preload());
-        let child = GdbChild::spawn(gdb, directory, options, binding, preload.as_ref(), leashes)?;
+        let preload = preload.as_ref();
+        let child = GdbChild::spawn(gdb, directory, options, None, preload, leashes, false)?;
         self.keep(child)
     }
 
-    fn driver(&self, now: Instant, gdb: &GdbChild) -> Driver {
-        let host = Box::new(LocalHost::of(gdb.pid()));
+    pub(super) fn driver(&self, now: Instant, gdb: i32) -> Driver {
+        self.sources.forget();
+        let host = Box::new(LocalHost::of(gdb, &self.sources));
         Driver::new(now, self.driver_config.clone(), host)
     }
 
     /// Has a gdb ended where this process is killed.
-    fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
+    pub(super) fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
         let warden = match self.warden.take() {
             Some(warden) => Ok(warden),
             None => Warden::start().map(Rc::new),
@@ -127,30 +112,29 @@ impl GdbBackend {
         id: CommandId,
         task: TaskId,
         spec: &AttachSpec,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
         let options = self.config.options.clone();
         let leash = [Leash::new()];
-        let child = self.spawn_with(&gdb, &directory, &options, None, &leash)?;
+        let child = self.spawn_with(&gdb, &directory, &options, &leash)?;
         let [leash] = leash;
         let held = self.hold(pid, spec, &child, leash);
-        let mut driver = self.driver(now, &child);
+        let mut driver = self.driver(now, child.pid());
         driver.attach(now, id, AttachTarget::new(pid, spec));
         let task_of = Task::new(task, driver, child, Streams::none(), true).holding(held);
-        self.add(now, task, task_of);
-        Ok(())
+        Ok(self.add(now, [task], Slot::Own(Box::new(task_of))))
     }
 
-    /// Attaches tasks by one gdb for all of them.
+    /// Attaches tasks by one gdb for all of them; gives its slot.
     pub(super) fn attach_all(
         &mut self,
         now: Instant,
         id: CommandId,
         tasks: &IdSet,
         spec: &AttachSpec,
-    ) {
+    ) -> Option<u64> {
         let mut wanted = Vec::new();
         for task in tasks {
             match self.pid_of(task, spec) {
@@ -162,7 +146,7 @@ impl GdbBackend {
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
             let mut options = self.config.options.clone();
             options.settings.push("set non-stop on".to_owned());
-            self.spawn_with(&gdb, &find_directory(None)?, &options, None, &leashes)
+            self.spawn_with(&gdb, &find_directory(None)?, &options, &leashes)
         });
         let child = match spawned {
             Ok(child) => child,
@@ -170,7 +154,7 @@ impl GdbBackend {
                 for (task, _) in wanted {
                     self.answer(id, task, Err(failure.clone()));
                 }
-                return;
+                return None;
             }
         };
         let gdb = child.pid();
@@ -179,17 +163,13 @@ impl GdbBackend {
         let held = held.map(|((_, pid), leash)| self.hold(*pid, spec, &child, leash));
         let mut held = held.collect::<Vec<_>>().into_iter();
         let mut shared = SharedGdb::new(child);
-        for (at, (task, pid)) in wanted.into_iter().enumerate() {
-            let host = Box::new(LocalHost::of(gdb));
-            let mut driver = Driver::new(now, self.driver_config.clone(), host);
+        for (at, &(task, pid)) in wanted.iter().enumerate() {
+            let mut driver = self.driver(now, gdb);
             driver.attach_among(now, id, AttachTarget::new(pid, spec), at == 0);
             shared.add(task, driver, held.next().flatten());
-            self.current.insert(task, self.next_slot);
         }
-        shared.settle(now);
-        self.slots
-            .insert(self.next_slot, Slot::Shared(Box::new(shared)));
-        self.next_slot += 1;
+        let tasks = wanted.into_iter().map(|(task, _)| task);
+        Some(self.add(now, tasks, Slot::Shared(Box::new(shared))))
     }
 
     /// Notes what a process is like before a gdb attaches to it.
@@ -218,7 +198,7 @@ impl GdbBackend {
         id: CommandId,
         task: TaskId,
         spec: &CoreSpec,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         self.breakpoints_of_ended(task)?;
         let core = spec.cores.iter().find(|(known, _)| *known == task.0);
         let Some((_, core)) = core else {
@@ -234,21 +214,20 @@ impl GdbBackend {
             return Err(Failure::new(FailureCode::Gdb, text));
         }
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let child = self.spawn_gdb(&gdb, &directory, None)?;
-        let mut driver = self.driver(now, &child);
+        let child = self.spawn_gdb(&gdb, &directory)?;
+        let mut driver = self.driver(now, child.pid());
         driver.open_core(now, id, CoreFile { core, program });
         let task_of = Task::new(task, driver, child, Streams::none(), true);
-        self.add(now, task, task_of);
-        Ok(())
+        Ok(self.add(now, [task], Slot::Own(Box::new(task_of))))
     }
 
     /// The breakpoints of a task that has ended; fails where it has not.
-    fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<KeptPoint>, Failure> {
+    pub(super) fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<KeptPoint>, Failure> {
         let slot = self.current.get(&task);
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
             return Ok(Vec::new());
         };
-        let Some(driver) = known.driver(task) else {
+        let Some(driver) = known.slot.driver(task) else {
             return Ok(Vec::new());
         };
         if driver.why_not_live().is_none() {
@@ -258,13 +237,72 @@ impl GdbBackend {
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
-        let configured = self
-            .config
-            .gdb
-            .as_ref()
-            .map(|path| path.as_os_str().as_bytes());
-        find_gdb(named.or(configured))
+        gdb_of(&self.config, named)
     }
+}
+
+/// A gdb that was started for a program.
+pub(crate) struct Begun {
+    /// What it is told in order to run the program.
+    pub(crate) launch: Launch,
+    /// The gdb, in the program's directory and bound as the program is to be.
+    pub(crate) child: GdbChild,
+    /// The program's streams.
+    pub(crate) streams: Streams,
+}
+
+/// Starts a gdb for a program that finds what this process has: environment, descriptors, binding, and streams where `config`
+/// says so, of which it has the input where it `reads`. Otherwise the streams are opened here, and `is_fed` says whether there
+/// is something to read. `goes_with_us`: gdb and program end with this process, whoever holds gdb's input.
+///
+/// # Errors
+/// What of it cannot be: the program, its directory, the gdb, or what the system has no room for.
+pub(crate) fn begin(
+    spec: &StartSpec,
+    is_fed: bool,
+    reads: bool,
+    config: &GdbConfig,
+    preload: &mut Option<Option<Preload>>,
+    goes_with_us: bool,
+) -> Result<Begun, Failure> {
+    let directory = find_directory(spec.directory.as_deref())?;
+    let base: Environment = std::env::vars_os().collect();
+    let environment = program_environment(base, spec);
+    let search_path = environment.get(std::ffi::OsStr::new("PATH"));
+    let search_path = search_path.map(|path| path.as_os_str());
+    let program = find_program(&spec.program, &directory, search_path)?;
+    let gdb = gdb_of(config, spec.gdb.as_deref())?;
+    let launch = |redirects: &Redirects<'_>| {
+        Launch::new(program, spec, &environment, &config.signals, redirects)
+    };
+    let (streams, launch) = match &config.streams {
+        Some(streams) => {
+            let redirects = Redirects::Inherited { streams, reads };
+            (Streams::elsewhere(), launch(&redirects)?)
+        }
+        None => with_streams(is_fed, launch)?,
+    };
+    let preload = preload.get_or_insert_with(|| config.completion.preload());
+    let child = GdbChild::spawn(
+        &gdb,
+        &directory,
+        &config.options,
+        config.binding.as_ref(),
+        preload.as_ref(),
+        &[],
+        goes_with_us,
+    )?;
+    Ok(Begun {
+        launch,
+        child,
+        streams,
+    })
+}
+
+fn gdb_of(config: &GdbConfig, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
+    let configured = config.gdb.as_ref();
+    let configured = configured.map(|path| path.as_os_str().as_bytes());
+    find_gdb(named.or(configured))
 }
 
 /// True where these tasks are attached to by one gdb.
@@ -285,7 +323,9 @@ fn with_streams(
         let text = format!("streams of the program: {error}");
         Failure::new(FailureCode::System, text)
     })?;
-    let ends = streams.theirs.as_ref().expect("just opened");
+    let Some(TheirEnds::Here(ends)) = &streams.theirs else {
+        unreachable!("they were just opened here");
+    };
     let launch = launch(&Redirects::Ours {
         tty: &tty,
         stdin: &ends.pipes.first(),
@@ -295,7 +335,11 @@ fn with_streams(
 }
 
 /// What a task is told before its program runs: what it had before, and what comes with the start.
-fn before_the_start(spec: &StartSpec, task: TaskId, breakpoints: Vec<KeptPoint>) -> Before {
+pub(super) fn before_the_start(
+    spec: &StartSpec,
+    task: TaskId,
+    breakpoints: Vec<KeptPoint>,
+) -> Before {
     let mut before = Before {
         settings: Vec::new(),
         breakpoints,

@@ -1,9 +1,11 @@
 //! The backend: a gdb for each task.
 
 mod begin;
+mod shims;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,11 +20,16 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 
 use self::begin::shares_gdb;
+pub(crate) use self::begin::{Begun, begin};
+use self::shims::Shims;
 use crate::child::{Binding, Completion, Preload, SignalState};
 use crate::driver::DriverConfig;
+use crate::shim::Channel;
 use crate::slot::Slot;
+use crate::sources::Sources;
 use crate::stdio::InheritedStreams;
-use crate::task::Task;
+use crate::task::Interest;
+use crate::timers::Timers;
 use crate::warden::Warden;
 
 /// How the tasks of one server are driven.
@@ -39,6 +46,8 @@ pub struct GdbConfig {
     /// The standard streams of started programs; streams of ours, whose output is told by events, where
     /// absent.
     pub streams: Option<InheritedStreams>,
+    /// The only task that reads the standard input of those; all where absent.
+    pub reader: Option<TaskId>,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
@@ -61,6 +70,7 @@ impl Default for GdbConfig {
             signals: SignalState::default(),
             binding: None,
             streams: None,
+            reader: None,
             fold: FoldRules::default(),
             internal_breakpoints: true,
             completion: Completion::default(),
@@ -71,30 +81,58 @@ impl Default for GdbConfig {
     }
 }
 
-/// Drives the tasks of one server through gdb.
+/// Drives the tasks of one server through gdb. What it does at an event is in proportion to the tasks that the event
+/// concerns, not to all of the server's.
 ///
 /// To be used from the thread that made it, which must not end before the backend is down: gdb
 /// ends when the thread that started it does.
 pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
+    sources: Rc<Sources>,
     /// Every gdb that is not quite gone, by a number of its own.
-    slots: BTreeMap<u64, Slot>,
+    slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
     /// Which one stands for a task now.
     current: BTreeMap<TaskId, u64>,
-    /// What the owner watches: for whom, for reading, for writing.
-    watched: BTreeMap<RawFd, (u64, bool, bool)>,
+    /// Whose descriptor one is that the owner watches.
+    by_fd: BTreeMap<RawFd, u64>,
+    /// When slots want to be called.
+    timers: Timers<u64>,
     changes: VecDeque<InterestChange>,
+    /// Empty: memory for what a slot wants watched.
+    wanted: Vec<Interest>,
+    /// To be closed once the owner has taken the changes.
+    closing: Vec<OwnedFd>,
     outputs: VecDeque<BackendOutput>,
     paused: bool,
-    /// The latest `now`.
-    now: Option<Instant>,
     ending: Option<EndPolicy>,
     /// What every gdb loads, where there is such a thing; found out before the first one.
     preload: Option<Option<Preload>>,
     /// Sees to it that gdbs end where this process is killed; there from the first one on.
     warden: Option<Rc<Warden>>,
+    /// Those that start the gdbs, where a launcher has started a process for each task.
+    shims: Shims,
+}
+
+/// A slot, and what the backend knows of it.
+struct KnownSlot {
+    slot: Slot,
+    /// How many tasks it stands for now.
+    task_count: usize,
+    /// What the owner watches for it.
+    watched: Vec<Interest>,
+    /// It was seen to be down, which it stays.
+    is_down: Cell<bool>,
+}
+
+impl KnownSlot {
+    fn is_down(&self) -> bool {
+        if !self.is_down.get() {
+            self.is_down.set(self.slot.is_down());
+        }
+        self.is_down.get()
+    }
 }
 
 impl GdbBackend {
@@ -112,17 +150,45 @@ impl GdbBackend {
         Self {
             config,
             driver_config: Rc::new(driver_config),
+            sources: Rc::default(),
             slots: BTreeMap::new(),
             next_slot: 0,
             current: BTreeMap::new(),
-            watched: BTreeMap::new(),
+            by_fd: BTreeMap::new(),
+            timers: Timers::default(),
             changes: VecDeque::new(),
+            wanted: Vec::new(),
+            closing: Vec::new(),
             outputs: VecDeque::new(),
             paused: false,
-            now: None,
             ending: None,
             preload: None,
             warden: None,
+            shims: Shims::default(),
+        }
+    }
+
+    /// A backend whose tasks' gdbs are started by the shims at the other ends of these channels.
+    #[must_use]
+    pub fn with_shims(config: GdbConfig, shims: Vec<(TaskId, Channel)>) -> Self {
+        Self {
+            shims: Shims::new(shims),
+            ..Self::new(config)
+        }
+    }
+
+    fn slot_of(&self, task: TaskId) -> Option<&Slot> {
+        let known = self.slots.get(self.current.get(&task)?)?;
+        Some(&known.slot)
+    }
+
+    /// Tells the shims of ranks whose programs were left running and have ended with which code they are to end, once nobody
+    /// waits for more of them.
+    fn dismiss_ended(&mut self) {
+        for task in self.shims.all_tasks() {
+            if let Some(code) = self.slot_of(task).and_then(Slot::left_end) {
+                self.shims.dismiss(task, code);
+            }
         }
     }
 
@@ -131,103 +197,185 @@ impl GdbBackend {
             .push_back(BackendOutput::Answer { id, task, result });
     }
 
-    fn execute_one(&mut self, now: Instant, id: CommandId, task: TaskId, command: &Command) {
-        let result = match command {
+    /// Begins a command of one task. Gives the slot that is to be settled for it.
+    fn execute_one(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        task: TaskId,
+        command: &Command,
+    ) -> Option<u64> {
+        let begun = match command {
             _ if self.ending.is_some() => {
                 Err(Failure::new(FailureCode::Cancelled, "the session ends"))
             }
             Command::Start(spec) => self.start(now, id, task, spec),
-            Command::Attach(spec) => self.attach(now, id, task, spec),
-            Command::LoadCore(spec) => self.load_core(now, id, task, spec),
+            Command::Attach(spec) => self.attach(now, id, task, spec).map(Some),
+            Command::LoadCore(spec) => self.load_core(now, id, task, spec).map(Some),
             Command::Room(spec) => self.room(spec).map(|room| {
                 self.answer(id, task, Ok(Reply::Room(room)));
+                None
             }),
+            Command::Status if self.shims.is_coming(task) => {
+                self.answer(id, task, Ok(Reply::Status(TaskState::Starting)));
+                Ok(None)
+            }
+            command if self.shims.is_coming(task) => {
+                self.shims.hold(task, id, command.clone());
+                Ok(None)
+            }
             command => {
-                let slot = self.current.get(&task).copied();
-                if let Some(known) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
-                    known.execute(now, task, id, command.clone());
-                    return;
-                }
-                match command {
-                    Command::Status => {
-                        self.answer(id, task, Ok(Reply::Status(TaskState::Absent)));
-                        return;
+                let number = self.current.get(&task).copied();
+                let known = number.and_then(|number| self.slots.get_mut(&number));
+                match (known, command) {
+                    (Some(known), command) => {
+                        known.slot.execute(now, task, id, command.clone());
+                        Ok(number)
                     }
-                    _ => Err(Failure::new(FailureCode::NotRunning, "not started")),
+                    (None, Command::Status) => {
+                        self.answer(id, task, Ok(Reply::Status(TaskState::Absent)));
+                        Ok(None)
+                    }
+                    (None, _) => Err(Failure::new(FailureCode::NotRunning, "not started")),
                 }
             }
         };
-        if let Err(failure) = result {
+        begun.unwrap_or_else(|failure| {
             self.answer(id, task, Err(failure));
-        }
+            None
+        })
     }
 
-    fn add(&mut self, now: Instant, id: TaskId, mut task: Task) {
-        task.set_paused(now, self.paused);
-        // Its first commands are to be written.
-        task.handle_timeout(now);
-        self.slots.insert(self.next_slot, Slot::Own(Box::new(task)));
-        self.current.insert(id, self.next_slot);
+    /// Adds a slot that stands for these tasks from now on; gives its number.
+    fn add(
+        &mut self,
+        now: Instant,
+        tasks: impl IntoIterator<Item = TaskId>,
+        mut slot: Slot,
+    ) -> u64 {
+        slot.set_paused(now, self.paused);
+        let number = self.next_slot;
         self.next_slot += 1;
+        let mut known = KnownSlot {
+            slot,
+            task_count: 0,
+            watched: Vec::new(),
+            is_down: Cell::new(false),
+        };
+        for task in tasks {
+            known.task_count += 1;
+            if let Some(before) = self.current.insert(task, number)
+                && let Some(replaced) = self.slots.get_mut(&before)
+            {
+                replaced.task_count -= 1;
+                self.drop_if_over(before);
+            }
+        }
+        self.slots.insert(number, known);
+        number
     }
 
-    /// Collects what the tasks have to say, and what there is to watch now.
-    fn settle(&mut self, now: Instant) {
-        self.now = Some(now);
-        let mut wanted = BTreeMap::new();
-        for (slot, task) in &mut self.slots {
-            self.outputs.extend(task.take_outputs());
-            for (fd, readable, writable) in task.interests() {
-                wanted.insert(fd, (*slot, readable, writable));
-            }
+    /// What a restart replaced is kept only until it is gone.
+    fn drop_if_over(&mut self, number: u64) {
+        let known = self.slots.get(&number);
+        if known.is_some_and(|it| it.task_count == 0 && it.watched.is_empty() && it.slot.is_over())
+        {
+            self.slots.remove(&number);
+            self.timers.set(number, None);
         }
-        for fd in self.watched.keys() {
-            if !wanted.contains_key(fd) {
-                self.changes.push_back(InterestChange::Forget { fd: *fd });
-            }
+    }
+
+    /// Has a slot do what came of the last calls, and takes what it has to say, what there is to watch and when
+    /// it wants to be called.
+    fn settle(&mut self, now: Instant, number: u64) {
+        let Some(known) = self.slots.get_mut(&number) else {
+            return;
+        };
+        known.slot.settle(now);
+        known.slot.take_outputs(&mut self.outputs);
+        known.slot.take_closing(&mut self.closing);
+        self.timers.set(number, known.slot.poll_timeout(now));
+        self.watch(number);
+        self.drop_if_over(number);
+        if self.ending.is_some() {
+            self.dismiss_ended();
         }
-        for (fd, interest) in &wanted {
-            if self.watched.get(fd) != Some(interest) {
-                let (_, readable, writable) = *interest;
-                self.changes.push_back(InterestChange::Watch {
-                    fd: *fd,
-                    readable,
-                    writable,
-                });
-            }
+    }
+
+    fn settle_all(&mut self, now: Instant) {
+        let all: Vec<u64> = self.slots.keys().copied().collect();
+        for number in all {
+            self.settle(now, number);
         }
-        self.watched = wanted;
-        // What a restart replaced is kept only until it is gone.
-        let current = &self.current;
-        self.slots.retain(|slot, task| {
-            let stands = current.values().any(|known| known == slot);
-            stands || !task.is_over()
-        });
+    }
+
+    /// Has the owner watch what a slot wants watched now.
+    fn watch(&mut self, number: u64) {
+        let Some(known) = self.slots.get_mut(&number) else {
+            return;
+        };
+        let mut wanted = std::mem::take(&mut self.wanted);
+        known.slot.add_interests(&mut wanted);
+        if wanted != known.watched {
+            for (fd, ..) in &known.watched {
+                if !wanted.iter().any(|(known, ..)| known == fd) {
+                    self.by_fd.remove(fd);
+                    self.changes.push_back(InterestChange::Forget { fd: *fd });
+                }
+            }
+            for interest in &wanted {
+                if !known.watched.contains(interest) {
+                    let (fd, readable, writable) = *interest;
+                    self.by_fd.insert(fd, number);
+                    self.changes.push_back(InterestChange::Watch {
+                        fd,
+                        readable,
+                        writable,
+                    });
+                }
+            }
+            std::mem::swap(&mut wanted, &mut known.watched);
+        }
+        wanted.clear();
+        self.wanted = wanted;
     }
 }
 
 impl Backend for GdbBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {
-        match &command {
-            Command::Attach(spec) if shares_gdb(spec, tasks) && self.ending.is_none() => {
-                self.attach_all(now, id, tasks, spec);
+        if let Command::Attach(spec) = &command
+            && shares_gdb(spec, tasks)
+            && self.ending.is_none()
+        {
+            if let Some(slot) = self.attach_all(now, id, tasks, spec) {
+                self.settle(now, slot);
             }
-            _ => {
-                for task in tasks {
-                    self.execute_one(now, id, task, &command);
-                }
+            return;
+        }
+        // Tasks of one gdb are told it together.
+        let mut begun = None;
+        for task in tasks {
+            let slot = self.execute_one(now, id, task, &command);
+            if slot != begun
+                && let Some(before) = std::mem::replace(&mut begun, slot)
+            {
+                self.settle(now, before);
             }
         }
-        self.settle(now);
+        if let Some(last) = begun {
+            self.settle(now, last);
+        }
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
-        for slot in self.current.values() {
-            if let Some(task) = self.slots.get_mut(slot) {
-                task.cancel(now, id);
-            }
+        for task in self.shims.cancel(id) {
+            let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
+            self.answer(id, task, Err(cancelled));
         }
-        self.settle(now);
+        for known in self.slots.values_mut().filter(|it| it.task_count > 0) {
+            known.slot.cancel(now, id);
+        }
+        self.settle_all(now);
     }
 
     fn poll_output(&mut self) -> Option<BackendOutput> {
@@ -236,75 +384,94 @@ impl Backend for GdbBackend {
 
     fn poll_interest(&mut self) -> Option<InterestChange> {
         let change = self.changes.pop_front();
+        let change = change.or_else(|| self.shims.poll_interest());
         if change.is_none() {
             // The owner has forgotten them: now they can go.
-            for task in self.slots.values_mut() {
-                task.close_forgotten();
-            }
+            self.closing.clear();
         }
         change
     }
 
     fn handle_ready(&mut self, now: Instant, fd: RawFd) {
-        let slot = self.watched.get(&fd).map(|(slot, ..)| *slot);
-        if let Some(task) = slot.and_then(|slot| self.slots.get_mut(&slot)) {
-            task.handle_ready(now, fd);
-            self.settle(now);
+        if let Some(task) = self.shims.task_of(fd) {
+            return self.handle_shim(now, task);
         }
+        let Some(number) = self.by_fd.get(&fd).copied() else {
+            return;
+        };
+        if let Some(known) = self.slots.get_mut(&number) {
+            known.slot.handle_ready(now, fd);
+        }
+        self.settle(now, number);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let now = self.now?;
-        self.slots
-            .values()
-            .filter_map(|task| task.poll_timeout(now))
+        self.timers
+            .first()
+            .into_iter()
+            .chain(self.shims.poll_timeout())
             .min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        for task in self.slots.values_mut() {
-            if task.poll_timeout(now).is_some_and(|at| at <= now) {
-                task.handle_timeout(now);
+        for number in self.timers.take_due(now) {
+            if let Some(known) = self.slots.get_mut(&number) {
+                known.slot.handle_timeout(now);
             }
+            self.settle(now, number);
         }
-        self.settle(now);
+        self.end_leaving(now);
     }
 
     fn set_output_paused(&mut self, now: Instant, paused: bool) {
         self.paused = paused;
-        for task in self.slots.values_mut() {
-            task.set_paused(now, paused);
+        for known in self.slots.values_mut() {
+            known.slot.set_paused(now, paused);
         }
-        self.settle(now);
+        self.settle_all(now);
     }
 
     fn shut_down(&mut self, now: Instant, policy: EndPolicy) {
         if self.ending.replace(policy).is_some() {
             return;
         }
-        for task in self.slots.values_mut() {
-            task.shut_down(now, policy == EndPolicy::KillStarted);
+        for known in self.slots.values_mut() {
+            known.slot.shut_down(now, policy == EndPolicy::KillStarted);
         }
-        self.settle(now);
+        self.settle_all(now);
     }
 
     fn is_leaving(&self) -> bool {
-        self.slots.values().any(Slot::is_left_running)
+        let mut slots = self.slots.values();
+        slots.any(|known| known.slot.is_left_running())
     }
 
     fn signal_left(&mut self, signal: i32) {
         if let Ok(signal) = Signal::try_from(signal) {
-            for task in self.slots.values() {
-                task.signal_left(signal);
+            for known in self.slots.values() {
+                known.slot.signal_left(signal);
             }
         }
     }
 
     fn left_code(&self) -> Option<i32> {
-        self.slots.values().filter_map(Slot::left_end).max()
+        let slots = self.slots.values();
+        slots.filter_map(|known| known.slot.left_end()).max()
     }
 
     fn is_down(&self) -> bool {
-        self.ending.is_some() && self.slots.values().all(Slot::is_down)
+        let is_coming = self.shims.any_coming();
+        self.ending.is_some() && !is_coming && self.slots.values().all(KnownSlot::is_down)
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.shims.are_deserted()
+    }
+
+    fn dismiss(&mut self) {
+        for task in self.shims.all_tasks() {
+            let code = self.slot_of(task).and_then(Slot::left_end);
+            self.shims.dismiss(task, code.unwrap_or(0));
+        }
     }
 }

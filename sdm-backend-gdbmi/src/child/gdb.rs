@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,6 +13,7 @@ use sdm_text::{printable, printable_name};
 
 use super::{Binding, Preload, autoload};
 use crate::leash::Leash;
+use crate::shim::ShimLink;
 use crate::stdio::set_nonblocking;
 
 /// Settings that every gdb starts with. Each was measured or has bitten:
@@ -70,9 +72,22 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     arguments
 }
 
+/// Whose child it is.
+enum GdbProcess {
+    /// This process's.
+    Own(Child),
+    /// A shim's, which tells how it ends.
+    OfShim {
+        pid: i32,
+        /// It is signalled by this: its pid may be another's by the time its end is heard of.
+        pidfd: Option<OwnedFd>,
+        link: Rc<ShimLink>,
+    },
+}
+
 /// A running gdb.
 pub(crate) struct GdbChild {
-    child: Child,
+    process: GdbProcess,
     status: Option<ExitStatus>,
     /// Commands; closed to end gdb.
     pub(crate) stdin: Option<OwnedFd>,
@@ -84,7 +99,8 @@ pub(crate) struct GdbChild {
 
 impl GdbChild {
     /// Starts a gdb in `directory`, bound as its program is to be until it has started that. Inherited
-    /// descriptors stay open for the program (`PMI_FD`).
+    /// descriptors stay open for the program (`PMI_FD`). Where it `goes_with_us` it is killed, and by that its program, when
+    /// this process ends: for a gdb that attaches to nobody, and whose input another process holds.
     pub(crate) fn spawn(
         gdb: &Path,
         directory: &Path,
@@ -92,6 +108,7 @@ impl GdbChild {
         binding: Option<&Binding>,
         preload: Option<&Preload>,
         leashes: &[Option<Leash>],
+        goes_with_us: bool,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
         if let Some(preload) = preload {
@@ -108,7 +125,7 @@ impl GdbChild {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         sdm_system::files::shut_python(&mut command);
-        crate::sys::prepare_gdb(&mut command);
+        crate::sys::prepare_gdb(&mut command, goes_with_us);
         for leash in leashes.iter().flatten() {
             crate::sys::hand_on(&mut command, &leash.theirs);
         }
@@ -128,7 +145,7 @@ impl GdbChild {
             set_nonblocking(fd.as_fd()).map_err(|errno| failed(errno.into()))?;
         }
         Ok(Self {
-            child,
+            process: GdbProcess::Own(child),
             status: None,
             stdin,
             stdout,
@@ -136,19 +153,52 @@ impl GdbChild {
         })
     }
 
+    /// The same that a shim has started, with its input, output and errors.
+    pub(crate) fn of_shim(pid: i32, link: Rc<ShimLink>, pipes: [OwnedFd; 3]) -> Self {
+        let [stdin, stdout, stderr] = pipes.map(Some);
+        Self {
+            process: GdbProcess::OfShim {
+                pid,
+                pidfd: crate::sys::pidfd_open(pid).ok(),
+                link,
+            },
+            status: None,
+            stdin,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Gives its input, output and errors up to who drives it.
+    pub(crate) fn into_pipes(self) -> Vec<OwnedFd> {
+        let pipes = [self.stdin, self.stdout, self.stderr];
+        pipes.into_iter().flatten().collect()
+    }
+
+    /// The shim whose child it is, where it is one's.
+    pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
+        match &self.process {
+            GdbProcess::Own(_) => None,
+            GdbProcess::OfShim { link, .. } => Some(link),
+        }
+    }
+
     /// Its Unix process id.
     pub(crate) fn pid(&self) -> i32 {
-        self.child.id().cast_signed()
+        match &self.process {
+            GdbProcess::Own(child) => child.id().cast_signed(),
+            GdbProcess::OfShim { pid, .. } => *pid,
+        }
     }
 
     /// How it ended, once it has.
     pub(crate) fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
-            // An error means that somebody else reaped it: it is gone either way.
-            self.status = self
-                .child
-                .try_wait()
-                .unwrap_or(Some(ExitStatus::from_raw(0)));
+            self.status = match &mut self.process {
+                // An error means that somebody else reaped it: it is gone either way.
+                GdbProcess::Own(child) => child.try_wait().unwrap_or(Some(ExitStatus::from_raw(0))),
+                GdbProcess::OfShim { pid, link, .. } => link.status_of(*pid),
+            };
         }
         self.status
     }
@@ -161,10 +211,19 @@ impl GdbChild {
 
     /// Sends it a signal, unless it is gone.
     pub(crate) fn signal(&mut self, signal: Signal) {
-        if self.try_wait().is_none() {
-            let pid = Pid::from_raw(self.child.id().cast_signed());
+        if self.try_wait().is_some() {
+            return;
+        }
+        match &self.process {
             // It was not reaped, so the pid is still its own.
-            let _ = kill(pid, signal);
+            GdbProcess::Own(child) => {
+                let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
+            }
+            GdbProcess::OfShim { pidfd, .. } => {
+                if let Some(pidfd) = pidfd {
+                    crate::sys::signal_pidfd(pidfd, signal);
+                }
+            }
         }
     }
 }

@@ -68,7 +68,12 @@ pub(crate) enum Redirects<'a> {
         stderr: &'a Path,
     },
     /// To the standard streams of this process.
-    Inherited(&'a InheritedStreams),
+    Inherited {
+        /// Those.
+        streams: &'a InheritedStreams,
+        /// Whether it has the standard input, too.
+        reads: bool,
+    },
 }
 
 impl Redirects<'_> {
@@ -76,7 +81,7 @@ impl Redirects<'_> {
     fn words(&self) -> Vec<u8> {
         let (tty, stdin, stderr) = match self {
             Self::Ours { tty, stdin, stderr } => (tty, stdin, stderr),
-            Self::Inherited(streams) => return streams.redirects().as_bytes().to_vec(),
+            Self::Inherited { streams, reads } => return streams.redirects(*reads).into_bytes(),
         };
         let mut words = Vec::new();
         for (arrow, path) in [("<", stdin), (" >", tty), (" 2>", stderr)] {

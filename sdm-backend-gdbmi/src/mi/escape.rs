@@ -27,18 +27,16 @@ pub(super) fn read_c_string(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut out = Vec::new();
     let mut at = 1;
     loop {
-        match *input.get(at)? {
-            b'"' => return Some((out, at + 1)),
-            b'\\' => {
-                let (byte, used) = read_escape(&input[at + 1..])?;
-                out.push(byte);
-                at += 1 + used;
-            }
-            byte => {
-                out.push(byte);
-                at += 1;
-            }
+        let rest = &input[at..];
+        let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        out.extend_from_slice(&rest[..plain]);
+        at += plain + 1;
+        if rest[plain] == b'"' {
+            return Some((out, at));
         }
+        let (byte, used) = read_escape(&input[at..])?;
+        out.push(byte);
+        at += used;
     }
 }
 

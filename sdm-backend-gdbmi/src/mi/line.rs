@@ -22,73 +22,126 @@ pub enum Line {
 /// Reassembles lines from pieces of any size.
 #[derive(Debug, Default)]
 pub struct LineReader {
-    /// What has come and was not given out.
+    /// What has come, up to `end`; behind that room for more.
     buffer: Vec<u8>,
-    /// `buffer[..start]` was given out already.
+    /// `buffer[start..end]` was not given out: `start <= scanned <= end <= buffer.len()`.
     start: usize,
     /// `buffer[start..scanned]` holds no line end.
     scanned: usize,
+    end: usize,
     /// Bytes of a line too long that are no longer kept; 0 where the line is not too long.
     dropped: u64,
 }
 
+/// Where a line stands in the buffer, without its end, and how long it was altogether.
+struct Found {
+    line: std::ops::Range<usize>,
+    bytes: u64,
+}
+
+impl Found {
+    fn is_too_long(&self) -> bool {
+        self.bytes > LINE_BYTES_MAX as u64
+    }
+}
+
 impl LineReader {
-    /// Takes the next bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    /// Room for the next bytes, at least one; what was put into it is taken by [`LineReader::take`].
+    pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
-            self.buffer.drain(..self.start);
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
             self.scanned -= self.start;
             self.start = 0;
         }
-        self.buffer.extend_from_slice(bytes);
+        if self.end == 0 && self.buffer.len() > KEPT_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
+        if self.end == self.buffer.len() {
+            let wanted = (2 * self.buffer.len()).clamp(ROOM_BYTES, self.end + KEPT_BYTES_MAX);
+            self.buffer.resize(wanted, 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// Takes the first `count` bytes of what was the room.
+    ///
+    /// # Panics
+    /// The room was smaller.
+    pub fn take(&mut self, count: usize) {
+        assert!(
+            count <= self.buffer.len() - self.end,
+            "more than there was room for"
+        );
+        self.end += count;
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room();
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.take(now.len());
+            bytes = later;
+        }
     }
 
     /// The next complete line, if any.
     pub fn next_line(&mut self) -> Option<Line> {
-        let found = self.buffer[self.scanned..]
-            .iter()
-            .position(|&byte| byte == b'\n');
-        let Some(length) = found else {
-            self.scanned = self.buffer.len();
-            self.drop_excess();
-            return None;
-        };
-        let end = self.scanned + length;
-        let line = &self.buffer[self.start..end];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let bytes = self.dropped + line.len() as u64;
-        let line = if bytes > LINE_BYTES_MAX as u64 {
-            let head = line[..line.len().min(HEAD_BYTES)].to_vec();
+        let found = self.find_line()?;
+        let bytes = found.bytes;
+        Some(if found.is_too_long() {
+            let head = self.head(found).to_vec();
             Line::TooLong { head, bytes }
         } else {
-            Line::Whole(line.to_vec())
-        };
-        self.dropped = 0;
-        self.start = end + 1;
-        self.scanned = self.start;
-        Some(line)
+            Line::Whole(self.buffer[found.line].to_vec())
+        })
     }
 
     /// The next complete line, read.
     pub fn next_record(&mut self) -> Option<Record> {
-        Some(match self.next_line()? {
-            Line::Whole(line) => parse_line(&line),
-            Line::TooLong { head, bytes } => Record::too_long(&head, bytes),
+        let found = self.find_line()?;
+        let bytes = found.bytes;
+        Some(if found.is_too_long() {
+            Record::too_long(self.head(found), bytes)
+        } else {
+            parse_line(&self.buffer[found.line])
         })
+    }
+
+    fn head(&self, found: Found) -> &[u8] {
+        let line = &self.buffer[found.line];
+        &line[..line.len().min(HEAD_BYTES)]
+    }
+
+    fn find_line(&mut self) -> Option<Found> {
+        let unseen = &self.buffer[self.scanned..self.end];
+        let Some(length) = unseen.iter().position(|&byte| byte == b'\n') else {
+            self.scanned = self.end;
+            self.drop_excess();
+            return None;
+        };
+        let (start, end) = (self.start, self.scanned + length);
+        let line = &self.buffer[start..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let found = Found {
+            line: start..start + line.len(),
+            bytes: self.dropped + line.len() as u64,
+        };
+        self.dropped = 0;
+        self.start = end + 1;
+        self.scanned = self.start;
+        Some(found)
     }
 
     /// Keeps only the head of a line that has grown too long.
     fn drop_excess(&mut self) {
-        let length = self.buffer.len() - self.start;
-        if length > LINE_BYTES_MAX {
+        let length = self.end - self.start;
+        if length > LINE_BYTES_MAX || (self.dropped > 0 && length > HEAD_BYTES) {
             let keep = self.start + HEAD_BYTES;
-            self.dropped += (self.buffer.len() - keep) as u64;
-            self.buffer.truncate(keep);
-            self.scanned = keep;
-        } else if self.dropped > 0 && length > HEAD_BYTES {
-            let keep = self.start + HEAD_BYTES;
-            self.dropped += (length - HEAD_BYTES) as u64;
-            self.buffer.truncate(keep);
+            self.dropped += (self.end - keep) as u64;
+            self.end = keep;
             self.scanned = keep;
         }
     }
@@ -96,6 +149,10 @@ impl LineReader {
 
 /// What is kept of a line too long: enough for its token.
 const HEAD_BYTES: usize = 64;
+/// The room at first, in bytes; it doubles when it is full.
+const ROOM_BYTES: usize = 4 << 10;
+/// What is kept of it between lines, and the most that it grows by at once, in bytes.
+const KEPT_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -122,7 +179,7 @@ mod tests {
             reader.push(&piece);
             assert_eq!(reader.next_line(), None);
         }
-        assert!(reader.buffer.len() <= LINE_BYTES_MAX + piece.len());
+        assert!(reader.buffer.len() <= LINE_BYTES_MAX + KEPT_BYTES_MAX);
         reader.push(b"\"\n18^done\n");
         let bytes = 15 + (10 << 20) + 1;
         assert_eq!(

@@ -16,7 +16,10 @@ const NAMEABLE_MAX: RawFd = 9;
 /// whatever kind and whoever's it is.
 #[derive(Clone, Debug)]
 pub struct InheritedStreams {
-    redirects: String,
+    stdin: String,
+    /// In place of `stdin` for a program that is not to read it.
+    no_stdin: String,
+    others: String,
 }
 
 impl InheritedStreams {
@@ -29,7 +32,11 @@ impl InheritedStreams {
         let stdin = io::stdin();
         let stdout = io::stdout();
         let stderr = io::stderr();
-        let mut redirects = String::new();
+        let mut streams = Self {
+            stdin: String::new(),
+            no_stdin: String::new(),
+            others: String::new(),
+        };
         for (number, arrow, fd) in [
             (0, "<", stdin.as_fd()),
             (1, ">", stdout.as_fd()),
@@ -38,14 +45,20 @@ impl InheritedStreams {
             let copy = hand_down(fd).map_err(|error| {
                 io::Error::new(error.kind(), format!("standard stream {number}: {error}"))
             })?;
-            redirects.push_str(&redirect(arrow, copy));
+            if number == 0 {
+                streams.stdin = redirect(arrow, copy);
+                streams.no_stdin = no_redirect(arrow, copy);
+            } else {
+                streams.others.push_str(&redirect(arrow, copy));
+            }
         }
-        Ok(Self { redirects })
+        Ok(streams)
     }
 
-    /// For a shell.
-    pub(crate) fn redirects(&self) -> &str {
-        &self.redirects
+    /// For a shell; one that does not read has an empty standard input.
+    pub(crate) fn redirects(&self, reads: bool) -> String {
+        let stdin = if reads { &self.stdin } else { &self.no_stdin };
+        format!("{stdin}{}", self.others)
     }
 }
 
@@ -70,6 +83,15 @@ fn redirect(arrow: &str, copy: RawFd) -> String {
     }
     let twice = if arrow == "<" { "" } else { ">" };
     format!(" {arrow}{twice}/proc/self/fd/{copy}")
+}
+
+/// The same for who is to have nothing there, nor the copy.
+fn no_redirect(arrow: &str, copy: RawFd) -> String {
+    let closed = match copy {
+        ..=NAMEABLE_MAX => format!(" {copy}{arrow}&-"),
+        _ => String::new(),
+    };
+    format!(" {arrow}/dev/null{closed}")
 }
 
 #[cfg(test)]
@@ -121,5 +143,7 @@ mod tests {
     fn what_cannot_be_named_is_opened_anew() {
         assert_eq!(redirect("<", 9), " <&9 9>&-");
         assert_eq!(redirect("2>", 10), " 2>>/proc/self/fd/10");
+        assert_eq!(no_redirect("<", 9), " </dev/null 9<&-");
+        assert_eq!(no_redirect("<", 10), " </dev/null");
     }
 }

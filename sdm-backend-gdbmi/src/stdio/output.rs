@@ -10,6 +10,8 @@ use sdm_debug::event::Stream;
 
 /// A line that has not ended is given out after this long.
 const PARTIAL_LINE_WAIT: Duration = Duration::from_millis(20);
+/// What is read at once: a pseudo-terminal gives no more.
+const PIECE_BYTES: usize = 4 << 10;
 /// What is read in one go before others have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
 
@@ -57,7 +59,7 @@ impl OutputStream {
     /// Reads what is there; whole lines go to `give`.
     pub(crate) fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
         let mut total = 0;
-        let mut buffer = vec![0; 64 << 10];
+        let mut buffer = [0; PIECE_BYTES];
         let more = loop {
             match read(&self.fd, &mut buffer) {
                 Ok(0) | Err(Errno::EIO) => break ReadMore::Ended,

@@ -9,13 +9,14 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::numbers::Numbers;
 use crate::mi::{Record, ResultClass, Results, Value};
 
 /// The number of the question behind a SIGINT; no driver numbers its own so high.
 const BARRIER: u64 = u64::MAX;
 /// What it asks: something that costs gdb nothing, that a "Quit" instead does not harm, and that is answered without a word to
 /// the console: what stands there belongs to a question of somebody's.
-const BARRIER_LINE: &str = "-gdb-show confirm";
+const BARRIER_LINE: &str = "-gdb-show confirm\n";
 
 /// What gdb may do when it is told a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,33 +81,32 @@ pub(crate) struct Gate {
     unwanted: BTreeSet<u64>,
     interrupt: Interrupt,
     attach: Attach,
+    numbers: Numbers,
 }
 
 impl Gate {
-    /// A line for gdb, with its number in front.
+    /// A line for gdb, with its driver's number in front.
     pub(crate) fn push(&mut self, line: &str) {
         let (token, command) = split(line);
         self.waiting.push_back(QueuedLine {
             token,
             kind: kind_of(command),
-            text: line.to_owned(),
+            text: command.to_owned(),
         });
     }
 
-    /// The next line that gdb is to be told now.
+    /// The next line that gdb is to be told now, with a number of gdb's own in front.
     pub(crate) fn poll_line(&mut self) -> Option<String> {
         match self.interrupt {
             Interrupt::None => {}
             Interrupt::Sent(_) if self.under_way.is_empty() => {
                 self.interrupt = Interrupt::Barrier;
-                self.under_way.push_back((BARRIER, Kind::Deed));
-                return Some(format!("{BARRIER}{BARRIER_LINE}\n"));
+                return Some(self.tell(BARRIER, Kind::Deed, BARRIER_LINE));
             }
             Interrupt::Sent(_) | Interrupt::Barrier => return None,
         }
         if self.attach == Attach::Settling && !self.is_asked() {
-            self.under_way.push_back((BARRIER, Kind::Deed));
-            return Some(format!("{BARRIER}{BARRIER_LINE}\n"));
+            return Some(self.tell(BARRIER, Kind::Deed, BARRIER_LINE));
         }
         let first = self.waiting.front()?;
         let may_go = match first.kind {
@@ -125,8 +125,12 @@ impl Gate {
         if line.kind == Kind::Attach {
             self.attach = Attach::UnderWay;
         }
-        self.under_way.push_back((line.token, line.kind));
-        Some(line.text)
+        Some(self.tell(line.token, line.kind, &line.text))
+    }
+
+    fn tell(&mut self, token: u64, kind: Kind, command: &str) -> String {
+        self.under_way.push_back((token, kind));
+        format!("{}{command}", self.numbers.take(token))
     }
 
     fn is_asked(&self) -> bool {
@@ -140,10 +144,27 @@ impl Gate {
         }
     }
 
+    /// gdb has said this. Gives it with the driver's number; nothing where it is the answer to a question of this
+    /// gate's own.
+    pub(crate) fn receive(&mut self, mut record: Record) -> Option<Record> {
+        if let Record::Result { token, .. } | Record::TooLong { token, .. } = &mut record
+            && let Some(number) = *token
+        {
+            *token = self.numbers.free(number);
+            if !token.is_some_and(|token| self.answered(token)) {
+                return None;
+            }
+        }
+        Some(record)
+    }
+
     /// gdb has answered; false where that was to a question of this gate's own.
-    pub(crate) fn answered(&mut self, token: u64) -> bool {
+    fn answered(&mut self, token: u64) -> bool {
+        let at = self.under_way.iter().position(|(known, _)| *known == token);
+        if let Some(at) = at {
+            self.under_way.remove(at);
+        }
         if token == BARRIER {
-            self.under_way.retain(|(known, _)| *known != BARRIER);
             self.interrupt = Interrupt::None;
             if self.attach == Attach::Settling {
                 self.attach = Attach::Over;
@@ -151,7 +172,6 @@ impl Gate {
             return false;
         }
         self.unwanted.remove(&token);
-        self.under_way.retain(|(known, _)| *known != token);
         true
     }
 
@@ -296,6 +316,7 @@ fn looks(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mi::parse_line;
 
     fn gate(lines: &[&str]) -> Gate {
         let mut gate = Gate::default();
@@ -305,10 +326,12 @@ mod tests {
         gate
     }
 
+    /// What gdb is told now, by the drivers' numbers.
     fn written(gate: &mut Gate) -> Vec<u64> {
-        std::iter::from_fn(|| gate.poll_line())
-            .map(|line| split(&line).0)
-            .collect()
+        let before = gate.under_way.len();
+        while gate.poll_line().is_some() {}
+        let told = gate.under_way.iter().skip(before);
+        told.map(|(token, _)| *token).collect()
     }
 
     #[test]
@@ -352,6 +375,22 @@ mod tests {
         ] {
             assert_eq!(console(deed), Kind::Deed, "{deed}");
         }
+    }
+
+    #[test]
+    fn gdb_has_short_numbers_and_the_drivers_have_their_own() {
+        let mut gate = gate(&["70001-data-x\n", "70002-data-y\n"]);
+        assert_eq!(gate.poll_line().as_deref(), Some("1-data-x\n"));
+        assert_eq!(gate.poll_line().as_deref(), Some("2-data-y\n"));
+        for (said, expect) in [("2^done", "70002^done"), ("1^error", "70001^error")] {
+            let record = gate.receive(parse_line(said.as_bytes()));
+            assert_eq!(record, Some(parse_line(expect.as_bytes())));
+        }
+        assert!(gate.under_way.is_empty());
+        let stray = gate.receive(parse_line(b"8^done"));
+        assert_eq!(stray, None, "nobody has asked");
+        let record = parse_line(b"*stopped");
+        assert_eq!(gate.receive(record.clone()), Some(record));
     }
 
     #[test]

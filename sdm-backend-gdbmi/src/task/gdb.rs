@@ -1,7 +1,7 @@
 //! A gdb behind its pipes: lines in, records out, and how it is ended.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -11,6 +11,7 @@ use nix::unistd::{read, write};
 use crate::child::{GdbChild, LastWords};
 use crate::mi::{LineReader, Record};
 use crate::process;
+use crate::shim::ShimLink;
 
 use super::gate::{BrokenOff, Gate};
 
@@ -23,6 +24,9 @@ const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// How soon to look again whether a process is gone.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// What is kept of memory for commands, in bytes.
+const KEPT_BYTES: usize = 4 << 10;
+
 /// A gdb, from its start until it was reaped.
 pub(crate) struct GdbIo {
     child: GdbChild,
@@ -34,7 +38,9 @@ pub(crate) struct GdbIo {
     gate: Gate,
     /// Interrupt it again at this time.
     interrupt_at: Option<Instant>,
-    to_gdb: VecDeque<u8>,
+    to_gdb: Vec<u8>,
+    /// `to_gdb[..written]` was written.
+    written: usize,
     reader: LineReader,
     words: LastWords,
 }
@@ -64,10 +70,27 @@ pub(crate) enum Pipe {
     End,
 }
 
+/// A descriptor to watch, for reading and for writing.
+pub(crate) type Interest = (RawFd, bool, bool);
+
+/// How much was read of what gdb has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// There may be more.
+    Part,
+    /// All that there is now.
+    All,
+}
+
 impl GdbIo {
     /// Its Unix process id.
     pub(crate) fn pid(&self) -> i32 {
         self.child.pid()
+    }
+
+    /// The shim whose child it is, where it is one's.
+    pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
+        self.child.shim()
     }
 
     pub(crate) fn new(child: GdbChild) -> Self {
@@ -78,14 +101,15 @@ impl GdbIo {
             reap_at: None,
             gate: Gate::default(),
             interrupt_at: None,
-            to_gdb: VecDeque::new(),
+            to_gdb: Vec::new(),
+            written: 0,
             reader: LineReader::default(),
             words: LastWords::default(),
         }
     }
 
     /// The descriptors to watch now, each for reading and for writing.
-    pub(crate) fn interests(&self) -> impl Iterator<Item = (RawFd, bool, bool)> {
+    pub(crate) fn interests(&self) -> impl Iterator<Item = Interest> {
         let read = [&self.child.stdout, &self.child.stderr];
         let read = read
             .into_iter()
@@ -159,7 +183,7 @@ impl GdbIo {
     /// Writes what fits of what gdb may be told now, and interrupts what is not wanted any more.
     pub(crate) fn write(&mut self, now: Instant) {
         while let Some(line) = self.gate.poll_line() {
-            self.to_gdb.extend(line.as_bytes());
+            self.to_gdb.extend_from_slice(line.as_bytes());
         }
         self.write_through();
         // One that is about to end reads the end of its input behind the question, and lets programs go: a SIGINT would kill them then.
@@ -175,35 +199,41 @@ impl GdbIo {
     fn write_through(&mut self) {
         let Some(fd) = &self.child.stdin else {
             self.to_gdb.clear();
+            self.written = 0;
             return;
         };
-        while !self.to_gdb.is_empty() {
-            match write(fd, self.to_gdb.as_slices().0) {
-                Ok(count) => drop(self.to_gdb.drain(..count)),
+        while self.written < self.to_gdb.len() {
+            match write(fd, &self.to_gdb[self.written..]) {
+                Ok(count) => self.written += count,
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
                 // Its end is seen where its output ends.
-                Err(_) => self.to_gdb.clear(),
+                Err(_) => break,
             }
         }
+        self.to_gdb.clear();
+        self.to_gdb.shrink_to(KEPT_BYTES);
+        self.written = 0;
     }
 
-    /// Reads a piece of what gdb says. Gives true where there may be more, false where there is
-    /// none now; nothing where it has closed its output.
-    pub(crate) fn fill(&mut self) -> Option<bool> {
-        let mut buffer = vec![0; 64 << 10];
+    /// Reads a piece of what gdb says; nothing where it has closed its output.
+    pub(crate) fn fill(&mut self) -> Option<Filled> {
         loop {
             let Some(fd) = &self.child.stdout else {
-                return Some(false);
+                return Some(Filled::All);
             };
-            match read(fd, &mut buffer) {
+            let room = self.reader.room();
+            let room_bytes = room.len();
+            match read(fd, room) {
                 Ok(0) => return None,
                 Ok(count) => {
-                    self.reader.push(&buffer[..count]);
-                    return Some(true);
+                    self.reader.take(count);
+                    // What comes from now on is news of its own, and so is gdb's end.
+                    let is_all = count < room_bytes && self.pidfd.is_some();
+                    return Some(if is_all { Filled::All } else { Filled::Part });
                 }
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return Some(false),
+                Err(Errno::EAGAIN) => return Some(Filled::All),
                 Err(_) => return None,
             }
         }
@@ -213,11 +243,7 @@ impl GdbIo {
     pub(crate) fn next_record(&mut self) -> Option<Record> {
         loop {
             let record = self.reader.next_record()?;
-            let token = match &record {
-                Record::Result { token, .. } | Record::TooLong { token, .. } => *token,
-                _ => None,
-            };
-            if token.is_none_or(|token| self.gate.answered(token)) {
+            if let Some(record) = self.gate.receive(record) {
                 return Some(record);
             }
         }

@@ -5,16 +5,20 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
 
 use super::gdb::LOOK_AGAIN;
 use crate::process::Identity;
+use crate::shim::{ShimLink, ToShim};
 
 /// A program left running.
 pub(super) struct LeftRunning {
     who: Identity,
+    /// Whose child it becomes, where not this process's.
+    shim: Option<Rc<ShimLink>>,
     /// Readable once it has ended; absent where the kernel has no such thing.
     pidfd: Option<OwnedFd>,
     /// Look again at this time.
@@ -30,13 +34,21 @@ pub(super) enum LeftEnd {
 
 impl LeftRunning {
     /// To be called while gdb still holds it or is about to leave it: gdb is its parent, and when gdb
-    /// is gone this process is.
-    pub(super) fn new(now: Instant, who: Identity) -> Self {
-        crate::sys::adopt_orphans();
+    /// is gone this process is, or the shim that started gdb.
+    pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
+        match &shim {
+            None => crate::sys::adopt_orphans(),
+            Some(shim) => {
+                shim.begins(who.pid());
+                // One that is gone tells of nobody's end.
+                let _ = shim.tell(&ToShim::Left(who.pid()));
+            }
+        }
         let pidfd = crate::sys::pidfd_open(who.pid()).ok();
         let look_at = pidfd.is_none().then_some(now + LOOK_AGAIN);
         Self {
             who,
+            shim,
             pidfd,
             look_at,
         }
@@ -64,10 +76,13 @@ impl LeftRunning {
         if !gdb_gone {
             return None;
         }
-        let status = match crate::sys::reap(self.who.pid()) {
-            Ok(status) => status?,
-            // Somebody else reaped it: how it ended is not known.
-            Err(_) => return Some(LeftEnd::Exited(0)),
+        let status = match &self.shim {
+            Some(shim) => shim.status_of(self.who.pid())?,
+            None => match crate::sys::reap(self.who.pid()) {
+                Ok(status) => status?,
+                // Somebody else reaped it: how it ended is not known.
+                Err(_) => return Some(LeftEnd::Exited(0)),
+            },
         };
         match (status.code(), status.signal()) {
             (Some(code), _) => Some(LeftEnd::Exited(code)),

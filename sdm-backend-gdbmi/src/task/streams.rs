@@ -1,6 +1,7 @@
 //! The program's standard streams: what it prints goes up, what it is to read goes in.
 
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
@@ -9,6 +10,7 @@ use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
 use sdm_system::lender::Lender;
 
 use super::Task;
+use crate::shim::{HeldAtShim, ShimLink};
 use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
@@ -28,7 +30,15 @@ pub(crate) struct Streams {
     pub(super) owed: Vec<CommandId>,
     /// The program has streams that are not read here: their end is told with its own.
     elsewhere: bool,
-    pub(crate) theirs: Option<ProgramEnds>,
+    pub(crate) theirs: Option<TheirEnds>,
+}
+
+/// Who holds the program's ends of its streams until it has opened them.
+pub(crate) enum TheirEnds {
+    /// This process.
+    Here(ProgramEnds),
+    /// The shim that starts its gdb.
+    AtShim(#[expect(dead_code, reason = "it tells the shim when it is dropped")] HeldAtShim),
 }
 
 impl Streams {
@@ -60,9 +70,44 @@ impl Streams {
             input,
             owed: Vec::new(),
             elsewhere: false,
-            theirs: Some(theirs),
+            theirs: Some(TheirEnds::Here(theirs)),
         };
         Ok((streams, pty.path))
+    }
+
+    /// The program's ends, and ours to be handed on: of its output and errors, and of its input where that is fed; none
+    /// where it has streams that are not ours.
+    pub(crate) fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
+        let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
+        let ours = outputs.chain(self.input.and_then(|mut input| input.close()));
+        let theirs = match self.theirs {
+            Some(TheirEnds::Here(ends)) => Some(ends),
+            Some(TheirEnds::AtShim(_)) | None => None,
+        };
+        (theirs, ours.collect())
+    }
+
+    /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing where that
+    /// is not what there must be.
+    pub(crate) fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
+        if fds.is_empty() {
+            return Some(Self::elsewhere());
+        }
+        let mut fds = fds.into_iter();
+        let outputs = vec![
+            OutputStream::new(Stream::Stdout, fds.next()?),
+            OutputStream::new(Stream::Stderr, fds.next()?),
+        ];
+        let input = match is_fed {
+            true => Some(InputStream::new(fds.next()?)),
+            false => None,
+        };
+        Some(Self {
+            outputs,
+            input,
+            theirs: Some(TheirEnds::AtShim(HeldAtShim(Rc::clone(link)))),
+            ..Self::none()
+        })
     }
 
     /// The streams of a program that has its own.

@@ -27,6 +27,7 @@ const ANSWER: u8 = 5;
 const EVENT: u8 = 6;
 const REACH: u8 = 7;
 const LEAVE: u8 = 8;
+const PLAN: u8 = 9;
 
 /// Appends a message: its kind in one byte, then its body.
 ///
@@ -54,7 +55,9 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
         }
         Message::Answer(answer) => {
             w.u8(ANSWER);
-            write_answer(&mut w, answer);
+            let missing = (&answer.missing[..], &answer.lost);
+            let number = (answer.id, answer.attempt, answer.age_us);
+            write_answer(&mut w, number, &answer.blocks, missing);
         }
         Message::Event(event) => {
             w.u8(EVENT);
@@ -71,6 +74,10 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
             w.prose(&change.why, TEXT_BYTES_MAX);
         }
         Message::Leave => w.u8(LEAVE),
+        Message::Plan(slice) => {
+            w.u8(PLAN);
+            write_slice(&mut w, slice);
+        }
     }
     w.finish()
 }
@@ -86,7 +93,10 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
             config: read_config(r)?,
             slice: Slice::new(read_slice(r)?),
         })),
-        COMMAND => Message::Command(read_command(r)?),
+        COMMAND => {
+            let command = read_command(r)?;
+            Message::Command(command.owned_by(|slice| r.owned(slice)))
+        }
         CANCEL => Message::Cancel(CommandId(r.u64("command id")?)),
         END => Message::End(read_end_policy(r)?),
         ANSWER => Message::Answer(read_answer(r)?),
@@ -101,6 +111,7 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
             why: r.text("reason", TEXT_BYTES_MAX)?.to_owned(),
         }),
         LEAVE => Message::Leave,
+        PLAN => Message::Plan(Slice::new(read_slice(r)?)),
         _ => return Err(unexpected("message kind", 0)),
     };
     r.finish("message")?;
@@ -178,20 +189,71 @@ fn write_command(w: &mut Writer<'_>, command: &CommandMessage) {
     w.bytes("payload", &command.payload, PAYLOAD_BYTES_MAX);
 }
 
-fn read_command(r: &mut Reader<'_>) -> Result<CommandMessage, DecodeError> {
-    Ok(CommandMessage {
+/// A [`CommandMessage`] whose payload lies where it was received.
+pub(crate) struct BorrowedCommand<'a> {
+    pub(crate) id: CommandId,
+    pub(crate) attempt: Attempt,
+    pub(crate) destination: IdSet,
+    pub(crate) lane: Lane,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) rule: u16,
+    pub(crate) rule_params: &'a [u8],
+    pub(crate) settled_below: CommandId,
+    pub(crate) open: Vec<CommandId>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl BorrowedCommand<'_> {
+    /// The same with a payload of its own.
+    pub(crate) fn into_owned(self) -> CommandMessage {
+        self.owned_by(Bytes::copy_from_slice)
+    }
+
+    fn owned_by<'a>(self, own: impl Fn(&'a [u8]) -> Bytes) -> CommandMessage
+    where
+        Self: 'a,
+    {
+        CommandMessage {
+            id: self.id,
+            attempt: self.attempt,
+            destination: self.destination,
+            lane: self.lane,
+            sync: self.sync,
+            rule: self.rule,
+            rule_params: own(self.rule_params),
+            settled_below: self.settled_below,
+            open: self.open,
+            payload: own(self.payload),
+        }
+    }
+}
+
+/// The command that these bytes are as a message; `None` where they are another message, or none at all, as
+/// [`decode_message`] will say.
+pub(crate) fn peek_command(bytes: &[u8]) -> Option<BorrowedCommand<'_>> {
+    let r = &mut Reader::over(bytes);
+    if bytes.first() != Some(&COMMAND) || r.u8("message kind").is_err() {
+        return None;
+    }
+    let command = read_command(r).ok()?;
+    r.finish("message").ok()?;
+    Some(command)
+}
+
+fn read_command<'a>(r: &mut Reader<'a>) -> Result<BorrowedCommand<'a>, DecodeError> {
+    Ok(BorrowedCommand {
         id: CommandId(r.u64("command id")?),
         attempt: Attempt(r.u32("attempt")?),
         destination: r.set("destination")?,
         lane: read_lane(r)?,
         sync: read_sync(r)?,
         rule: r.u16("rule")?,
-        rule_params: r.bytes("rule parameters", RULE_PARAMS_BYTES_MAX)?,
+        rule_params: r.slice("rule parameters", RULE_PARAMS_BYTES_MAX)?,
         settled_below: CommandId(r.u64("settled id")?),
         open: read_list(r, "open commands", OPEN_COMMANDS_MAX, |r| {
             Ok(CommandId(r.u64("command id")?))
         })?,
-        payload: r.bytes("payload", PAYLOAD_BYTES_MAX)?,
+        payload: r.slice("payload", PAYLOAD_BYTES_MAX)?,
     })
 }
 
@@ -207,12 +269,35 @@ fn read_sync(r: &mut Reader<'_>) -> Result<SyncPolicy, DecodeError> {
     }
 }
 
-fn write_answer(w: &mut Writer<'_>, answer: &Answer) {
-    w.u64(answer.id.0);
-    w.u32(answer.attempt.0);
-    w.u32(answer.age_us);
-    w.count("blocks", answer.blocks.len(), BLOCKS_MAX);
-    for block in &answer.blocks {
+/// Appends an answer of one block, of this moment, by which nobody is missing: as [`encode_message`] does it.
+///
+/// # Errors
+/// A payload that is above its bound.
+pub(crate) fn encode_answer(
+    id: CommandId,
+    attempt: Attempt,
+    block: &Block,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let mut w = Writer::new(out);
+    w.u8(ANSWER);
+    let blocks = std::slice::from_ref(block);
+    write_answer(&mut w, (id, attempt, 0), blocks, (&[], &IdSet::new()));
+    w.finish()
+}
+
+/// `age_us` stands behind the command's number; `missing` are those who are missing, and those who are lost.
+fn write_answer(
+    w: &mut Writer<'_>,
+    (id, attempt, age_us): (CommandId, Attempt, u32),
+    blocks: &[Block],
+    (missing, lost): (&[(IdSet, String)], &IdSet),
+) {
+    w.u64(id.0);
+    w.u32(attempt.0);
+    w.u32(age_us);
+    w.count("blocks", blocks.len(), BLOCKS_MAX);
+    for block in blocks {
         w.u8(match block.status {
             Status::Ok => 0,
             Status::Failed => 1,
@@ -221,12 +306,12 @@ fn write_answer(w: &mut Writer<'_>, answer: &Answer) {
         w.set(&block.sources);
         w.bytes("payload", &block.payload, PAYLOAD_BYTES_MAX);
     }
-    w.count("missing", answer.missing.len(), MISSING_REASONS_MAX);
-    for (tasks, why) in &answer.missing {
+    w.count("missing", missing.len(), MISSING_REASONS_MAX);
+    for (tasks, why) in missing {
         w.set(tasks);
         w.prose(why, TEXT_BYTES_MAX);
     }
-    w.set(&answer.lost);
+    w.set(lost);
 }
 
 fn read_answer(r: &mut Reader<'_>) -> Result<Answer, DecodeError> {

@@ -12,6 +12,7 @@ use sdm_idset::{IdSet, SET_BYTES_MAX};
 
 use crate::limits::SETS_BYTES_MAX;
 
+pub(crate) use message::{BorrowedCommand, encode_answer, peek_command};
 pub use message::{decode_message, encode_message};
 pub use plan::{decode_slice, encode_slice};
 
@@ -163,7 +164,9 @@ fn low_byte(value: u64) -> u8 {
 
 /// Takes values off the front of a buffer.
 pub struct Reader<'a> {
-    buf: &'a Bytes,
+    buf: &'a [u8],
+    /// What owns `buf`, where bytes that are handed out can share it.
+    owner: Option<&'a Bytes>,
     /// 0 <= at <= `buf.len()`.
     at: usize,
     /// What the sets yet to be taken may own, in bytes.
@@ -175,7 +178,16 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub fn new(buf: &'a Bytes) -> Self {
         Self {
+            owner: Some(buf),
+            ..Self::over(buf)
+        }
+    }
+
+    /// The same where nothing owns the bytes: what [`Reader::bytes`] hands out are copies.
+    pub(crate) fn over(buf: &'a [u8]) -> Self {
+        Self {
             buf,
+            owner: None,
             at: 0,
             sets_bytes_left: SETS_BYTES_MAX,
         }
@@ -308,10 +320,16 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`Reader::slice`].
     pub fn bytes(&mut self, what: &'static str, max: usize) -> Result<Bytes, DecodeError> {
-        let len = self.count(what, max)?;
-        let start = self.at;
-        self.at += len;
-        Ok(self.buf.slice(start..self.at))
+        let slice = self.slice(what, max)?;
+        Ok(self.owned(slice))
+    }
+
+    /// A part of the buffer, sharing it where that can be.
+    fn owned(&self, slice: &'a [u8]) -> Bytes {
+        match self.owner {
+            Some(owner) => owner.slice_ref(slice),
+            None => Bytes::copy_from_slice(slice),
+        }
     }
 
     /// A text, at most `max` bytes.

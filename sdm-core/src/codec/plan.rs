@@ -1,5 +1,5 @@
 //! The bytes of a plan: each text says how much of the previous entry's it repeats, so that a
-//! million members on a few thousand hosts fit into one frame.
+//! million members on a few thousand hosts take some 35 MB. It travels in parts, each of which begins anew.
 
 use bytes::Bytes;
 

@@ -80,7 +80,8 @@ impl<T: Transport> MemberDriver<T> {
 
     pub(super) fn begin_front_end(&mut self, place: &ConnectionString) -> (ConnId, LinkId) {
         let conn = self.transport.connect(place);
-        let link = self.member.connect_front_end(Instant::now());
+        let now = self.tick();
+        let link = self.member.connect_front_end(now);
         self.add(conn, link, false);
         self.drain();
         (conn, link)
@@ -106,7 +107,8 @@ impl<T: Transport> MemberDriver<T> {
                 self.transport.close(conn);
                 self.remove(conn);
                 let why = format!("{UNANSWERED} {} s", ATTEMPT_WAIT.as_secs());
-                self.member.handle_closed(Instant::now(), link, &why);
+                let now = self.tick();
+                self.member.handle_closed(now, link, &why);
                 self.drain();
                 continue;
             }
@@ -137,13 +139,16 @@ impl<T: Transport> MemberDriver<T> {
 
     /// Waits once, for the transport, the member's next time-out or the deadline.
     fn step(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        let now = Instant::now();
+        let now = self.tick();
         if self.member.poll_timeout().is_some_and(|at| at <= now) {
             self.member.handle_timeout(now);
             self.drain();
             return Ok(());
         }
         let until = deadline.into_iter().chain(self.member.poll_timeout()).min();
-        self.turn(until.map(|until| until.saturating_duration_since(now)))
+        self.turn(
+            until.map(|until| until.saturating_duration_since(now)),
+            None,
+        )
     }
 }

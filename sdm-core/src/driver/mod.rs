@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use crate::member::{Member, Output};
-use crate::node::LinkId;
+use crate::node::{LinkId, OwnTasks};
 pub use front_end::Unreached;
 
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
@@ -40,6 +40,8 @@ struct LinkConnection {
     connected: bool,
     /// To be closed once everything is sent.
     closing: bool,
+    /// In the list of those that are to be flushed.
+    flushing: bool,
 }
 
 /// A member with its connections.
@@ -51,8 +53,12 @@ pub struct MemberDriver<T: Transport> {
     /// Connections with bytes left to read after their turn.
     unread: VecDeque<ConnId>,
     events: VecDeque<DriverEvent>,
+    /// Connections with something to write, in the order in which it came up.
+    flush: VecDeque<ConnId>,
     ready: Vec<TransportEvent>,
     buffer: Vec<u8>,
+    /// The time of the turn under way.
+    now: Instant,
 }
 
 impl<T: Transport> MemberDriver<T> {
@@ -65,8 +71,10 @@ impl<T: Transport> MemberDriver<T> {
             by_link: BTreeMap::new(),
             unread: VecDeque::new(),
             events: VecDeque::new(),
+            flush: VecDeque::new(),
             ready: Vec::new(),
             buffer: vec![0; READ_BYTES],
+            now: Instant::now(),
         }
     }
 
@@ -88,7 +96,8 @@ impl<T: Transport> MemberDriver<T> {
 
     /// Lets the member do something, then carries out what it wants done.
     pub fn with_member<R>(&mut self, act: impl FnOnce(&mut Member, Instant) -> R) -> R {
-        let result = act(&mut self.member, Instant::now());
+        let now = self.tick();
+        let result = act(&mut self.member, now);
         self.drain();
         result
     }
@@ -104,53 +113,88 @@ impl<T: Transport> MemberDriver<T> {
     /// # Errors
     /// The transport cannot wait for events: nothing can go on.
     pub fn next(&mut self, deadline: Option<Instant>) -> io::Result<Option<DriverEvent>> {
+        self.next_with(deadline, None)
+    }
+
+    /// The same for who has tasks of its own: a command for them is given to `tasks` as soon as it has come, and where they
+    /// answer it at once, that is all; see [`Member::handle_bytes`].
+    ///
+    /// # Errors
+    /// As [`MemberDriver::next`].
+    pub fn next_with(
+        &mut self,
+        deadline: Option<Instant>,
+        mut tasks: Option<&mut dyn OwnTasks>,
+    ) -> io::Result<Option<DriverEvent>> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(Some(event));
             }
-            let now = Instant::now();
-            if self.member.poll_timeout().is_some_and(|at| at <= now) {
+            let now = self.tick();
+            let due = self.member.poll_timeout();
+            if due.is_some_and(|at| at <= now) {
                 self.member.handle_timeout(now);
                 self.drain();
                 self.drop_cut_off(now);
                 continue;
             }
-            let until = [deadline, self.member.poll_timeout()]
-                .into_iter()
-                .flatten()
-                .min();
+            let until = [deadline, due].into_iter().flatten().min();
             let mut wait = until.map(|until| until.saturating_duration_since(now));
             if !self.unread.is_empty() {
                 wait = Some(Duration::ZERO);
             }
-            self.turn(wait)?;
+            self.turn(wait, lent(&mut tasks))?;
             if self.events.is_empty() && deadline.is_some_and(|at| at <= Instant::now()) {
                 return Ok(None);
             }
         }
     }
 
+    /// The next watched descriptor that is ready, where that is known already and comes next: those that are ready together can
+    /// be seen to together.
+    pub fn next_ready(&mut self) -> Option<RawFd> {
+        match self.events.front() {
+            Some(DriverEvent::Ready(fd)) => {
+                let fd = *fd;
+                self.events.pop_front();
+                Some(fd)
+            }
+            _ => None,
+        }
+    }
+
+    /// Looks at the clock, for all that follows until the next look.
+    fn tick(&mut self) -> Instant {
+        self.now = Instant::now();
+        self.now
+    }
+
     /// Waits for the transport once and handles what is ready.
-    fn turn(&mut self, wait: Option<Duration>) -> io::Result<()> {
+    fn turn(
+        &mut self,
+        wait: Option<Duration>,
+        mut tasks: Option<&mut (dyn OwnTasks + '_)>,
+    ) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready);
         self.transport.poll(wait, &mut ready)?;
+        self.tick();
         for conn in std::mem::take(&mut self.unread) {
-            self.read(conn);
+            self.read(conn, lent(&mut tasks));
         }
         for event in ready.drain(..) {
-            self.handle(event);
+            self.handle(event, lent(&mut tasks));
         }
         self.ready = ready;
         self.drain();
         Ok(())
     }
 
-    fn handle(&mut self, event: TransportEvent) {
+    fn handle(&mut self, event: TransportEvent, tasks: Option<&mut dyn OwnTasks>) {
         match event {
-            TransportEvent::Accepted { conn, .. } => match self.member.accept(Instant::now()) {
+            TransportEvent::Accepted { conn, .. } => match self.member.accept(self.now) {
                 Some(link) => {
                     self.add(conn, link, true);
-                    self.read(conn);
+                    self.read(conn, tasks);
                 }
                 None => self.transport.close(conn),
             },
@@ -160,20 +204,20 @@ impl<T: Transport> MemberDriver<T> {
                 };
                 connection.connected = true;
                 let link = connection.link;
-                self.member.handle_connected(Instant::now(), link);
+                self.member.handle_connected(self.now, link);
                 self.drain();
                 self.write(conn);
             }
             TransportEvent::ConnectFailed { conn, error } => {
                 if let Some(connection) = self.remove(conn) {
-                    let now = Instant::now();
+                    let now = self.now;
                     self.member
                         .handle_connect_failed(now, connection.link, &error);
                     self.member
                         .handle_closed(now, connection.link, &error.to_string());
                 }
             }
-            TransportEvent::Readable(conn) => self.read(conn),
+            TransportEvent::Readable(conn) => self.read(conn, tasks),
             TransportEvent::Writable(conn) => self.write(conn),
             TransportEvent::Ready { fd } => self.events.push_back(DriverEvent::Ready(fd)),
             TransportEvent::Woken => self.events.push_back(DriverEvent::Woken),
@@ -187,6 +231,7 @@ impl<T: Transport> MemberDriver<T> {
             sent: 0,
             connected,
             closing: false,
+            flushing: false,
         };
         self.connections.insert(conn, connection);
         self.by_link.insert(link, conn);
@@ -199,7 +244,7 @@ impl<T: Transport> MemberDriver<T> {
     }
 
     /// Reads what is there, within the connection's turn.
-    fn read(&mut self, conn: ConnId) {
+    fn read(&mut self, conn: ConnId, mut tasks: Option<&mut dyn OwnTasks>) {
         for _ in 0..READS_MAX {
             let Some(connection) = self.connections.get(&conn) else {
                 return;
@@ -208,8 +253,10 @@ impl<T: Transport> MemberDriver<T> {
             let why = match self.transport.recv(conn, &mut self.buffer) {
                 Ok(0) => "closed by the other side".to_owned(),
                 Ok(count) => {
-                    self.member
-                        .handle_bytes(Instant::now(), link, &self.buffer[..count]);
+                    // What the owner has not been told of comes first.
+                    let tasks = lent(&mut tasks).filter(|_| self.events.is_empty());
+                    let bytes = &mut self.buffer[..count];
+                    self.member.handle_bytes(self.now, link, bytes, tasks);
                     self.drain();
                     continue;
                 }
@@ -219,7 +266,7 @@ impl<T: Transport> MemberDriver<T> {
             };
             self.transport.close(conn);
             self.remove(conn);
-            self.member.handle_closed(Instant::now(), link, &why);
+            self.member.handle_closed(self.now, link, &why);
             self.drain();
             return;
         }
@@ -228,7 +275,7 @@ impl<T: Transport> MemberDriver<T> {
 
     /// Writes until the socket has no room or there is nothing more.
     fn write(&mut self, conn: ConnId) {
-        let now = Instant::now();
+        let now = self.now;
         loop {
             let Some(connection) = self.connections.get_mut(&conn) else {
                 return;
@@ -288,29 +335,34 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Carries out what the member wants done; writes come last, one flush per connection.
+    /// Carries out what the member wants done; writes come last, one flush per connection, in the order in which
+    /// the member had something to send.
     fn drain(&mut self) {
-        let mut flush: Vec<LinkId> = Vec::new();
         loop {
             while let Some(output) = self.member.poll_output() {
                 match output {
-                    Output::Write(link) => {
-                        if !flush.contains(&link) {
-                            flush.push(link);
-                        }
-                    }
-                    Output::Close { link, last_bytes } => {
-                        flush.retain(|other| *other != link);
-                        self.close(link, &last_bytes);
-                    }
+                    Output::Write(link) => self.flush_later(link),
+                    Output::Close { link, last_bytes } => self.close(link, &last_bytes),
                     Output::Dial { link, address } => self.dial(link, &address),
                     output => self.events.push_back(DriverEvent::Output(output)),
                 }
             }
-            let Some(link) = flush.pop() else { return };
-            if let Some(&conn) = self.by_link.get(&link) {
+            let Some(conn) = self.flush.pop_front() else {
+                return;
+            };
+            if let Some(connection) = self.connections.get_mut(&conn) {
+                connection.flushing = false;
                 self.write(conn);
             }
+        }
+    }
+
+    fn flush_later(&mut self, link: LinkId) {
+        if let Some(&conn) = self.by_link.get(&link)
+            && let Some(connection) = self.connections.get_mut(&conn)
+            && !std::mem::replace(&mut connection.flushing, true)
+        {
+            self.flush.push_back(conn);
         }
     }
 
@@ -347,9 +399,19 @@ impl<T: Transport> MemberDriver<T> {
                     .values()
                     .any(|c| c.connected && c.sent < c.unsent.len());
             let left = deadline.saturating_duration_since(Instant::now());
-            if !busy || left.is_zero() || self.turn(Some(left.min(FLUSH_WAIT / 8))).is_err() {
+            if !busy || left.is_zero() || self.turn(Some(left.min(FLUSH_WAIT / 8)), None).is_err() {
                 return;
             }
         }
+    }
+}
+
+/// The own tasks, lent on.
+fn lent<'a>(
+    tasks: &'a mut Option<&mut (dyn OwnTasks + '_)>,
+) -> Option<&'a mut (dyn OwnTasks + 'a)> {
+    match tasks {
+        Some(tasks) => Some(&mut **tasks),
+        None => None,
     }
 }

@@ -15,6 +15,7 @@ mod credit;
 mod error;
 mod fuzz;
 mod heartbeat;
+mod lone;
 mod records;
 
 use std::collections::VecDeque;
@@ -29,7 +30,7 @@ use crate::message::{Lane, Message};
 use crate::secure::{Handshake, Hello, Opened};
 use credit::Credit;
 use heartbeat::{Heartbeat, Pulse};
-use records::{IDLE_BYTES_MAX, Records};
+use records::{IDLE_BYTES_MAX, LENGTH_BYTES, Records};
 
 pub use config::LinkConfig;
 pub use error::LinkError;
@@ -74,7 +75,8 @@ pub struct Link {
     events: VecDeque<LinkEvent>,
     /// Bytes of the handshake to send, as they are.
     plain_out: Vec<u8>,
-    /// Control frames to send, one behind the other.
+    /// Control frames to send, one behind the other, behind room for the length of the record that they become;
+    /// or nothing.
     control: Vec<u8>,
     /// Bulk frames to send.
     bulk: VecDeque<Vec<u8>>,
@@ -154,7 +156,7 @@ impl Link {
     #[must_use]
     pub(crate) fn has_queued(&self, lane: Lane) -> bool {
         match lane {
-            Lane::Control => !self.control.is_empty(),
+            Lane::Control => self.control.len() > LENGTH_BYTES,
             Lane::Bulk => !self.bulk.is_empty(),
         }
     }
@@ -193,7 +195,12 @@ impl Link {
     }
 
     fn send_control(&mut self, message: &Message) -> Result<(), LinkError> {
+        begin_record(&mut self.control);
         frame::encode_message(message, &mut self.control)?;
+        self.check_control()
+    }
+
+    fn check_control(&mut self) -> Result<(), LinkError> {
         if self.control.len() > LINK_CONTROL_BYTES_MAX {
             return Err(self.limit("control lane", LINK_CONTROL_BYTES_MAX));
         }
@@ -215,11 +222,12 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what was received, at any cut.
+    /// Takes what was received, at any cut; records are opened where they lie, so that `input` is of no use
+    /// afterwards.
     ///
     /// # Errors
     /// What ended the link. Events that came before are still there.
-    pub fn handle_bytes(&mut self, now: Instant, input: &[u8]) -> Result<(), LinkError> {
+    pub fn handle_bytes(&mut self, now: Instant, input: &mut [u8]) -> Result<(), LinkError> {
         if let Stage::Failed(error) = &self.stage {
             return Err(error.clone());
         }
@@ -231,12 +239,15 @@ impl Link {
         result.map_err(|error| self.fail(error))
     }
 
-    fn take_bytes(&mut self, now: Instant, mut input: &[u8]) -> Result<(), LinkError> {
+    fn take_bytes(&mut self, now: Instant, mut input: &mut [u8]) -> Result<(), LinkError> {
         if let Stage::Handshake(handshake) = &mut self.stage {
             let initiator = handshake.is_initiator();
-            let Some(opened) = handshake.handle_bytes(&mut input, &mut self.plain_out)? else {
+            let mut rest = &*input;
+            let Some(opened) = handshake.handle_bytes(&mut rest, &mut self.plain_out)? else {
                 return Ok(());
             };
+            let taken = input.len() - rest.len();
+            input = &mut input[taken..];
             self.open(now, initiator, opened);
         }
         let mut records = self.records.take().expect("made when the handshake ended");
@@ -252,14 +263,14 @@ impl Link {
                 Ok(None) => break,
                 Err(error) => Err(error),
             };
+            records.rest();
         }
-        records.rest();
         self.records = Some(records);
         result
     }
 
     fn open(&mut self, now: Instant, initiator: bool, opened: Opened) {
-        self.records = Some(Records::new(opened.noise));
+        self.records = Some(Records::new(opened.ciphers));
         self.heartbeat.heard(now);
         if initiator {
             // The first record tells the responder that this was no repeated handshake.
@@ -348,6 +359,7 @@ impl Link {
             self.credit.take_due().map(|bytes| Frame::Credit { bytes }),
         ];
         for frame in due.iter().flatten() {
+            begin_record(&mut plain);
             frame::encode(frame, &mut plain).expect("frames of a link are small");
         }
         let mut bulk_bytes = 0;
@@ -358,15 +370,15 @@ impl Link {
             self.credit.sent(frame.len());
             self.bulk_bytes -= frame.len();
             bulk_bytes += frame.len();
+            begin_record(&mut plain);
             plain.extend_from_slice(&frame);
         }
         if self.bulk.is_empty() && self.bulk.capacity() > 64 {
             self.bulk = VecDeque::new();
         }
         let records = self.records.as_mut().expect("a link that is up has them");
-        records.seal(&plain, out);
+        records.seal(&mut plain, out);
         if plain.capacity() <= IDLE_BYTES_MAX {
-            plain.clear();
             self.control = plain;
         }
     }
@@ -422,6 +434,13 @@ impl Link {
         self.bulk = VecDeque::new();
         self.bulk_bytes = 0;
         error
+    }
+}
+
+/// Makes room in front of the first frame for the length of the record that the frames become.
+fn begin_record(plain: &mut Vec<u8>) {
+    if plain.is_empty() {
+        plain.extend_from_slice(&[0; LENGTH_BYTES]);
     }
 }
 

@@ -1,72 +1,93 @@
-//! Noise records: as few as possible, each as full as it may be.
-
-use snow::TransportState;
+//! Noise records: as few as possible, each as full as it may be, sealed and opened where they lie.
 
 use super::LinkError;
+use crate::secure::{Ciphers, TAG_BYTES};
 
 /// A buffer above this size is given back when it has nothing to hold.
 pub(super) const IDLE_BYTES_MAX: usize = 4 << 10;
 
 /// The length in front of a record, in bytes.
-const LENGTH_BYTES: usize = 2;
-const TAG_BYTES: usize = 16;
+pub(super) const LENGTH_BYTES: usize = 2;
 const RECORD_BYTES_MAX: usize = 65_535;
 const CONTENTS_BYTES_MAX: usize = RECORD_BYTES_MAX - TAG_BYTES;
 
 pub(super) struct Records {
-    noise: Box<TransportState>,
-    /// A record that is not whole yet, its length in front.
+    ciphers: Box<Ciphers>,
+    /// A record that is not whole yet, its length in front; or one that was opened here, until
+    /// [`Records::rest`].
     partial: Vec<u8>,
-    /// The contents of the record opened last, and room for its tag.
-    contents: Vec<u8>,
 }
 
 impl Records {
-    pub(super) fn new(noise: Box<TransportState>) -> Self {
+    pub(super) fn new(ciphers: Box<Ciphers>) -> Self {
         Self {
-            noise,
+            ciphers,
             partial: Vec::new(),
-            contents: Vec::new(),
         }
     }
 
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.partial.capacity() + self.contents.capacity()
+        self.partial.capacity()
     }
 
-    /// Keeps no large buffer when there is nothing more to open.
-    pub(super) fn rest(&mut self) {
-        if self.contents.capacity() > IDLE_BYTES_MAX {
-            self.contents = Vec::new();
+    /// Appends to `out` what `plain` holds behind its first [`LENGTH_BYTES`], which are room for a
+    /// length, in records; nothing where that is empty. `plain` is empty then.
+    pub(super) fn seal(&mut self, plain: &mut Vec<u8>, out: &mut Vec<u8>) {
+        if plain.len() <= LENGTH_BYTES {
+            plain.clear();
+            return;
         }
-    }
-
-    /// Appends `contents` in records; nothing where it is empty.
-    pub(super) fn seal(&mut self, contents: &[u8], out: &mut Vec<u8>) {
-        for chunk in contents.chunks(CONTENTS_BYTES_MAX) {
-            let len = chunk.len() + TAG_BYTES;
-            let prefix = u16::try_from(len).expect("at most RECORD_BYTES_MAX");
-            out.extend_from_slice(&prefix.to_le_bytes());
+        if out.is_empty() && plain.len() <= LENGTH_BYTES + CONTENTS_BYTES_MAX {
+            // The usual case: sealed where it lies, and handed over as it is.
+            std::mem::swap(plain, out);
+            self.finish(out, 0);
+            return;
+        }
+        for chunk in plain[LENGTH_BYTES..].chunks(CONTENTS_BYTES_MAX) {
             let start = out.len();
-            out.resize(start + len, 0);
-            self.noise
-                .write_message(chunk, &mut out[start..])
-                .expect("the record has room, and 2^64 records are never sent");
+            out.reserve(LENGTH_BYTES + chunk.len() + TAG_BYTES);
+            out.extend_from_slice(&[0; LENGTH_BYTES]);
+            out.extend_from_slice(chunk);
+            self.finish(out, start);
         }
+        plain.clear();
     }
 
-    /// Takes bytes off the front of `input` until a record is whole, and opens it. `None`: the
-    /// input is used up.
-    pub(super) fn open(&mut self, input: &mut &[u8]) -> Result<Option<&[u8]>, LinkError> {
+    /// Makes a record of what stands in `out` from `start` on, room for a length in front.
+    fn finish(&mut self, out: &mut Vec<u8>, start: usize) {
+        let (length, contents) = out[start..].split_at_mut(LENGTH_BYTES);
+        let len = contents.len() + TAG_BYTES;
+        let len = u16::try_from(len).expect("at most RECORD_BYTES_MAX");
+        length.copy_from_slice(&len.to_le_bytes());
+        let tag = self.ciphers.seal(contents);
+        out.extend_from_slice(&tag);
+    }
+
+    /// True where `input` is one record and nothing else, and nothing came before it.
+    pub(super) fn is_one(&self, input: &[u8]) -> bool {
+        self.partial.is_empty() && record_end(input) == Some(input.len())
+    }
+
+    /// Opens the one record that `input` is where it lies; see [`Records::is_one`].
+    pub(super) fn open_one<'a>(&mut self, input: &'a mut [u8]) -> Result<&'a [u8], LinkError> {
+        decrypt(&mut self.ciphers, input)
+    }
+
+    /// Takes bytes off the front of `input` until a record is whole, and opens it where it lies. `None`: the
+    /// input is used up. Call [`Records::rest`] before the next one.
+    pub(super) fn open<'a, 'input: 'a>(
+        &'a mut self,
+        input: &mut &'input mut [u8],
+    ) -> Result<Option<&'a [u8]>, LinkError> {
         if self.partial.is_empty()
             && let Some(end) = record_end(input)
             && input.len() >= end
         {
-            // The usual case: opened where it lies.
-            let (record, rest) = input.split_at(end);
+            // The usual case.
+            let (record, rest) = std::mem::take(input).split_at_mut(end);
             *input = rest;
-            return decrypt(&mut self.noise, record, &mut self.contents).map(Some);
+            return decrypt(&mut self.ciphers, record).map(Some);
         }
         loop {
             let end = record_end(&self.partial).unwrap_or(LENGTH_BYTES);
@@ -74,19 +95,23 @@ impl Records {
             if wanted == 0 {
                 break;
             }
-            let (front, rest) = input.split_at(wanted.min(input.len()));
+            let here = wanted.min(input.len());
+            let (front, rest) = std::mem::take(input).split_at_mut(here);
             self.partial.extend_from_slice(front);
             *input = rest;
             if front.len() < wanted {
                 return Ok(None);
             }
         }
-        let contents = decrypt(&mut self.noise, &self.partial, &mut self.contents);
+        decrypt(&mut self.ciphers, &mut self.partial).map(Some)
+    }
+
+    /// The record that was opened last is done with.
+    pub(super) fn rest(&mut self) {
         self.partial.clear();
         if self.partial.capacity() > IDLE_BYTES_MAX {
             self.partial = Vec::new();
         }
-        contents.map(Some)
     }
 }
 
@@ -96,16 +121,7 @@ fn record_end(bytes: &[u8]) -> Option<usize> {
     Some(LENGTH_BYTES + usize::from(u16::from_le_bytes(*prefix)))
 }
 
-fn decrypt<'a>(
-    noise: &mut TransportState,
-    record: &[u8],
-    contents: &'a mut Vec<u8>,
-) -> Result<&'a [u8], LinkError> {
-    let record = &record[LENGTH_BYTES..];
-    // Room for the tag too: the cipher works in place and would allocate otherwise.
-    contents.resize(record.len(), 0);
-    let len = noise
-        .read_message(record, contents)
-        .map_err(|_| LinkError::BadRecord)?;
-    Ok(&contents[..len])
+fn decrypt<'a>(ciphers: &mut Ciphers, record: &'a mut [u8]) -> Result<&'a [u8], LinkError> {
+    let contents = ciphers.open(&mut record[LENGTH_BYTES..]);
+    contents.map_err(|_| LinkError::BadRecord)
 }

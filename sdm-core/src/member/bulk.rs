@@ -5,48 +5,82 @@ use std::time::Instant;
 use super::{Member, Output};
 use crate::ids::ServerId;
 use crate::limits;
+use crate::node::LinkId;
 
 impl Member {
-    /// Grants bulk bytes anew where what they were for has gone on its way.
-    pub(super) fn grant(&mut self, now: Instant) {
-        let parent = self.node.parent_link();
-        let up_has_room = self.has_room_up();
-        self.node.set_bulk_paused(now, !up_has_room);
-        let window = self.bulk_window;
-        let down_has_room = self
-            .peers
-            .iter()
-            .all(|(id, peer)| Some(*id) == parent || peer.link.bulk_backlog() < window);
-        let mut granted = Vec::new();
-        for (id, peer) in &mut self.peers {
-            let room = if Some(*id) == parent {
-                down_has_room
-            } else {
-                up_has_room
-            };
-            if room && peer.owed > 0 {
-                peer.link.release(std::mem::take(&mut peer.owed));
-                granted.push(*id);
+    /// Notes bulk bytes that came over a link.
+    pub(super) fn owe(&mut self, id: LinkId, bytes: u32) {
+        let is_parent = self.node.parent_link() == Some(id);
+        if let Some(peer) = self.peers.get_mut(&id)
+            && bytes > 0
+        {
+            if peer.owed == 0 && !is_parent {
+                self.owing.push(id);
             }
+            peer.owed = peer.owed.saturating_add(bytes);
         }
-        self.outputs.extend(granted.into_iter().map(Output::Write));
     }
 
-    /// Gives the parent its window, and each child its share of what all of them may have under way
-    /// to this member.
-    pub(super) fn share_windows(&mut self) {
+    /// Grants bulk bytes anew where what they were for has gone on its way.
+    pub(super) fn grant(&mut self, now: Instant) {
+        let up_has_room = self.has_room_up();
+        self.node.set_bulk_paused(now, !up_has_room);
+        if up_has_room {
+            while let Some(child) = self.owing.pop() {
+                self.release(child);
+            }
+        }
         let parent = self.node.parent_link();
-        let known = self.peers.iter().filter(|(_, peer)| peer.known);
-        let children = known.filter(|(id, _)| Some(**id) != parent).count();
+        if let Some(parent) = parent
+            && self.peers.get(&parent).is_some_and(|peer| peer.owed > 0)
+        {
+            let window = self.bulk_window;
+            let mut below = self.peers.iter().filter(|(id, _)| **id != parent);
+            if below.all(|(_, peer)| peer.link.bulk_backlog() < window) {
+                self.release(parent);
+            }
+        }
+    }
+
+    fn release(&mut self, id: LinkId) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.link.release(std::mem::take(&mut peer.owed));
+            self.outputs.push_back(Output::Write(id));
+        }
+    }
+
+    /// Gives each child its share of what all of them may have under way to this member. That all are there whom the
+    /// plan names is taken for granted, so that the share does not change with each one that comes.
+    pub(super) fn share_windows(&mut self) {
+        let children = self.node.children().len();
         let children = u32::try_from(children).unwrap_or(u32::MAX);
         let most = u32::try_from(self.bulk_window).unwrap_or(u32::MAX);
         let share = limits::BULK_NODE_BYTES / children.max(1);
         let share = share.max(limits::BULK_WINDOW_BYTES_MIN).min(most);
-        for (id, peer) in self.peers.iter_mut().filter(|(_, peer)| peer.known) {
-            let window = if Some(*id) == parent { most } else { share };
+        if std::mem::replace(&mut self.child_window, share) != share {
+            self.give_windows();
+        }
+    }
+
+    /// Gives every link its window.
+    pub(super) fn give_windows(&mut self) {
+        let links: Vec<LinkId> = self.peers.keys().copied().collect();
+        links.into_iter().for_each(|link| self.give_window(link));
+    }
+
+    /// Gives a link that is up its window: a child its share, the parent all that there is.
+    pub(super) fn give_window(&mut self, id: LinkId) {
+        let is_parent = self.node.parent_link() == Some(id);
+        if let Some(peer) = self.peers.get_mut(&id)
+            && peer.known
+        {
+            let window = match is_parent {
+                true => u32::try_from(self.bulk_window).unwrap_or(u32::MAX),
+                false => self.child_window,
+            };
             if std::mem::replace(&mut peer.window, window) != window {
                 peer.link.set_bulk_window(window);
-                self.outputs.push_back(Output::Write(*id));
+                self.outputs.push_back(Output::Write(id));
             }
         }
     }

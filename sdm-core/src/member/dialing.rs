@@ -33,6 +33,7 @@ impl Member {
             known: false,
             owed: 0,
             window: limits::BULK_START_BYTES,
+            due: None,
         };
         self.peers.insert(link, peer);
         self.after_link(now, link);

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::{LAST_BYTES_MAX, Member, Output, Peer};
+use crate::codec;
 use crate::dialer::DialFailure;
 use crate::ids::{Epoch, ServerId};
 use crate::limits;
 use crate::link::{Link, LinkError, LinkEvent};
 use crate::message::Message;
-use crate::node::{LinkId, ProtocolError};
+use crate::node::{LinkId, OwnTasks, ProtocolError};
 use crate::secure::{Hello, Role};
 
 impl Member {
@@ -61,17 +62,38 @@ impl Member {
             known: false,
             owed: 0,
             window: limits::BULK_START_BYTES,
+            due: None,
         };
         self.peers.insert(id, peer);
         id
     }
 
-    /// Bytes have come over a link.
-    pub fn handle_bytes(&mut self, now: Instant, id: LinkId, bytes: &[u8]) {
+    /// Bytes have come over a link. They are opened where they lie, so that `bytes` are of no use afterwards.
+    ///
+    /// A command for own tasks that comes by itself is given to `tasks` at once; without them, and where outputs are left that
+    /// come before it, it becomes an [`Output::Execute`].
+    pub fn handle_bytes(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        bytes: &mut [u8],
+        tasks: Option<&mut dyn OwnTasks>,
+    ) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
-        let result = peer.link.handle_bytes(now, bytes);
+        let result = match peer.link.handle_received(now, bytes) {
+            Ok(Some(message)) => {
+                if let Some(tasks) = tasks
+                    && self.execute_at_once(now, id, message, tasks)
+                {
+                    return;
+                }
+                let peer = self.peers.get_mut(&id).expect("it was there above");
+                peer.link.take_message_bytes(message)
+            }
+            result => result.map(|_| ()),
+        };
         match result {
             Ok(()) => self.after_link(now, id),
             Err(error) => {
@@ -82,9 +104,41 @@ impl Member {
         self.drain_node(now);
     }
 
+    /// Has own tasks do what a message says, in one go; false where that cannot be, and nothing was done.
+    fn execute_at_once(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        message: &[u8],
+        tasks: &mut dyn OwnTasks,
+    ) -> bool {
+        if !self.outputs.is_empty() || !self.node.is_leaf_of(id) {
+            return false;
+        }
+        let Some(command) = codec::peek_command(message) else {
+            return false;
+        };
+        if !self.node.is_quick(&command) {
+            return false;
+        }
+        let (number, attempt) = (command.id, command.attempt);
+        if let Some(block) = self.node.execute_at_once(now, command, tasks) {
+            let peer = self.peers.get_mut(&id).expect("the command came over it");
+            let sent = peer.link.send_answer(number, attempt, &block);
+            self.after_send(now, id, sent);
+        } else {
+            self.outputs.push_back(Output::Begun(number));
+            self.drain_node(now);
+        }
+        self.note_due(id);
+        true
+    }
+
     /// The connection of a link is gone; `why` says how.
     pub fn handle_closed(&mut self, now: Instant, id: LinkId, why: &str) {
         self.forget_link(now, id, why, DialFailure::Closed);
+        // What waited for it waits no more.
+        self.grant(now);
         self.drain_node(now);
     }
 
@@ -100,10 +154,14 @@ impl Member {
         let Some(peer) = self.peers.get_mut(&id) else {
             return false;
         };
+        let waited = peer.link.bulk_backlog();
         let some = peer.link.poll_transmit(out);
+        let has_more_room = peer.link.bulk_backlog() < waited;
         if some {
             self.tell_sent();
-            self.grant(now);
+            if has_more_room {
+                self.grant(now);
+            }
             self.drain_node(now);
         }
         some
@@ -121,9 +179,7 @@ impl Member {
                     message,
                     bulk_bytes,
                 } => {
-                    if let Some(peer) = self.peers.get_mut(&id) {
-                        peer.owed = peer.owed.saturating_add(bulk_bytes);
-                    }
+                    self.owe(id, bulk_bytes);
                     if let Err(ProtocolError(why)) = self.node.handle_message(now, id, message) {
                         self.refuse(now, id, &why);
                     }
@@ -158,7 +214,7 @@ impl Member {
                 self.dialing.retain(|dialing| dialing.link != Some(id));
                 self.node.handle_child_up(now, id, server, hello.epoch);
             }
-            (None, Role::Parent) => self.node.handle_parent_up(id, hello.epoch),
+            (None, Role::Parent) => self.node.handle_parent_up(id, hello.id, hello.epoch),
             (None, Role::Child) if self.node.id() == ServerId::FRONT_END => {
                 self.node.handle_child_up(now, id, hello.id, hello.epoch);
             }
@@ -168,6 +224,7 @@ impl Member {
             }
         }
         self.share_windows();
+        self.give_window(id);
     }
 
     pub(super) fn drop_link(&mut self, now: Instant, id: LinkId, error: &LinkError) {
@@ -192,7 +249,28 @@ impl Member {
     /// Closes a link that the node has forgotten.
     pub(super) fn close(&mut self, id: LinkId) {
         self.push_close(id);
-        self.peers.remove(&id);
+        self.remove_peer(id);
+    }
+
+    fn remove_peer(&mut self, id: LinkId) -> Option<Peer> {
+        let peer = self.peers.remove(&id)?;
+        if let Some(due) = peer.due {
+            self.deadlines.remove(&(due, id));
+        }
+        Some(peer)
+    }
+
+    /// Notes when a link wants to be looked at next: after everything that changes it.
+    fn note_due(&mut self, id: LinkId) {
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        let due = peer.link.poll_timeout();
+        let before = std::mem::replace(&mut peer.due, due);
+        if before != due {
+            before.map(|before| self.deadlines.remove(&(before, id)));
+            self.deadlines.extend(due.map(|due| (due, id)));
+        }
     }
 
     /// Has a connection closed after what its link still has to say.
@@ -211,7 +289,7 @@ impl Member {
         why: &str,
         failure: DialFailure,
     ) {
-        let Some(peer) = self.peers.remove(&id) else {
+        let Some(peer) = self.remove_peer(id) else {
             return;
         };
         let found = self
@@ -239,6 +317,7 @@ impl Member {
     }
 
     pub(super) fn after_link(&mut self, now: Instant, id: LinkId) {
+        self.note_due(id);
         self.link_events(now, id);
         if self.peers.contains_key(&id) {
             self.outputs.push_back(Output::Write(id));
@@ -246,10 +325,14 @@ impl Member {
     }
 
     pub(super) fn send(&mut self, now: Instant, id: LinkId, message: &Message) {
-        let Some(peer) = self.peers.get_mut(&id) else {
-            return;
-        };
-        match peer.link.send(message) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            let sent = peer.link.send(message);
+            self.after_send(now, id, sent);
+        }
+    }
+
+    fn after_send(&mut self, now: Instant, id: LinkId, sent: Result<(), LinkError>) {
+        match sent {
             Ok(()) => self.outputs.push_back(Output::Write(id)),
             // The message is not one that can go; the link is as it was.
             Err(error @ LinkError::Encode(_)) => {

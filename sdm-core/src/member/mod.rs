@@ -10,7 +10,7 @@ mod links;
 mod sent;
 mod strangers;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,6 +64,9 @@ pub enum Output {
         /// What the tasks are to do, opaque to the tree.
         payload: Bytes,
     },
+    /// A command has been given to the own tasks ([`crate::node::OwnTasks::execute`]) and they have not answered yet; they are as after
+    /// [`Output::Execute`].
+    Begun(CommandId),
     /// Give up a command on the own tasks.
     CancelLocal(CommandId),
     /// Something for the user of the tree; at the root only.
@@ -90,6 +93,8 @@ struct Peer {
     owed: u32,
     /// The window that the other end has, in bytes.
     window: u32,
+    /// When the link wants to be looked at, as it stands in [`Member::deadlines`].
+    due: Option<Instant>,
 }
 
 /// Reaching one child.
@@ -109,11 +114,17 @@ pub struct Member {
     node: Node,
     config: Arc<LinkConfig>,
     peers: BTreeMap<LinkId, Peer>,
+    /// When each link wants to be looked at, so that nobody asks all of them.
+    deadlines: BTreeSet<(Instant, LinkId)>,
+    /// The links from below over which bulk bytes came that have not been granted anew.
+    owing: Vec<LinkId>,
     dialing: Vec<Dialing>,
     /// Where children are who had to be looked for at several ports.
     found: BTreeMap<ServerId, ConnectionString>,
     next_link: u64,
     bulk_window: usize,
+    /// What each child has of it, in bytes.
+    child_window: u32,
     /// The owner's user takes no more (at the root).
     delivery_paused: bool,
     output_paused: bool,
@@ -130,10 +141,13 @@ impl Member {
             node,
             config,
             peers: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            owing: Vec::new(),
             dialing: Vec::new(),
             found: BTreeMap::new(),
             next_link: 1,
             bulk_window: limits::BULK_WINDOW_BYTES as usize,
+            child_window: limits::BULK_WINDOW_BYTES,
             delivery_paused: false,
             output_paused: false,
             refusals: Refusals::default(),
@@ -163,23 +177,17 @@ impl Member {
     /// When [`Member::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let links = self
-            .peers
-            .values()
-            .filter_map(|peer| peer.link.poll_timeout());
+        let link = self.deadlines.first().map(|(due, _)| *due);
         let dialing = self.dialing.iter().filter_map(|dialing| dialing.wake);
-        links.chain(dialing).chain(self.node.poll_timeout()).min()
+        let others = dialing.chain(self.node.poll_timeout());
+        others.chain(link).min()
     }
 
     /// The time of [`Member::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let links: Vec<LinkId> = self
-            .peers
-            .iter()
-            .filter(|(_, peer)| due(peer.link.poll_timeout()))
-            .map(|(id, _)| *id)
-            .collect();
+        let links = self.deadlines.range(..=(now, LinkId(u64::MAX)));
+        let links: Vec<LinkId> = links.map(|(_, id)| *id).collect();
         for id in links {
             let Some(peer) = self.peers.get_mut(&id) else {
                 continue;
@@ -246,6 +254,7 @@ impl Member {
             .values_mut()
             .for_each(|peer| peer.link.apply(config));
         self.share_windows();
+        self.give_windows();
     }
 
     /// An answer of own tasks; see [`Node::handle_local`].
@@ -317,3 +326,6 @@ impl Member {
         self.drain_node(now);
     }
 }
+
+#[cfg(test)]
+mod tests;

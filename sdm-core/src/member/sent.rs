@@ -73,7 +73,7 @@ mod tests {
                 while ends[from].0.poll_transmit(now, link, &mut bytes) {}
                 moved |= !bytes.is_empty();
                 let link = ends[to].1;
-                ends[to].0.handle_bytes(now, link, &bytes);
+                ends[to].0.handle_bytes(now, link, &mut bytes, None);
             }
         }
     }

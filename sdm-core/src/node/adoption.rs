@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 use super::family::{Child, leaf_slice, tasks_of};
 use super::{Action, Node};
 use crate::ids::Epoch;
-use crate::message::{Init, Message, PlanEntry, Slice};
+use crate::message::{PlanEntry, Slice};
 use crate::topology;
 
 impl Node {
@@ -17,7 +17,7 @@ impl Node {
     pub(super) fn adopt_children_of(&mut self, at: usize) {
         let child = &mut self.children[at];
         let slice = child.slice_now();
-        let runs = topology::child_runs(&slice).expect("checked when the plan came");
+        let runs = topology::child_runs_by_size(&slice).expect("checked when the plan came");
         let epoch = child.epoch.next();
         let reach = child.reach.clone();
         child.become_leaf();
@@ -25,7 +25,7 @@ impl Node {
             let from = child.server();
             tracing::info!(me = %self.me, children = runs.len(), "adopts the children of {from}");
         }
-        for run in runs.into_iter().rev() {
+        for run in runs {
             let below = slice.run(run);
             let behind = tasks_of(&below).intersection(&reach);
             if !behind.is_empty() {
@@ -60,12 +60,8 @@ impl Node {
             }
             child.slice = child.slice_now();
             if let Some(link) = child.link() {
-                let init = Init {
-                    slice: child.slice.clone(),
-                    config: self.config().clone(),
-                };
-                let message = Message::Init(Box::new(init));
-                self.actions.push_back(Action::Send { link, message });
+                let slice = child.slice.clone();
+                self.send_plan(link, &slice);
                 narrowed.push(at);
             }
             at += 1;

@@ -79,7 +79,7 @@ pub enum Disagreement {
 
 impl Node {
     /// The members below, each with its link; absent while it is being reached.
-    pub fn children(&self) -> impl Iterator<Item = (ServerId, Option<LinkId>)> + '_ {
+    pub fn children(&self) -> impl ExactSizeIterator<Item = (ServerId, Option<LinkId>)> + '_ {
         self.children
             .iter()
             .map(|child| (child.server(), child.link()))

@@ -28,7 +28,7 @@ impl Node {
         let number = format_args!("{}.{}", command.id.0, command.attempt.0);
         let _command = tracing::info_span!("command", id = %number).entered();
         tracing::info!(tasks = %command.destination, "received");
-        self.settle(&command);
+        self.settle(command.settled_below, &command.open);
         if self.settled.has(command.id) {
             // Whoever asks has not heard of that yet; it was done here, and nobody waits for it.
             return Ok(());
@@ -98,7 +98,7 @@ impl Node {
                 // It has had its plan, so it must be asked.
                 self.send_again(at, child);
             } else {
-                self.send_open_to(at, child, attempt);
+                self.send_part_to(at, child, attempt, &destination);
             }
         }
         let nowhere = destination.difference(&self.reach());
@@ -213,15 +213,20 @@ impl Node {
 
     /// Sends a child what is uncounted behind it of an open command.
     fn send_open_to(&mut self, at: usize, child: usize, attempt: Attempt) {
+        let uncounted = self.open[at].uncounted();
+        self.send_part_to(at, child, attempt, &uncounted);
+    }
+
+    /// Sends a child an open command for those of some tasks that are behind it.
+    fn send_part_to(&mut self, at: usize, child: usize, attempt: Attempt, tasks: &IdSet) {
         let (open, child) = (&mut self.open[at], &self.children[child]);
         open.set_attempt(child.server(), attempt);
         if attempt == Attempt(0) {
             // The initialisation goes as a plan, which the child takes for the first question.
             return;
         }
-        let mut destination = open.uncounted();
-        destination.intersect_with(child.reach());
         let Some(link) = child.link_up() else { return };
+        let destination = tasks.intersection(child.reach());
         if destination.is_empty() {
             return;
         }
@@ -283,12 +288,12 @@ impl Node {
     }
 
     /// Forgets what will not be repeated.
-    fn settle(&mut self, command: &CommandMessage) {
-        if command.settled_below <= self.settled.below {
+    pub(super) fn settle(&mut self, below: CommandId, but: &[CommandId]) {
+        if below <= self.settled.below {
             return;
         }
-        self.settled.below = command.settled_below;
-        self.settled.but.clone_from(&command.open);
+        self.settled.below = below;
+        but.clone_into(&mut self.settled.but);
         let settled = &self.settled;
         self.executed.retain(|executed| !settled.has(executed.id()));
         self.open.retain(|open| !settled.has(open.id()));

@@ -6,13 +6,19 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::{Action, Delivery, Node, ProtocolError};
+use crate::aggregate::Aggregate;
 use crate::limits;
-use crate::message::{EventBlock, EventMessage, Lane, Message};
+use crate::message::{Block, EventBlock, EventMessage, Lane, Message, Status};
 
 /// Events of one lane that wait to go up.
+///
+/// They stand in rounds: a task has one event in a round at most, and a later one in a later round, so that its events keep their
+/// order. Within a round equal events are one, found by their hash as equal answers are.
 #[derive(Default)]
 pub(super) struct Window {
-    blocks: Vec<EventBlock>,
+    rounds: Vec<Aggregate>,
+    /// How many distinct events there are in all rounds.
+    count: usize,
     bytes: usize,
     /// When the oldest came into being, anywhere below.
     oldest: Option<Instant>,
@@ -23,6 +29,8 @@ pub(super) struct Window {
 const BULK_BYTES: usize = limits::BULK_CHUNK_BYTES_MAX;
 /// What a block takes beside its payload, roughly.
 const BLOCK_BYTES: usize = 32;
+/// So many of the last rounds are looked through for an event's place: what one event costs does not grow with what waits.
+const ROUNDS_LOOKED_AT: usize = 16;
 
 impl Window {
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -30,31 +38,48 @@ impl Window {
     }
 
     fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.rounds.is_empty()
     }
 
     fn holds(&self, tasks: &IdSet) -> bool {
-        self.blocks
+        self.rounds
             .iter()
-            .any(|block| !block.sources.is_disjoint(tasks))
+            .any(|round| !round.sources().is_disjoint(tasks))
     }
 
-    /// Adds an event: to an equal one, unless one behind that holds one of its sources.
+    /// Adds an event: to an equal one behind all that its sources have said, or in the first round behind that.
     fn add(&mut self, block: EventBlock, born: Instant, window: Duration) {
         self.oldest = Some(self.oldest.map_or(born, |oldest| oldest.min(born)));
         self.due = self.oldest.map(|oldest| oldest + window);
-        for other in self.blocks.iter_mut().rev() {
-            let disjoint = other.sources.is_disjoint(&block.sources);
-            if disjoint && other.payload == block.payload {
-                other.sources.union_with(&block.sources);
-                return;
-            }
-            if !disjoint {
-                break;
-            }
+        let EventBlock { sources, payload } = block;
+        let block = Block {
+            status: Status::Ok,
+            sources,
+            payload,
+        };
+        let looked_at = self.rounds.len().saturating_sub(ROUNDS_LOOKED_AT);
+        let said = |round: &Aggregate| !round.sources().is_disjoint(&block.sources);
+        let behind = self.rounds[looked_at..].iter().rposition(said);
+        let first = behind.map_or(looked_at, |at| looked_at + at + 1);
+        if self.rounds[first..]
+            .iter_mut()
+            .any(|round| round.join(&block))
+        {
+            return;
         }
+        self.count += 1;
         self.bytes += block.payload.len() + BLOCK_BYTES;
-        self.blocks.push(block);
+        if first == self.rounds.len() {
+            super::reserve_first(&mut self.rounds);
+            self.rounds.push(Aggregate::default());
+        }
+        // A round keeps all: what becomes too much goes up.
+        self.rounds[first].add(None, usize::MAX, block);
+    }
+
+    /// True where what waits is to go up before its time: it fills a message.
+    fn is_full(&self, bytes_max: usize) -> bool {
+        self.bytes >= bytes_max || self.count >= limits::BLOCKS_MAX
     }
 
     /// Takes out all that waits, in messages that a link can carry: after a time without room it
@@ -67,7 +92,15 @@ impl Window {
         let age_us = u32::try_from(age.as_micros()).unwrap_or(u32::MAX);
         let mut events: Vec<EventMessage> = Vec::new();
         let mut bytes = 0;
-        for block in gathered.blocks {
+        let blocks = gathered
+            .rounds
+            .into_iter()
+            .flat_map(Aggregate::into_classes);
+        for Block {
+            sources, payload, ..
+        } in blocks
+        {
+            let block = EventBlock { sources, payload };
             let own = block.payload.len() + BLOCK_BYTES;
             match events.last_mut() {
                 Some(event)
@@ -143,8 +176,7 @@ impl Node {
             Lane::Bulk => &mut self.bulk,
         };
         waiting.add(block, born, window);
-        let full = waiting.bytes >= bytes_max(lane);
-        if full || self.everyone_said(lane) {
+        if waiting.is_full(bytes_max(lane)) || self.everyone_said(lane) {
             self.flush_events(lane, now);
         }
     }
@@ -155,7 +187,12 @@ impl Node {
             Lane::Control => &self.control,
             Lane::Bulk => &self.bulk,
         };
-        waiting.blocks.len() == 1 && waiting.blocks[0].sources == self.reach()
+        waiting.count == 1 && *waiting.rounds[0].sources() == self.reach()
+    }
+
+    /// True where things of the control lane that nobody asked for wait to go up.
+    pub(super) fn has_control_events(&self) -> bool {
+        !self.control.is_empty()
     }
 
     fn flush_answers_of(&mut self, now: Instant, tasks: &IdSet) {
@@ -230,6 +267,91 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn added(events: &[(&str, &str)]) -> Vec<(String, Bytes)> {
+        let now = Instant::now();
+        let mut window = Window::default();
+        for (tasks, text) in events {
+            let block = EventBlock {
+                sources: tasks.parse().unwrap(),
+                payload: Bytes::copy_from_slice(text.as_bytes()),
+            };
+            window.add(block, now, Duration::ZERO);
+        }
+        let count = window.count;
+        let events = window.take(Lane::Control, usize::MAX, now);
+        let blocks: Vec<_> = events.into_iter().flat_map(|event| event.blocks).collect();
+        assert_eq!(blocks.len(), count, "as many as were counted");
+        let shown = |block: EventBlock| (block.sources.to_string(), block.payload);
+        blocks.into_iter().map(shown).collect()
+    }
+
+    fn check(events: &[(&str, &str)], expect: &[(&str, &str)]) {
+        let found = added(events);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(tasks, text)| (tasks.as_str(), &text[..]))
+            .collect();
+        let expect: Vec<_> = expect
+            .iter()
+            .map(|(tasks, text)| (*tasks, text.as_bytes()))
+            .collect();
+        assert_eq!(found, expect, "{events:?}");
+    }
+
+    #[test]
+    fn equal_events_are_one_where_no_task_overtakes_itself() {
+        check(
+            &[("0", "a"), ("0", "b"), ("1", "a"), ("1", "b")],
+            &[("0-1", "a"), ("0-1", "b")],
+        );
+        // Task 1 has not said a: its b joins that of task 0, and its later a comes behind.
+        check(
+            &[("0", "a"), ("0", "b"), ("1", "b"), ("1", "a")],
+            &[("0", "a"), ("0-1", "b"), ("1", "a")],
+        );
+        check(&[("0", "a"), ("0", "a")], &[("0", "a"), ("0", "a")]);
+        check(
+            &[("0", "a"), ("1", "c"), ("0-1", "a")],
+            &[("0", "a"), ("1", "c"), ("0-1", "a")],
+        );
+    }
+
+    #[test]
+    fn many_kinds_of_events_each_keep_their_tasks() {
+        // As many kinds as an index is for, each said by a hundred tasks, twice.
+        let kinds: Vec<String> = (0..50).map(|kind| format!("event {kind}")).collect();
+        let tasks: Vec<String> = (0..5000).map(|task| task.to_string()).collect();
+        let said = tasks.iter().zip(kinds.iter().cycle());
+        let once: Vec<_> = said
+            .map(|(task, kind)| (task.as_str(), kind.as_str()))
+            .collect();
+        let found = added(&[once.clone(), once].concat());
+        assert_eq!(found.len(), 2 * kinds.len());
+        for round in found.chunks(kinds.len()) {
+            for ((tasks, text), (at, kind)) in round.iter().zip(kinds.iter().enumerate()) {
+                assert_eq!(
+                    (tasks.as_str(), &text[..]),
+                    (format!("{at}-{}/50", at + 4950).as_str(), kind.as_bytes())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_of_many_events_is_full() {
+        let now = Instant::now();
+        let mut window = Window::default();
+        for number in 0..limits::BLOCKS_MAX {
+            assert!(!window.is_full(usize::MAX), "{number}");
+            let block = EventBlock {
+                sources: IdSet::all_below(1),
+                payload: number.to_string().into(),
+            };
+            window.add(block, now, Duration::ZERO);
+        }
+        assert!(window.is_full(usize::MAX));
+    }
 
     #[test]
     fn what_waited_long_goes_in_messages_that_a_link_can_carry() {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sdm_idset::IdSet;
 
 use super::adoption::slice_now;
+use super::plan::Gathering;
 use super::{Action, ConnectRequest, LinkId, Node, ProtocolError};
 use crate::ids::{Epoch, ServerId};
 use crate::message::{Init, Lane, Message, PlanEntry, Slice};
@@ -13,7 +14,10 @@ use crate::topology;
 
 /// The member above.
 pub(super) struct Parent {
+    pub(super) server: ServerId,
     pub(super) link: LinkId,
+    /// What has come of a plan that has not come whole.
+    pub(super) gathering: Option<Box<Gathering>>,
 }
 
 /// A member below.
@@ -133,23 +137,47 @@ pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
 }
 
 impl Node {
-    pub(super) fn child_of(&self, link: LinkId) -> Option<usize> {
-        self.children
-            .iter()
-            .position(|child| child.link() == Some(link))
+    /// Where the child behind a link stands.
+    pub(super) fn child_of(&mut self, link: LinkId) -> Option<usize> {
+        if self.children.is_empty() || self.parent_link() == Some(link) {
+            return None;
+        }
+        let found = self.noted_child(link);
+        if found.is_some() {
+            return found;
+        }
+        // Children came or went: the notes are made anew.
+        self.by_link.clear();
+        for (at, child) in (0..).zip(&self.children) {
+            self.by_link.extend(child.link().map(|link| (link, at)));
+        }
+        self.by_link.sort_unstable();
+        self.noted_child(link)
     }
 
-    /// A link to a member that says it is the parent of this one has come up, in `epoch`.
+    fn noted_child(&self, link: LinkId) -> Option<usize> {
+        let noted = self.by_link.binary_search_by_key(&link, |(link, _)| *link);
+        let at = self.by_link[noted.ok()?].1 as usize;
+        let child = self.children.get(at)?;
+        (child.link() == Some(link)).then_some(at)
+    }
+
+    /// A link to `server`, which says that it is the parent of this member, has come up, in `epoch`.
     ///
     /// A parent of a higher epoch replaces an older one; anybody else is refused.
-    pub fn handle_parent_up(&mut self, link: LinkId, epoch: Epoch) {
+    pub fn handle_parent_up(&mut self, link: LinkId, server: ServerId, epoch: Epoch) {
         if epoch <= self.epoch || self.ending.is_some() || self.root.is_some() {
             self.actions.push_back(Action::Close(link));
             return;
         }
         self.epoch = epoch;
         self.orphan_deadline = None;
-        if let Some(old) = self.parent.replace(Parent { link }) {
+        let parent = Parent {
+            server,
+            link,
+            gathering: None,
+        };
+        if let Some(old) = self.parent.replace(parent) {
             self.actions.push_back(Action::Send {
                 link: old.link,
                 message: Message::Leave,
@@ -160,7 +188,8 @@ impl Node {
 
     /// The front-end has accepted this member as its child over `link`, which this member opened.
     pub fn handle_front_end_up(&mut self, link: LinkId, epoch: Epoch) {
-        self.handle_parent_up(link, epoch.max(self.epoch.next()));
+        let epoch = epoch.max(self.epoch.next());
+        self.handle_parent_up(link, ServerId::FRONT_END, epoch);
     }
 
     /// A link to a child is up; `peer_epoch` is the highest epoch that the child has seen.
@@ -176,10 +205,11 @@ impl Node {
             .iter()
             .position(|child| child.server == server)
         else {
-            if self.root.is_some() && self.config.is_none() && self.early.is_empty() {
-                self.early.push((server, link));
-            } else {
-                self.actions.push_back(Action::Close(link));
+            match &mut self.root {
+                Some(root) if self.config.is_none() && root.early.is_empty() => {
+                    root.early.push((server, link));
+                }
+                _ => self.actions.push_back(Action::Close(link)),
             }
             return;
         };
@@ -199,14 +229,7 @@ impl Node {
         child.state = ChildState::Up(link);
         child.attached = true;
         let (slice, tasks) = (child.slice.clone(), child.reach.clone());
-        let init = Init {
-            config: self.config().clone(),
-            slice,
-        };
-        self.actions.push_back(Action::Send {
-            link,
-            message: Message::Init(Box::new(init)),
-        });
+        self.send_plan(link, &slice);
         self.tell_reachable(now, &tasks);
         self.tell_back(now, at);
         self.ask_child_again(at, true);
@@ -243,10 +266,12 @@ impl Node {
 
     /// A link is gone; `why` says how.
     pub fn handle_link_down(&mut self, now: Instant, link: LinkId, why: &str) {
-        self.early.retain(|(_, early)| *early != link);
+        if let Some(root) = &mut self.root {
+            root.early.retain(|(_, early)| *early != link);
+        }
         if self.parent_link() == Some(link) {
-            self.parent = None;
-            self.orphaned(now);
+            let parent = self.parent.take();
+            self.orphaned(now, parent.and_then(|parent| parent.gathering));
             return;
         }
         let Some(at) = self.child_of(link) else {
@@ -298,20 +323,15 @@ impl Node {
         self.children[at].state = ChildState::Up(link);
         if self.root.is_none() {
             // Its children were adopted: it comes back as a leaf.
-            let init = Init {
-                config: self.config().clone(),
-                slice: self.children[at].slice.clone(),
-            };
-            self.actions.push_back(Action::Send {
-                link,
-                message: Message::Init(Box::new(init)),
-            });
+            let slice = self.children[at].slice.clone();
+            self.send_plan(link, &slice);
         }
         self.tell_back(now, at);
         self.ask_child_again(at, false);
     }
 
-    pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
+    /// The plan has come.
+    pub(super) fn take_plan(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let Some((height, all)) = measure(&init.slice) else {
             return Err(ProtocolError(format!("{}: the plan is no tree", self.me)));
         };
@@ -327,10 +347,9 @@ impl Node {
             self.actions
                 .push_back(Action::Configure(init.config.clone()));
             self.config = Some(init.config);
-            let runs = topology::child_runs(&init.slice).expect("a tree");
+            let runs = topology::child_runs_by_size(&init.slice).expect("a tree");
             self.children.reserve_exact(runs.len());
-            // The largest subtree first: it takes longest.
-            for run in runs.into_iter().rev() {
+            for run in runs {
                 let below = init.slice.run(run);
                 let reach = tasks_of(&below);
                 self.add_child(Child::new(below, reach, Epoch(1)));
@@ -407,12 +426,11 @@ impl Node {
         Ok(())
     }
 
-    fn orphaned(&mut self, now: Instant) {
+    fn orphaned(&mut self, now: Instant, gathering: Option<Box<Gathering>>) {
         if self.ending.is_none() {
-            let wait = self
-                .config
-                .as_ref()
-                .map_or(Duration::ZERO, |c| c.orphan_wait);
+            let known = self.config.as_ref().map(|config| config.orphan_wait);
+            let wait = known.or(gathering.map(|gathering| gathering.orphan_wait()));
+            let wait = wait.unwrap_or(Duration::ZERO);
             tracing::warn!(me = %self.me, "no parent: waits {wait:?} for another one");
             self.orphan_deadline = Some(now + wait);
         }

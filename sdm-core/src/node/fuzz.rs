@@ -113,7 +113,7 @@ impl Fuzz {
         let node = Node::new(me, |_, _| None, now + Duration::from_secs(60));
         let mut fuzz = Self::with(node, now);
         let link = fuzz.link();
-        fuzz.node.handle_parent_up(link, Epoch(1));
+        fuzz.node.handle_parent_up(link, ServerId(99), Epoch(1));
         fuzz
     }
 
@@ -188,7 +188,7 @@ impl Fuzz {
                 }
                 let link = self.link();
                 let epoch = Epoch(self.node.epoch().0.saturating_add(number.into()));
-                self.node.handle_parent_up(link, epoch);
+                self.node.handle_parent_up(link, ServerId(99), epoch);
             }
             9 => {
                 self.now += Duration::from_millis(1 << (number % 24));

@@ -46,12 +46,7 @@ impl Node {
         }
         let known = self.executed.iter().position(|executed| executed.id == id);
         let at = known.unwrap_or_else(|| {
-            reserve_first(&mut self.executed);
-            self.executed.push(Executed {
-                id,
-                tasks: IdSet::new(),
-                answers: Vec::new(),
-            });
+            self.note_executed(id, &IdSet::new());
             self.executed.len() - 1
         });
         let executed = &mut self.executed[at];
@@ -82,6 +77,21 @@ impl Node {
         for block in again {
             self.count_local(now, id, block);
         }
+    }
+
+    /// True where own tasks were given a command.
+    pub(super) fn has_executed(&self, id: CommandId) -> bool {
+        self.executed.iter().any(|executed| executed.id == id)
+    }
+
+    /// Notes that own tasks are given a command now, for the first time.
+    pub(super) fn note_executed(&mut self, id: CommandId, tasks: &IdSet) {
+        reserve_first(&mut self.executed);
+        self.executed.push(Executed {
+            id,
+            tasks: tasks.clone(),
+            answers: Vec::new(),
+        });
     }
 
     /// Remembers an answer until it is settled, or its payload until the bound.

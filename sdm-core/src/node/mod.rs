@@ -17,7 +17,10 @@ mod health;
 mod local;
 mod missing;
 mod open;
+mod plan;
+mod quick;
 mod root;
+mod route;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +42,7 @@ use family::{Child, Parent};
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use local::Executed;
 use open::{OpenCommand, Settled};
+pub use quick::OwnTasks;
 use root::Root;
 pub use root::Submission;
 
@@ -155,9 +159,10 @@ pub struct Node {
     epoch: Epoch,
     /// The tasks that the parent believes to be behind this member.
     known_above: IdSet,
+    /// The members below, the largest subtree first as far as the plan goes.
     children: Vec<Child>,
-    /// Children whose link came up before the plan did (at the root).
-    early: Vec<(ServerId, LinkId)>,
+    /// Where the child of a link stands, by link; may be out of date.
+    by_link: Vec<(LinkId, u32)>,
     /// Open commands, by id.
     open: Vec<OpenCommand>,
     /// The number of the last question to children.
@@ -189,7 +194,7 @@ impl Node {
             epoch: Epoch::default(),
             known_above: IdSet::new(),
             children: Vec::new(),
-            early: Vec::new(),
+            by_link: Vec::new(),
             open: Vec::new(),
             attempt: Attempt(0),
             settled: Settled::default(),
@@ -294,6 +299,7 @@ impl Node {
         let child = self.child_of(link);
         match (message, child) {
             (Message::Init(init), _) if from_parent => self.handle_init(now, *init),
+            (Message::Plan(part), _) if from_parent => self.handle_plan_part(now, &part),
             (Message::Command(command), _) if from_parent => self.handle_command(now, command),
             (Message::Cancel(id), _) if from_parent => self.handle_cancel(now, id),
             (Message::End(policy), _) if from_parent => self.end(now, policy),
@@ -336,6 +342,7 @@ fn reserve_first<T>(list: &mut Vec<T>) {
 fn kind(message: &Message) -> &'static str {
     match message {
         Message::Init(_) => "init",
+        Message::Plan(_) => "plan",
         Message::Command(_) => "command",
         Message::Cancel(_) => "cancel",
         Message::End(_) => "end",

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sdm_idset::IdSet;
 
 use super::family::{Child, measure};
-use super::{Action, Delivery, Node, ProtocolError};
+use super::{Action, Delivery, LinkId, Node, ProtocolError};
 use crate::aggregate::Rules;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
@@ -18,6 +18,8 @@ pub(super) struct Root {
     next_id: CommandId,
     /// Tasks that the user was told to be silent or lost, and not to be back.
     unreachable: IdSet,
+    /// Children whose link came up before the plan did.
+    pub(super) early: Vec<(ServerId, LinkId)>,
 }
 
 /// Commands that are over but whose missing or lost tasks may still answer; the oldest go first.
@@ -50,6 +52,7 @@ impl Node {
         node.root = Some(Root {
             next_id: CommandId(1),
             unreachable: IdSet::new(),
+            early: Vec::new(),
         });
         node
     }
@@ -58,7 +61,7 @@ impl Node {
     /// [`CommandId::INIT`] tell who is ready.
     ///
     /// # Errors
-    /// A plan that is no tree.
+    /// A plan that is no tree, or one that is too large to be sent.
     pub fn start(
         &mut self,
         now: Instant,
@@ -68,12 +71,14 @@ impl Node {
         let Some((height, all)) = measure(&plan) else {
             return Err(ProtocolError("the plan is no tree".to_owned()));
         };
+        super::plan::check(&plan)?;
         self.height = height + 1;
         self.config = Some(config);
         self.known_above = all.clone();
         self.add_child(Child::new(plan, all.clone(), Epoch(1)));
         self.ask_init(now, &all);
-        for (server, link) in std::mem::take(&mut self.early) {
+        let early = self.root.as_mut().map(|root| &mut root.early);
+        for (server, link) in early.map(std::mem::take).unwrap_or_default() {
             self.handle_child_up(now, link, server, Epoch(0));
         }
         Ok(())

@@ -24,10 +24,10 @@ enum Arrival {
 }
 
 /// A tree of nodes over links that delay each message at random, in order per link.
-struct Net {
+pub(super) struct Net {
     now: Instant,
     random: u64,
-    nodes: BTreeMap<ServerId, Node>,
+    pub(super) nodes: BTreeMap<ServerId, Node>,
     /// Link, by whom it is held: who is at the other end.
     links: BTreeMap<(ServerId, LinkId), ServerId>,
     next_link: u64,
@@ -46,7 +46,7 @@ fn answer_all(payload: &[u8], _task: u32) -> Option<String> {
 }
 
 impl Net {
-    fn new(count: u32, topology: Topology, seed: u64) -> Self {
+    pub(super) fn new(count: u32, topology: Topology, seed: u64) -> Self {
         let mut net = Self {
             now: Instant::now(),
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
@@ -188,7 +188,7 @@ impl Net {
         }
     }
 
-    fn kill(&mut self, id: ServerId) {
+    pub(super) fn kill(&mut self, id: ServerId) {
         self.nodes.remove(&id);
         self.cut_links_of(id);
     }
@@ -204,7 +204,7 @@ impl Net {
                 } else {
                     let (up, down) = self.link(from, server);
                     let seen = self.node(server).epoch();
-                    self.node(server).handle_parent_up(down, epoch);
+                    self.node(server).handle_parent_up(down, from, epoch);
                     self.drain(server);
                     self.node(from).handle_child_up(now, up, server, seen);
                 }
@@ -228,7 +228,7 @@ impl Net {
     }
 
     /// Takes one step: the next arrival or timer. False where nothing will ever happen.
-    fn step(&mut self) -> bool {
+    pub(super) fn step(&mut self) -> bool {
         let timers = self
             .nodes
             .iter()
@@ -327,14 +327,14 @@ impl Net {
         tally
     }
 
-    fn init(&mut self) -> Tally {
+    pub(super) fn init(&mut self) -> Tally {
         self.run_until(|deliveries| deliveries.contains(&Delivery::Complete(CommandId::INIT)));
         self.tally(CommandId::INIT)
     }
 }
 
 #[derive(Default, Debug)]
-struct Tally {
+pub(super) struct Tally {
     blocks: Vec<Block>,
     answered: IdSet,
     missing: IdSet,

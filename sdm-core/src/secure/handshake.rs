@@ -1,8 +1,8 @@
 //! The handshake as a machine: bytes in at any cut, bytes out, and an open cipher or an error.
 
-use snow::{HandshakeState, TransportState};
+use snow::HandshakeState;
 
-use super::{Hello, NOISE};
+use super::{Ciphers, Hello, NOISE};
 use crate::frame::WIRE_VERSION;
 use crate::ids::SessionId;
 use crate::link::{LinkConfig, LinkError};
@@ -20,7 +20,7 @@ const REFUSED_HELLO: u8 = 4;
 
 /// What a finished handshake gives.
 pub(crate) struct Opened {
-    pub(crate) noise: Box<TransportState>,
+    pub(crate) ciphers: Box<Ciphers>,
     pub(crate) peer: Box<Hello>,
 }
 
@@ -184,11 +184,8 @@ impl Handshake {
             }
         }
         let noise = self.noise.take().expect("a handshake finishes once");
-        let noise = noise
-            .into_transport_mode()
-            .expect("both messages of NN were exchanged");
         Ok(Opened {
-            noise: Box::new(noise),
+            ciphers: Box::new(Ciphers::of(*noise)),
             peer,
         })
     }

@@ -16,6 +16,7 @@
 //! responder trusts the initiator only from its first record on. The session tag (the id folded to
 //! 16 bits) tells sessions on one machine apart before any cryptography; it is no secret.
 
+mod cipher;
 mod handshake;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::ids::{Epoch, ServerId, SessionId};
 
+pub(crate) use cipher::{Ciphers, TAG_BYTES};
 pub(crate) use handshake::{Handshake, Opened};
 
 /// AES-GCM and SHA-256: the cheapest small records of the four combinations on machines with AES

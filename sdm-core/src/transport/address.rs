@@ -14,13 +14,14 @@ const PATH_BYTES_MAX: usize = 100;
 
 /// Where a member listens: `tcp://host:port`, `tcp://[v6 address]:port`, `unix:///path`; and
 /// `ssh://host:port`, the same port of the same host's loopback, reached through `ssh`; and `called://3`,
-/// which is wherever server 3 calls from.
+/// which is wherever server 3 calls from; and `local://3`, the socket without a file at which server 3 listens for
+/// members of its own host.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionString {
     scheme: Scheme,
     /// A name or an address, without brackets; the path of a Unix socket.
     place: String,
-    /// 0 for a Unix socket and for a caller.
+    /// 0 for a Unix socket, with a file or without, and for a caller.
     port: u16,
 }
 
@@ -35,6 +36,49 @@ pub enum Scheme {
     Ssh,
     /// A connection that the other end makes.
     Called,
+    /// A socket of this machine's kernel that has no file.
+    Local,
+}
+
+/// What carries links between members of one host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HostTransport {
+    /// Unix sockets where they are there, TCP where they are not.
+    #[default]
+    Unix,
+    /// TCP, as between hosts.
+    Tcp,
+}
+
+/// A text that names nothing that carries links.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("transport '{text}': expected unix or tcp")]
+pub struct HostTransportError {
+    /// What was said.
+    pub text: String,
+}
+
+impl fmt::Display for HostTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unix => "unix",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+impl FromStr for HostTransport {
+    type Err = HostTransportError;
+
+    fn from_str(text: &str) -> Result<Self, HostTransportError> {
+        match text {
+            "unix" => Ok(Self::Unix),
+            "tcp" => Ok(Self::Tcp),
+            _ => Err(HostTransportError {
+                text: text.to_owned(),
+            }),
+        }
+    }
 }
 
 /// A text that is no connection string.
@@ -84,9 +128,19 @@ impl ConnectionString {
     /// Where a member is that listens nowhere: it calls.
     #[must_use]
     pub fn called(server: ServerId) -> Self {
+        Self::of_member(Scheme::Called, server)
+    }
+
+    /// Where a member listens for those of its own host.
+    #[must_use]
+    pub fn local(member: ServerId) -> Self {
+        Self::of_member(Scheme::Local, member)
+    }
+
+    fn of_member(scheme: Scheme, member: ServerId) -> Self {
         Self {
-            scheme: Scheme::Called,
-            place: server.0.to_string(),
+            scheme,
+            place: member.0.to_string(),
             port: 0,
         }
     }
@@ -94,7 +148,17 @@ impl ConnectionString {
     /// Who calls, where it is that.
     #[must_use]
     pub fn caller(&self) -> Option<ServerId> {
-        let place = (self.scheme == Scheme::Called).then_some(&self.place)?;
+        self.member(Scheme::Called)
+    }
+
+    /// Who listens for those of its own host, where it is that.
+    #[must_use]
+    pub fn local_member(&self) -> Option<ServerId> {
+        self.member(Scheme::Local)
+    }
+
+    fn member(&self, scheme: Scheme) -> Option<ServerId> {
+        let place = (self.scheme == scheme).then_some(&self.place)?;
         place.parse().ok().map(ServerId)
     }
 
@@ -129,7 +193,7 @@ impl ConnectionString {
     #[must_use]
     pub fn host(&self) -> &str {
         match self.scheme {
-            Scheme::Unix | Scheme::Called => "",
+            Scheme::Unix | Scheme::Called | Scheme::Local => "",
             Scheme::Tcp | Scheme::Ssh => &self.place,
         }
     }
@@ -163,8 +227,8 @@ impl ConnectionString {
         match self.scheme {
             Scheme::Unix if count > 0 => other.place = format!("{}.{count}", self.place),
             Scheme::Unix => {}
-            Scheme::Called if count > 0 => return None,
-            Scheme::Called => {}
+            Scheme::Called | Scheme::Local if count > 0 => return None,
+            Scheme::Called | Scheme::Local => {}
             Scheme::Tcp | Scheme::Ssh => other.port = self.port.checked_add(count)?,
         }
         Some(other)
@@ -212,6 +276,7 @@ impl fmt::Display for ConnectionString {
         let scheme = match self.scheme {
             Scheme::Unix => return write!(f, "unix://{place}"),
             Scheme::Called => return write!(f, "called://{place}"),
+            Scheme::Local => return write!(f, "local://{place}"),
             Scheme::Tcp => "tcp",
             Scheme::Ssh => "ssh",
         };
@@ -231,13 +296,15 @@ impl FromStr for ConnectionString {
         if let Some(path) = text.strip_prefix("unix://") {
             return Self::unix(path).map_err(in_full);
         }
-        if let Some(server) = text.strip_prefix("called://") {
-            let number = server
-                .parse()
-                .ok()
-                .filter(|it: &u32| it.to_string() == server);
+        let of_members = [("called://", Scheme::Called), ("local://", Scheme::Local)];
+        for (prefix, scheme) in of_members {
+            let Some(server) = text.strip_prefix(prefix) else {
+                continue;
+            };
+            let number = server.parse().ok();
+            let number = number.filter(|it: &u32| it.to_string() == server);
             let number = number.ok_or_else(|| error("expected the number of a server", text))?;
-            return Ok(Self::called(ServerId(number)));
+            return Ok(Self::of_member(scheme, ServerId(number)));
         }
         let (with_host, rest): (fn(&str, u16) -> _, _) = match text.split_once("://") {
             Some(("tcp", rest)) => (Self::tcp, rest),
@@ -298,6 +365,7 @@ mod tests {
         check("ssh://node1:7000", Ok(("node1", 7000)));
         check("unix:///run/sdm/x y", Ok(("", 0)));
         check("called://17", Ok(("", 0)));
+        check("local://17", Ok(("", 0)));
     }
 
     #[test]
@@ -310,6 +378,7 @@ mod tests {
         check("unix:///a\nb", Err("the path has control characters"));
         check("called://x", Err("expected the number of a server"));
         check("called://+1", Err("expected the number of a server"));
+        check("local://", Err("expected the number of a server"));
         check("tcp://host", Err("expected a port after the host"));
         check("tcp://host:", Err("expected a port after the host"));
         check("tcp://host:+1", Err("expected a port after the host"));
@@ -352,5 +421,7 @@ mod tests {
         assert_eq!(next("tcp://a:65535", 1), None);
         assert_eq!(next("unix:///x", 0).as_deref(), Some("unix:///x"));
         assert_eq!(next("unix:///x", 2).as_deref(), Some("unix:///x.2"));
+        assert_eq!(next("local://3", 0).as_deref(), Some("local://3"));
+        assert_eq!(next("local://3", 1), None);
     }
 }

@@ -8,6 +8,10 @@ mod address;
 #[cfg(feature = "net")]
 mod inet;
 mod interface;
+#[cfg(feature = "net")]
+mod local;
+#[cfg(feature = "net")]
+mod meeting;
 pub mod mem;
 #[cfg(feature = "net")]
 mod own;
@@ -32,8 +36,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use address::{AddressError, ConnectionString, Scheme};
+pub use address::{AddressError, ConnectionString, HostTransport, HostTransportError, Scheme};
 pub use interface::{Interface, InterfaceError};
+#[cfg(feature = "net")]
+pub use meeting::meeting_name;
 #[cfg(feature = "net")]
 pub use own::{NoAddress, own_addresses};
 pub use ports::{PortRange, PortRangeError};
@@ -179,7 +185,7 @@ fn listen_upwards<T>(
     port_tries: u16,
     mut bind: impl FnMut(&ConnectionString) -> io::Result<T>,
 ) -> io::Result<T> {
-    let is_any = at.scheme() != Scheme::Unix && at.port() == 0;
+    let is_any = matches!(at.scheme(), Scheme::Tcp | Scheme::Ssh) && at.port() == 0;
     let tries = if is_any { 1 } else { port_tries.max(1) };
     let mut last = at.clone();
     for place in (0..tries).map_while(|count| at.stepped(count)) {

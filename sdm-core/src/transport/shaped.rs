@@ -87,7 +87,8 @@ impl Shaped {
 
     fn is_shaped(&self, to: &ConnectionString) -> Option<Shape> {
         let (shape, _) = self.shape.as_ref()?;
-        let within = to.scheme() == Scheme::Unix || self.own.iter().any(|own| own == to.host());
+        let is_unix = matches!(to.scheme(), Scheme::Unix | Scheme::Local);
+        let within = is_unix || self.own.iter().any(|own| own == to.host());
         (!shape.between_hosts || !within).then_some(*shape)
     }
 

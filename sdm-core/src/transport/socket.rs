@@ -4,9 +4,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use mio::event::Source;
-use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 
+use super::local::{self, LocalNames};
 use super::ssh::Tunnel;
 use super::unix::Rendezvous;
 use super::{ConnectionString, Scheme, inet, ssh, unix};
@@ -15,11 +16,16 @@ use super::{ConnectionString, Scheme, inet, ssh, unix};
 pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(Rendezvous),
+    Local(UnixListener, ConnectionString),
 }
 
 impl Listener {
     /// Listens at `at` exactly.
-    pub(super) fn bind(at: &ConnectionString) -> io::Result<Self> {
+    pub(super) fn bind(at: &ConnectionString, names: Option<&LocalNames>) -> io::Result<Self> {
+        if let Some(member) = at.local_member() {
+            let listener = names.ok_or_else(no_session)?.bind(member)?;
+            return Ok(Self::Local(listener, at.clone()));
+        }
         match at.scheme() {
             Scheme::Tcp => inet::bind(at).map(Self::Tcp),
             Scheme::Unix => unix::bind(at).map(Self::Unix),
@@ -28,6 +34,7 @@ impl Listener {
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }
             Scheme::Called => Err(called()),
+            Scheme::Local => Err(no_session()),
         }
     }
 
@@ -36,6 +43,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => Ok(at.with_port(listener.local_addr()?.port())),
             Self::Unix(rendezvous) => Ok(rendezvous.address.clone()),
+            Self::Local(_, address) => Ok(address.clone()),
         }
     }
 
@@ -51,6 +59,11 @@ impl Listener {
                 let (stream, _) = rendezvous.listener.accept()?;
                 Ok((Stream::Unix(stream), rendezvous.address.to_string()))
             }
+            Self::Local(listener, address) => {
+                let (stream, _) = listener.accept()?;
+                local::check_user(&stream)?;
+                Ok((Stream::Unix(stream), address.to_string()))
+            }
         }
     }
 
@@ -58,6 +71,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => listener,
             Self::Unix(rendezvous) => &mut rendezvous.listener,
+            Self::Local(listener, _) => listener,
         }
     }
 }
@@ -65,6 +79,12 @@ impl Listener {
 /// Who calls has no place of its own.
 fn called() -> io::Error {
     let what = "nobody is called here: it needs a `Reversed` transport";
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// Their names are made of a session's key.
+fn no_session() -> io::Error {
+    let what = "sockets between members of a host need a session";
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
@@ -77,13 +97,28 @@ pub(super) enum Stream {
 
 impl Stream {
     /// Begins to connect; `ssh` is the program that tunnels run through.
-    pub(super) fn connect(to: &ConnectionString, ssh: &Path) -> io::Result<Self> {
+    pub(super) fn connect(
+        to: &ConnectionString,
+        ssh: &Path,
+        names: Option<&LocalNames>,
+    ) -> io::Result<Self> {
+        if let Some(member) = to.local_member() {
+            let names = names.ok_or_else(no_session)?;
+            return names.connect(member).map(Self::Unix);
+        }
         match to.scheme() {
             Scheme::Tcp => inet::connect(to).map(Self::Tcp),
             Scheme::Unix => unix::connect(to).map(Self::Unix),
             Scheme::Ssh => ssh::connect(to, ssh).map(Self::Ssh),
             Scheme::Called => Err(called()),
+            Scheme::Local => Err(no_session()),
         }
+    }
+
+    /// True where a connection stands as soon as it is made, and the kernel says that there is room each time that the other
+    /// end reads, wanted or not.
+    pub(super) fn is_unix(&self) -> bool {
+        matches!(self, Self::Unix(_))
     }
 
     /// Whether a connection that was begun stands now.

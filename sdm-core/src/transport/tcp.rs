@@ -11,7 +11,10 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 pub use super::inet::{listener, resolve};
+use super::local::LocalNames;
 use super::socket::{Listener, Stream};
+use crate::link::LinkConfig;
+
 use super::{
     ConnId, ConnectionString, ForeignFd, Transport, TransportEvent, Waker, listen_upwards,
     no_such_connection,
@@ -61,6 +64,8 @@ pub struct TcpTransport {
     calls: Calls,
     /// The program that tunnels run through.
     ssh: PathBuf,
+    /// The sockets of a session between members of this host.
+    names: Option<LocalNames>,
 }
 
 struct SocketConnection {
@@ -94,7 +99,13 @@ impl TcpTransport {
             accept_at: None,
             calls: Calls::default(),
             ssh: SSH.into(),
+            names: None,
         })
+    }
+
+    /// Whose the addresses are that name a member of this host (`local://3`).
+    pub fn set_session(&mut self, config: &LinkConfig) {
+        self.names = Some(LocalNames::of(config));
     }
 
     /// Has tunnels run through another `ssh` than `/usr/bin/ssh`.
@@ -156,12 +167,20 @@ impl TcpTransport {
     }
 
     fn begin_connect(&mut self, conn: ConnId, to: &ConnectionString) -> io::Result<()> {
-        let stream = Stream::connect(to, &self.ssh)?;
-        self.add(conn, stream, true)
+        let stream = Stream::connect(to, &self.ssh, self.names.as_ref())?;
+        let stands = stream.is_unix();
+        self.add(conn, stream, !stands)?;
+        if stands {
+            self.queued.push(TransportEvent::Connected(conn));
+        }
+        Ok(())
     }
 
     fn add(&mut self, conn: ConnId, mut stream: Stream, connecting: bool) -> io::Result<()> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
+        let interest = match stream.is_unix() {
+            true => Interest::READABLE,
+            false => Interest::READABLE | Interest::WRITABLE,
+        };
         let registry = self.poll.registry();
         registry.register(&mut stream, token(index(conn), CONNECTION), interest)?;
         let connection = SocketConnection {
@@ -246,6 +265,8 @@ impl TcpTransport {
                 }
             }
         } else if event.is_writable() && std::mem::take(&mut connection.full) {
+            // It fails where the connection has, which reading tells.
+            let _ = connection.watch_room(conn, &self.poll, false);
             events.push(TransportEvent::Writable(conn));
         }
         connection.ending |= event.is_read_closed() || event.is_error();
@@ -254,17 +275,28 @@ impl TcpTransport {
             events.push(TransportEvent::Readable(conn));
         }
     }
+}
 
-    fn connection(&mut self, conn: ConnId) -> io::Result<&mut SocketConnection> {
-        self.connections
-            .get_mut(&conn)
-            .ok_or_else(no_such_connection)
+impl SocketConnection {
+    /// Has the kernel say when there is room, or not any more, where it would say so at every read of the other end.
+    fn watch_room(&mut self, conn: ConnId, poll: &Poll, wanted: bool) -> io::Result<()> {
+        if !self.stream.is_unix() {
+            return Ok(());
+        }
+        let interest = match wanted {
+            true => Interest::READABLE | Interest::WRITABLE,
+            false => Interest::READABLE,
+        };
+        let token = token(index(conn), CONNECTION);
+        poll.registry()
+            .reregister(&mut self.stream, token, interest)
     }
 }
 
 impl Transport for TcpTransport {
     fn listen(&mut self, at: &ConnectionString, port_tries: u16) -> io::Result<ConnectionString> {
-        let listener = listen_upwards(at, port_tries, Listener::bind)?;
+        let names = self.names.as_ref();
+        let listener = listen_upwards(at, port_tries, |at| Listener::bind(at, names))?;
         let bound = listener.bound(at)?;
         self.add_listener(listener)?;
         Ok(bound)
@@ -290,9 +322,12 @@ impl Transport for TcpTransport {
 
     fn send(&mut self, conn: ConnId, bytes: &[u8]) -> io::Result<usize> {
         self.calls.sends += 1;
-        let connection = self.connection(conn)?;
+        let connection = self.connections.get_mut(&conn);
+        let connection = connection.ok_or_else(no_such_connection)?;
         let sent = retry(|| connection.stream.send(bytes));
-        connection.full |= would_block(&sent);
+        if would_block(&sent) && !std::mem::replace(&mut connection.full, true) {
+            connection.watch_room(conn, &self.poll, true)?;
+        }
         self.calls.sent_bytes += sent.as_ref().map_or(0, |count| *count as u64);
         sent
     }
@@ -323,9 +358,7 @@ impl Transport for TcpTransport {
             // There is a free descriptor again.
             self.accept_at = self.accept_at.map(|_| Instant::now());
         }
-        self.queued.retain(
-            |event| !matches!(event, TransportEvent::ConnectFailed { conn: c, .. } if *c == conn),
-        );
+        self.queued.retain(|event| event.conn() != Some(conn));
     }
 
     fn poll(

@@ -1,7 +1,8 @@
 //! A walk over the portable Roaring format, before anything is allocated for it.
 //!
 //! `roaring` checks what it reads, but believes a head of 8 bytes that announces 65 536 containers, and knows
-//! no largest id. So the head, the keys and the lengths are checked here and the contents there.
+//! no largest id. So the head, the keys and the lengths are checked here and the contents there. The same walk shows
+//! the encoder what a bitmap is made of.
 //!
 //! ```text
 //! either   12346 u32, containers u32
@@ -20,56 +21,156 @@ const OFFSETS_FROM: usize = 4;
 /// Containers with more ids than this are bits.
 const ARRAY_IDS_MAX: usize = 4096;
 const BITS_BYTES: usize = 8192;
+/// More runs than this take more bytes than bits do.
+const RUNS_MAX: usize = BITS_BYTES / 4;
 /// The most containers that ids up to `ID_MAX` need.
 const CONTAINERS_MAX: usize = (ID_MAX as usize >> 16) + 1;
+/// The longest bitmap of ids up to `ID_MAX`, in bytes: the head of the form with runs, for each container eight bytes in
+/// front and its body.
+pub(super) const BYTES_MAX: usize = 4 + CONTAINERS_MAX / 8 + CONTAINERS_MAX * (8 + BITS_BYTES + 2);
 
 const CUT: &str = "the bitmap is cut short";
 
-/// Checks that `body` is exactly one bitmap as far as its outline tells.
-pub(super) fn check(body: &[u8]) -> Result<(), &'static str> {
-    let mut rest = body;
-    let cookie = u32_of(&mut rest)?;
-    let (count, runs) = if cookie == COOKIE {
-        let count = usize::try_from(u32_of(&mut rest)?).unwrap_or(usize::MAX);
-        (count, None)
-    } else if cookie & 0xffff == u32::from(COOKIE_RUNS) {
-        let count = (cookie >> 16) as usize + 1;
-        let flags = take(&mut rest, count.div_ceil(8))?;
-        (count, Some(flags))
-    } else {
-        return Err("the bitmap begins with no known number");
-    };
-    if count > CONTAINERS_MAX {
-        return Err("the bitmap has too many containers");
+/// How the two forms begin.
+pub(super) const FIRST_BYTE: u8 = COOKIE.to_le_bytes()[0];
+pub(super) const FIRST_BYTE_RUNS: u8 = COOKIE_RUNS.to_le_bytes()[0];
+
+/// Neighbouring ids of a bitmap in one layout.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// The first id that could be in it: a multiple of 65 536.
+    pub(super) first: u32,
+    pub(super) ids: Ids<'a>,
+}
+
+/// The layouts of a container; all ids are relative to the part's first.
+#[derive(Clone, Copy)]
+pub(super) enum Ids<'a> {
+    /// One container: a `u16` for each id, rising.
+    Array(&'a [u8]),
+    /// One container: pairs of `u16`, a run's first id and how many follow it.
+    Runs(&'a [u8]),
+    /// One container, or neighbouring ones: a bit for each id, the lowest of a byte first.
+    Bits(&'a [u8]),
+}
+
+/// Walks the parts of a bitmap; a part that is cut short, or in the wrong place, is the last.
+#[derive(Clone)]
+pub(super) struct Parts<'a> {
+    heads: &'a [u8],
+    runs: Option<&'a [u8]>,
+    index: usize,
+    least_key: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Reads the head of a bitmap that may have something behind it.
+    pub(super) fn new(body: &'a [u8]) -> Result<Self, &'static str> {
+        let mut rest = body;
+        let cookie = u32_of(&mut rest)?;
+        let (count, runs) = if cookie == COOKIE {
+            let count = usize::try_from(u32_of(&mut rest)?).unwrap_or(usize::MAX);
+            (count, None)
+        } else if cookie & 0xffff == u32::from(COOKIE_RUNS) {
+            let count = (cookie >> 16) as usize + 1;
+            let flags = take(&mut rest, count.div_ceil(8))?;
+            (count, Some(flags))
+        } else {
+            return Err("the bitmap begins with no known number");
+        };
+        if count > CONTAINERS_MAX {
+            return Err("the bitmap has too many containers");
+        }
+        let heads = take(&mut rest, 4 * count)?;
+        if runs.is_none() || count >= OFFSETS_FROM {
+            take(&mut rest, 4 * count)?;
+        }
+        Ok(Self {
+            heads,
+            runs,
+            index: 0,
+            least_key: 0,
+            rest,
+        })
     }
-    let heads = take(&mut rest, 4 * count)?;
-    if runs.is_none() || count >= OFFSETS_FROM {
-        take(&mut rest, 4 * count)?;
+
+    /// Whether all could be ids, which those above the largest are not.
+    pub(super) fn are_of_ids(&self) -> bool {
+        let last = self.heads.last_chunk::<4>();
+        last.is_some_and(|[a, b, ..]| usize::from(u16::from_le_bytes([*a, *b])) < CONTAINERS_MAX)
     }
-    let mut key_before = None;
-    for (index, head) in heads.chunks_exact(4).enumerate() {
-        let key = u16::from_le_bytes([head[0], head[1]]);
+
+    /// How many containers there are.
+    pub(super) fn containers(&self) -> usize {
+        self.heads.len() / 4
+    }
+
+    /// The next container; none where there are no more.
+    #[inline]
+    fn container(&mut self) -> Result<Option<Part<'a>>, &'static str> {
+        let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {
+            return Ok(None);
+        };
+        let key = usize::from(u16::from_le_bytes([head[0], head[1]]));
         let ids = usize::from(u16::from_le_bytes([head[2], head[3]])) + 1;
-        if usize::from(key) >= CONTAINERS_MAX {
+        if key >= CONTAINERS_MAX {
             return Err("the bitmap has ids above 16777215");
         }
-        if key_before.replace(key).is_some_and(|before| before >= key) {
+        if key < self.least_key {
             return Err("the bitmap's containers are out of order");
         }
-        if runs.is_some_and(|flags| flags[index / 8] >> (index % 8) & 1 == 1) {
-            let runs = usize::from(u16_of(&mut rest)?);
-            take(&mut rest, 4 * runs)?;
+        let is_runs = |flags: &[u8]| flags[self.index / 8] >> (self.index % 8) & 1 == 1;
+        let ids = if self.runs.is_some_and(is_runs) {
+            let runs = usize::from(u16_of(&mut self.rest)?);
+            if runs > RUNS_MAX {
+                return Err("the bitmap has runs that are longer than bits");
+            }
+            Ids::Runs(take(&mut self.rest, 4 * runs)?)
         } else if ids <= ARRAY_IDS_MAX {
-            take(&mut rest, 2 * ids)?;
+            Ids::Array(take(&mut self.rest, 2 * ids)?)
         } else {
-            take(&mut rest, BITS_BYTES)?;
+            Ids::Bits(take(&mut self.rest, BITS_BYTES)?)
+        };
+        self.index += 1;
+        self.least_key = key + 1;
+        let first = u32::try_from(key << 16).expect("below 2^24");
+        Ok(Some(Part { first, ids }))
+    }
+
+    /// Whether the next container is bits and follows the last one without a gap.
+    fn goes_on_with_bits(&self) -> bool {
+        let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {
+            return false;
+        };
+        let key = usize::from(u16::from_le_bytes([head[0], head[1]]));
+        let ids = usize::from(u16::from_le_bytes([head[2], head[3]])) + 1;
+        let is_runs = |flags: &[u8]| flags[self.index / 8] >> (self.index % 8) & 1 == 1;
+        key == self.least_key && ids > ARRAY_IDS_MAX && !self.runs.is_some_and(is_runs)
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        let all = self.rest;
+        let mut part = self.container().ok()??;
+        if let Ids::Bits(bits) = &mut part.ids {
+            // Their bytes are neighbours, too.
+            while self.goes_on_with_bits() && self.container().is_ok_and(|more| more.is_some()) {
+                *bits = &all[..all.len() - self.rest.len()];
+            }
         }
+        Some(part)
     }
-    if rest.is_empty() {
-        Ok(())
-    } else {
-        Err("bytes are left after the bitmap")
-    }
+}
+
+/// The length of the bitmap that `input` begins with, checked as far as its outline tells.
+pub(super) fn check(input: &[u8]) -> Result<usize, &'static str> {
+    let mut parts = Parts::new(input)?;
+    while parts.container()?.is_some() {}
+    Ok(input.len() - parts.rest.len())
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], &'static str> {

@@ -2,13 +2,21 @@
 
 use crate::sets::any_set;
 use proptest::prelude::*;
+use roaring::RoaringBitmap;
 use sdm_idset::fuzz::{fuzz_set, fuzz_set_text};
-use sdm_idset::{ID_MAX, IdSet};
+use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 
 fn encoded(set: &IdSet, base: u32) -> Vec<u8> {
     let mut wire = Vec::new();
     set.encode(base, &mut wire);
     wire
+}
+
+/// How many bytes the portable Roaring format of a set takes, in its smallest layout.
+fn roaring_bytes(set: &IdSet) -> usize {
+    let mut bits: RoaringBitmap = set.iter().map(|id| id.0).collect();
+    bits.optimize();
+    bits.serialized_size()
 }
 
 /// Bases below, inside and above the ids.
@@ -43,7 +51,35 @@ proptest! {
         let used = wire.len();
         prop_assert_eq!(set.encoded_len(base), used as u64);
         wire.extend(tail);
-        prop_assert_eq!(IdSet::decode(base, &wire), Ok((set, used)));
+        prop_assert_eq!(IdSet::decode(base, &wire), Ok((set.clone(), used)));
+        prop_assert!(used <= roaring_bytes(&set).max(10), "one run is short, wherever the base is");
+    }
+
+    #[test]
+    fn strides_with_and_without_a_flaw_come_back(
+        first in 0..200_000_u32,
+        step in prop_oneof![1..40_u32, 1..70_000_u32],
+        count in prop_oneof![1..300_u32, 1..40_000_u32],
+        flaws in prop::collection::vec((0..400_000_u32, any::<bool>()), 0..4),
+        base in base(),
+    ) {
+        let last = first.saturating_add(step.saturating_mul(count - 1)).min(ID_MAX);
+        let mut set = IdSet::new();
+        set.insert_stride(Stride::new(TaskId(first), TaskId(last), step).unwrap());
+        let span = last - first + 1;
+        for (at, insert) in flaws {
+            let id = TaskId(first + at % span);
+            if insert {
+                set.insert(id);
+            } else {
+                set.remove(id);
+            }
+        }
+        let wire = encoded(&set, base);
+        prop_assert!(wire.len() <= roaring_bytes(&set));
+        prop_assert_eq!(IdSet::decode(base, &wire), Ok((set.clone(), wire.len())));
+        set.compact();
+        prop_assert_eq!(encoded(&set, base), wire, "a set just changed has the form of a compact one");
     }
 
     #[test]
@@ -77,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_sets(base in base(), tag in 0..6_u8, body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_refused_or_sets(base in base(), tag in prop_oneof![0..6_u8, 56..61_u8], body in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut wire = vec![tag];
         wire.extend(body);
         feed(base, &wire);
@@ -105,9 +141,7 @@ proptest! {
             bitmap.extend(ids.to_le_bytes());
         }
         bitmap.extend(body);
-        let mut wire = vec![4, 0x80 | (u8::try_from(bitmap.len() & 0x7f).unwrap()), u8::try_from(bitmap.len() >> 7).unwrap()];
-        wire.extend(bitmap);
-        feed(0, &wire);
+        feed(0, &bitmap);
     }
 
     #[test]

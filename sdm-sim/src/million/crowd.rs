@@ -338,8 +338,9 @@ impl Crowd {
             return;
         };
         let link = self.link(parent, child);
-        if let Some(node) = &mut self.nodes[child as usize] {
-            node.handle_parent_up(link, epoch);
+        let above = self.nodes[parent as usize].as_ref().map(Node::id);
+        if let (Some(node), Some(above)) = (&mut self.nodes[child as usize], above) {
+            node.handle_parent_up(link, above, epoch);
         }
         if let Some(node) = &mut self.nodes[parent as usize] {
             node.handle_child_up(now, link, server, before);

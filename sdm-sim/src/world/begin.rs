@@ -17,7 +17,7 @@ use crate::exec::Executor;
 use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::net::address_of;
-use crate::rng::Rng;
+use crate::rng::{Rng, mix};
 use crate::spec::rules;
 use crate::swarm::Swarm;
 use crate::terminals::Terminals;
@@ -25,7 +25,9 @@ use crate::terminals::Terminals;
 impl World {
     pub(crate) fn new(seed: u64, tasks: Option<u32>, log_lines: usize) -> Self {
         let mut rng = Rng::new(seed);
-        let swarm = Swarm::draw(&mut rng, tasks);
+        let mut swarm = Swarm::draw(&mut rng, tasks);
+        swarm.spread_tasks(mix(seed ^ 0x7461_736b));
+        swarm.long_names = mix(seed ^ 0x706c_616e).is_multiple_of(3);
         let key = SessionKey::from_bytes([7; 32]);
         let link_config = Arc::new(LinkConfig::new(key, SessionId(seed.to_le_bytes())));
         let classes_max = swarm.config.classes_max;
@@ -63,19 +65,17 @@ impl World {
 
     /// Starts every process and the session.
     fn begin(&mut self) {
+        // Of so long names few are a part of a plan: links die between two parts, too.
+        let filler = if self.swarm.long_names { 480 } else { 0 };
         let entry = |server: ServerId, tasks: IdSet| PlanEntry {
             server,
             subtree_count: 0,
             tasks,
-            host: format!("h{}", server.0 / 3 % 7),
+            host: format!("h{}{}", server.0 / 3 % 7, "-".repeat(filler)),
             addresses: vec![address_of(server)],
         };
-        let each = self.swarm.tasks_each;
         let servers: Vec<PlanEntry> = (0..self.swarm.servers)
-            .map(|id| {
-                let tasks = IdSet::from_range(id * each..=(id + 1) * each - 1);
-                entry(ServerId(id), tasks)
-            })
+            .map(|id| entry(ServerId(id), self.swarm.tasks_of(ServerId(id))))
             .collect();
         let deadline = self.instant(self.start_deadline);
         for server in &servers {

@@ -129,6 +129,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         session.parts = parts.iter().map(part).collect();
     }
     session.config.start_wait = args.tree.start_wait(&launcher);
+    session.tasks_per_server = args.tree.tasks_per_server(&launcher);
     Ok(SessionConfig {
         launcher,
         launcher_options,

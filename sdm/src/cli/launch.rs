@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use sdm_core::config::Config;
 use sdm_core::topology::Topology;
-use sdm_core::transport::{Interface, PortRange};
+use sdm_core::transport::{HostTransport, Interface, PortRange};
 use sdm_hosts::HostShare;
 use sdm_session::{KeyHandover, Network, SessionConfig};
 
@@ -129,9 +129,15 @@ impl LauncherArgs {
 /// How the tree of servers is made.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TreeArgs {
-    /// How the servers are arranged: binomial, kary:K, flat or by-host.
+    /// How the servers are arranged: by-host (binomial between hosts, up to 32 children of its own host for each, or K
+    /// with by-host:K), binomial, kary:K or flat.
     #[arg(long, value_name = "KIND", default_value_t)]
     pub topology: Topology,
+
+    /// How many tasks one server has at most: 32 unless given, and 1 for emulate and where you start the servers (manual). What
+    /// kills a server costs all of its tasks.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub tasks_per_server: Option<u32>,
 
     /// How long the servers may take to come, in seconds; 60 unless given, and 900 where you start them (manual).
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -140,6 +146,10 @@ pub struct TreeArgs {
     /// Go on where some of the servers have not come by then.
     #[arg(long)]
     pub partial: bool,
+
+    /// What carries links between members of one host: unix (sockets without files; TCP where they are not there) or tcp.
+    #[arg(long, value_name = "KIND", default_value_t)]
+    pub transport: HostTransport,
 }
 
 /// How long servers may take to come unless a person says otherwise.
@@ -147,7 +157,20 @@ const START_WAIT: Duration = Duration::from_secs(60);
 /// The same where a person starts them.
 const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
+/// How many tasks a server has unless a person says otherwise.
+const TASKS_PER_SERVER: u32 = 32;
+
 impl TreeArgs {
+    /// How many tasks a server has at most that this launcher starts.
+    #[must_use]
+    pub fn tasks_per_server(&self, launcher: &str) -> u32 {
+        match self.tasks_per_server {
+            Some(count) => count,
+            None if launcher == "manual" => 1,
+            None => TASKS_PER_SERVER,
+        }
+    }
+
     /// How long the servers that this launcher starts may take to come.
     #[must_use]
     pub fn start_wait(&self, launcher: &str) -> Duration {
@@ -162,12 +185,14 @@ impl TreeArgs {
     #[must_use]
     pub fn session(&self, servers: u32) -> SessionConfig {
         SessionConfig {
+            transport: self.transport,
             topology: self.topology,
             config: Config {
                 start_wait: self.start_wait(""),
                 partial: self.partial,
                 ..Config::default()
             },
+            tasks_per_server: self.tasks_per_server.unwrap_or(1),
             ..SessionConfig::local(servers)
         }
     }

@@ -173,6 +173,6 @@ fn every_value_says_where_it_comes_from() {
         row("timeout"),
         ("60", Origin::Variable("SDM_TIMEOUT".to_owned()))
     );
-    assert_eq!(row("topology"), ("binomial", Origin::Definition));
+    assert_eq!(row("topology"), ("by-host", Origin::Definition));
     assert!(rows.iter().all(|row| row.key != "command"));
 }

@@ -213,7 +213,7 @@ fn plans() -> Vec<Vec<PlanEntry>> {
         host: format!("node{}", id / 3),
         addresses: vec![format!("tcp://10.0.0.{id}:40311")],
     };
-    let kinds = ["binomial", "flat", "kary:2", "by-host"];
+    let kinds = ["binomial", "flat", "kary:2", "by-host:2"];
     let kinds = kinds.map(|kind| kind.parse::<Topology>().expect("a topology"));
     let plan = |kind: Topology| kind.plan(entry(0), (1..12).map(entry).collect());
     kinds.map(plan).into()

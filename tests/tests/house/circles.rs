@@ -24,8 +24,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        "backend backend::begin",
-        "one type, whose methods are in two files",
+        "backend backend::begin backend::shims",
+        "one type, whose methods are in three files",
     ),
     (
         "sdm-backend-gdbmi",
@@ -59,7 +59,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-core",
-        "node node::adoption node::audit node::ending node::events node::family node::local node::open node::root",
+        "node node::adoption node::audit node::ending node::events node::family node::local node::open node::plan node::root",
         "one type, whose methods are in a file for each concern, with the data of that concern",
     ),
     (
@@ -89,8 +89,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-idset",
-        "wire wire::number",
-        "one format: numbers within it have its errors and bounds",
+        "wire wire::reader",
+        "one format: what is read of it has its errors and bounds",
     ),
     (
         "sdm-launch",

@@ -30,7 +30,7 @@ fn settings_reach_a_session_and_say_where_they_come_from() {
     for (key, place) in [
         ("processes          3 ", "config.toml:3"),
         ("timeout            25 ", "SDM_TIMEOUT"),
-        ("topology           binomial ", "default"),
+        ("topology           by-host ", "default"),
     ] {
         let line = done.out.lines().find(|line| line.trim().starts_with(key));
         assert!(

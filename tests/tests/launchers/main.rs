@@ -3,3 +3,4 @@
 mod mpi;
 mod openmpi5;
 mod ordinary;
+mod sharing;

@@ -103,7 +103,7 @@ fn ends_well(sdm: Running, typed: Vec<Typed>) {
 #[test]
 fn who_is_above_may_be_there_long_before_those_below() {
     let place = Place::new();
-    let (sdm, commands) = shown(&place, ports(0));
+    let (sdm, commands) = shown_with(&place, ports(0), &["--topology", "binomial"]);
     // The way to the front-end may be a name.
     let master = commands[0].replace("127.0.0.1", "LOCALHOST");
     let master = Typed::new(&place, &master);

@@ -11,8 +11,13 @@ fn kill_9(pid: u32) {
     processes::signal(pid, Signal::SIGKILL);
 }
 
-/// Four tasks under a launcher: the first two run, the others stand still.
+/// Four tasks under a launcher, each with a server of its own: the first two run, the others stand still.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
+    start_sharing(place, launcher, 1)
+}
+
+/// The same with so many tasks a server.
+fn start_sharing<'a>(place: &'a Place, launcher: &str, tasks: u32) -> Running<'a> {
     let compiler = match launcher {
         "mpirun" => Compiler::OpenMpi,
         _ => Compiler::C,
@@ -23,6 +28,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     };
     let mut sdm = Sdm::run(place, 4)
         .args(["--launcher", launcher])
+        .args(["--tasks-per-server", &tasks.to_string()])
         .talk()
         .program(&program, what)
         .spawn();
@@ -87,6 +93,26 @@ fn of_a_killed_server_nothing_is_left_and_the_others_go_on() {
     }
     sdm.ask("[0,2] print rank", "rank 2: 0\n");
     sdm.ask("[0] interrupt", "rank 0: interrupted, ");
+    let done = sdm.finish().code(0);
+    assert!(!done.out.contains("session ended"), "{done}");
+}
+
+#[test]
+fn a_killed_server_of_several_tasks_costs_all_of_them_and_no_others() {
+    let place = Place::new();
+    let mut sdm = start_sharing(&place, "local", 2);
+    let servers = processes::servers(place.mark());
+    assert_eq!(servers.len(), 2, "{servers:?}");
+    let below = children_of(&place, servers[&0], "gdb");
+    assert_eq!(below.len(), 2, "a gdb for each of its tasks");
+    kill_9(servers[&0]);
+    sdm.out.wait(0, "ranks 0-1 (2): lost: ");
+    leftovers::assert_none_left(|| {
+        let mut left = leftovers::holding(place.mark());
+        left.retain(|(pid, _)| below.contains(pid));
+        left
+    });
+    sdm.ask("[2-3] print rank", "ranks 2-3 (2): 0\n");
     let done = sdm.finish().code(0);
     assert!(!done.out.contains("session ended"), "{done}");
 }

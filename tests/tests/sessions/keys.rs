@@ -12,7 +12,7 @@ const CTRL_Z: &str = "\x1a";
 /// Four ranks of a job that computes for ever, under `mpirun`, held at `main`.
 fn start(place: &Place) -> Terminal<'_> {
     let _halo = place.compile("halo", Compiler::OpenMpi);
-    let args = "run -n 4 --launcher mpirun -- ./halo 1000000000";
+    let args = "run -n 4 --launcher mpirun --tasks-per-server 1 -- ./halo 1000000000";
     let args: Vec<_> = args.split(' ').collect();
     let mut terminal = Terminal::start(place, &args, 200);
     terminal.wait("ranks 0-3 (4): at main ()");

@@ -42,7 +42,7 @@ fn a_session_with_a_killed_server_is_told() {
     // A chain, so that somebody is adopted.
     let mut run = Sdm::run(&place, 3)
         .env("SDM_LOG", "info")
-        .args(["--topology", "kary:1"])
+        .args(["--topology", "kary:1", "--tasks-per-server", "1"])
         .talk()
         .program(&work, &[])
         .spawn();

@@ -33,6 +33,7 @@ mod registers;
 mod report;
 mod rerun;
 mod screens;
+mod several;
 mod stdin;
 mod steering;
 mod stopped;

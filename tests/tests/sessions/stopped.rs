@@ -38,11 +38,12 @@ enum Ending {
     KillMaster,
 }
 
-/// Four tasks under a launcher: the first two run, the others stand still.
+/// Four tasks under a launcher, each with a server of its own: the first two run, the others stand still.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(place, 4)
         .args(["--launcher", launcher])
+        .args(["--tasks-per-server", "1"])
         .talk()
         .program(&work, &["spin"])
         .spawn();

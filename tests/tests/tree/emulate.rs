@@ -175,10 +175,10 @@ fn quickest(options: &str) -> u64 {
 #[test]
 fn slow_links_hold_back_each_hop() {
     let latency_us = 20_000;
-    assert!(quickest("-n 7 --latency 20ms") >= 3 * 2 * latency_us);
+    assert!(quickest("-n 7 --latency 20ms --topology binomial") >= 3 * 2 * latency_us);
     assert!(quickest("-n 7 --latency 20ms --topology flat") >= 2 * latency_us);
     // 4000 bytes each way over three links.
-    assert!(quickest("-n 7 --bandwidth 100k --bytes 4000") >= 3 * 2 * 40_000);
+    assert!(quickest("-n 7 --bandwidth 100k --bytes 4000 --topology binomial") >= 3 * 2 * 40_000);
     let second_us = 1_000_000;
     let two_hosts = quickest("-n 4 --hosts 2 --topology by-host --latency 1s");
     // The master has a host of its own.

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_core::message::Health;
+use sdm_core::topology::Topology;
 use sdm_debug::Command;
 use sdm_idset::{IdSet, TaskId};
-use sdm_session::SendOptions;
+use sdm_session::{SendOptions, SessionConfig};
 use sdm_tests::processes;
 use sdm_tests::run::{Run, alone, evaluate, fake, within};
 
@@ -26,6 +27,14 @@ const VICTIMS: [(&str, &[u32]); 4] = [
 const SLOW: &str = "answer = 150ms..300ms\nvalue n = 0\n";
 /// Tasks that print while they run.
 const NOISY: &str = "continue = never\noutput = 20ms line {n} of {rank}\nvalue n = 0\n";
+
+/// Deep, so that many are below others.
+fn binomial(scenario: &str) -> SessionConfig {
+    SessionConfig {
+        topology: Topology::Binomial,
+        ..fake(SERVERS, scenario)
+    }
+}
 
 fn set(ids: &[u32]) -> IdSet {
     ids.iter().copied().map(TaskId).collect()
@@ -64,7 +73,7 @@ fn check_survivors(run: &mut Run, dead: &IdSet, count: u32) -> Duration {
 #[test]
 fn killed_servers_are_lost_during_commands() {
     let _alone = alone();
-    let mut run = Run::start(&fake(SERVERS, SLOW));
+    let mut run = Run::start(&binomial(SLOW));
     run.start_tasks();
     let all = run.all();
     let mut dead = IdSet::new();
@@ -85,7 +94,7 @@ fn killed_servers_are_lost_during_commands() {
 #[test]
 fn stopped_servers_are_silent_and_come_back_during_commands() {
     let _alone = alone();
-    let mut run = Run::start(&fake(SERVERS, SLOW));
+    let mut run = Run::start(&binomial(SLOW));
     run.start_tasks();
     let all = run.all();
     for (count, (name, victims)) in (1..).zip(VICTIMS) {
@@ -121,7 +130,7 @@ fn stopped_servers_are_silent_and_come_back_during_commands() {
 #[test]
 fn killed_servers_are_lost_during_output() {
     let _alone = alone();
-    let mut run = Run::start(&fake(SERVERS, NOISY));
+    let mut run = Run::start(&binomial(NOISY));
     run.start_tasks();
     let all = run.all();
     let mut dead = IdSet::new();
@@ -152,7 +161,7 @@ fn killed_servers_are_lost_during_output() {
 #[test]
 fn stopped_servers_are_silent_and_come_back_during_output() {
     let _alone = alone();
-    let mut run = Run::start(&fake(SERVERS, NOISY));
+    let mut run = Run::start(&binomial(NOISY));
     run.start_tasks();
     let all = run.all();
     let going = run.send(&all, &Command::Continue, &SendOptions::default());

@@ -11,8 +11,9 @@ use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig, LinkEvent};
 use sdm_core::message::Health;
 use sdm_core::secure::{Hello, Role, SessionKey};
+use sdm_core::topology::Topology;
 use sdm_idset::IdSet;
-use sdm_session::DebugSession;
+use sdm_session::{DebugSession, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run, alone, evaluate};
@@ -39,7 +40,11 @@ impl Town {
         let disturbed = Disturbed::new(
             "umask 077; echo $SDM_KEY > $0.$id.key; export SDM_LOG=warn; exec 2>$0.$id.log",
         );
-        let mut run = Run::start(&disturbed.config(SERVERS, BOUND));
+        let config = SessionConfig {
+            topology: Topology::Binomial,
+            ..disturbed.config(SERVERS, BOUND)
+        };
+        let mut run = Run::start(&config);
         let file = disturbed.folder().join("sdm-server.0.key");
         let text = fs::read_to_string(file).expect("the key was written");
         run.start_tasks();
@@ -134,7 +139,7 @@ fn second_front_end(config: &LinkConfig, port: u16) {
         let Ok(count @ 1..) = stream.read(&mut buffer) else {
             break;
         };
-        let _ = link.handle_bytes(Instant::now(), &buffer[..count]);
+        let _ = link.handle_bytes(Instant::now(), &mut buffer[..count]);
         while let Some(event) = link.poll_event() {
             was_up |= matches!(event, LinkEvent::Up(_));
         }

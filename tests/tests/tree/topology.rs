@@ -50,6 +50,10 @@ fn every_topology_starts_answers_and_ends() {
     check(Topology::Kary(3), &[3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
     check(Topology::Kary(1), &[1; SERVERS as usize]);
     check(Topology::Flat, &[SERVERS as usize]);
-    // All are on one host: its first server has the others.
-    check(Topology::ByHost, &[1, SERVERS as usize - 1]);
+    // All are on the master's host.
+    check(
+        Topology::ByHost(3),
+        &[3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+    );
+    check(Topology::default(), &[SERVERS as usize]);
 }

@@ -20,7 +20,7 @@ use super::fake_host::FakeHost;
 use super::state::signals::Sigint;
 use super::{Action, Before, Driver, DriverConfig};
 use crate::child::Launch;
-use crate::mi::{Record, parse_line};
+use crate::mi::parse_line;
 use crate::task::{BrokenOff, Gate};
 use peer::Peer;
 
@@ -95,13 +95,9 @@ impl Scene {
     }
 
     fn say(&mut self, line: &str) {
-        let record = parse_line(line.as_bytes());
-        if let Record::Result { token, .. } = &record
-            && !self.gate.answered(token.unwrap())
-        {
-            return self.drain();
+        if let Some(record) = self.gate.receive(parse_line(line.as_bytes())) {
+            self.driver.handle_record(self.now, record);
         }
-        self.driver.handle_record(self.now, record);
         self.drain();
     }
 

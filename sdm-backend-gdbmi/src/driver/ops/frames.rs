@@ -28,7 +28,7 @@ pub(in crate::driver) struct GdbFrame {
 }
 
 impl GdbFrame {
-    /// Reads `{level=,addr=,func=,...}`.
+    /// Reads `{level=,addr=,func=,...}`; the arguments are for [`GdbFrame::set_arguments`].
     pub(in crate::driver) fn read(gdb: &Gdb, results: &Results) -> Self {
         let path = results.text("fullname").unwrap_or_default();
         let file = results.text("file").map(base_name).unwrap_or_default();
@@ -45,7 +45,7 @@ impl GdbFrame {
                 .unwrap_or_default()
                 .to_owned(),
             place: None,
-            arguments: results.clone(),
+            arguments: Results::default(),
         };
         if frame.function.is_none() {
             frame.place = frame.find_place(gdb);

@@ -108,19 +108,18 @@ fn complaint_of(gdb: &Gdb, complaint: &str) -> String {
 /// Where the program is not held it goes on, or is about to end, and that will end the run: gdb
 /// stumbles over threads that go while it lets them run ("Couldn't get registers").
 fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
-    if !gdb.is_held() {
+    let (waits, open) = {
+        let state = gdb.get();
+        let pending = state.commands.pending.get(&token);
+        let run = state.activity.run();
+        let is_its = run.is_some_and(|run| run.token == token);
+        (pending.is_some_and(Pending::is_open), is_its)
+    };
+    // The kernel is asked about a run alone: what else fails costs no look at the process.
+    if waits || !open || !gdb.is_held() {
         return;
     }
     let mut state = gdb.edit();
-    let waits = state
-        .commands
-        .pending
-        .get(&token)
-        .is_some_and(Pending::is_open);
-    let open = state.activity.run().is_some_and(|run| run.token == token);
-    if waits || !open {
-        return;
-    }
     state.activity.end_executing();
     if let Some(OpenRun { id: Some(id), .. }) = state.activity.take_run() {
         state.answer(id, Err(failure.clone()));

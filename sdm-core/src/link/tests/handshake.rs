@@ -19,27 +19,33 @@ fn a_responder_counts_the_link_from_the_first_record_on() {
     let mut pair = Pair::new();
     let mut first = Vec::new();
     pair.parent.poll_transmit(&mut first);
-    pair.child.handle_bytes(pair.now, &first).unwrap();
+    pair.child
+        .handle_bytes(pair.now, &mut first.clone())
+        .unwrap();
     assert!(!pair.child.is_up());
     assert!(pair.child.peer().is_none());
     let mut second = Vec::new();
     pair.child.poll_transmit(&mut second);
-    pair.parent.handle_bytes(pair.now, &second).unwrap();
+    pair.parent
+        .handle_bytes(pair.now, &mut second.clone())
+        .unwrap();
     assert!(pair.parent.is_up() && !pair.child.is_up());
 
     // Whoever repeats the first message has no key for what must come next.
     let mut again = Link::respond(pair.now, &config(), hello(Role::Child, 3, None));
-    again.handle_bytes(pair.now, &first).unwrap();
+    again.handle_bytes(pair.now, &mut first.clone()).unwrap();
     again.poll_transmit(&mut Vec::new());
     let mut record = Vec::new();
     pair.parent.poll_transmit(&mut record);
     assert_eq!(
-        again.handle_bytes(pair.now, &record),
+        again.handle_bytes(pair.now, &mut record.clone()),
         Err(LinkError::BadRecord)
     );
     assert_eq!(events(&mut again), []);
 
-    pair.child.handle_bytes(pair.now, &record).unwrap();
+    pair.child
+        .handle_bytes(pair.now, &mut record.clone())
+        .unwrap();
     assert!(pair.child.is_up());
 }
 
@@ -100,11 +106,14 @@ fn strangers_are_known_by_their_first_bytes() {
     fn check(bytes: &[u8], expect: LinkError, answer_bytes: usize) {
         let now = Instant::now();
         let mut link = Link::respond(now, &config(), hello(Role::Child, 3, None));
-        assert_eq!(link.handle_bytes(now, bytes), Err(expect.clone()));
+        assert_eq!(
+            link.handle_bytes(now, &mut bytes.to_vec()),
+            Err(expect.clone())
+        );
         let mut out = Vec::new();
         link.poll_transmit(&mut out);
         assert_eq!(out.len(), answer_bytes);
-        assert_eq!(link.handle_bytes(now, b"more"), Err(expect));
+        assert_eq!(link.handle_bytes(now, &mut b"more".to_vec()), Err(expect));
         assert_eq!(link.poll_timeout(), None);
     }
     check(b"GET / HTTP/1.1\r\n", LinkError::NotSdm, 0);
@@ -133,7 +142,7 @@ fn a_caller_knows_a_stranger_too() {
     let now = Instant::now();
     let mut link = Link::initiate(now, &config(), hello(Role::Parent, 9, None));
     let error = link
-        .handle_bytes(now, b"SSH-2.0-OpenSSH_9.2\r\n")
+        .handle_bytes(now, &mut b"SSH-2.0-OpenSSH_9.2\r\n".to_vec())
         .unwrap_err();
     assert_eq!(error, LinkError::NotSdm);
     assert!(error.is_someone_else());
@@ -160,11 +169,15 @@ fn a_handshake_works_at_any_cut() {
             let (mut down, mut up) = (Vec::new(), Vec::new());
             pair.parent.poll_transmit(&mut down);
             for part in down.chunks(step) {
-                pair.child.handle_bytes(pair.now, part).unwrap();
+                pair.child
+                    .handle_bytes(pair.now, &mut part.to_vec())
+                    .unwrap();
             }
             pair.child.poll_transmit(&mut up);
             for part in up.chunks(step) {
-                pair.parent.handle_bytes(pair.now, part).unwrap();
+                pair.parent
+                    .handle_bytes(pair.now, &mut part.to_vec())
+                    .unwrap();
             }
         }
         let got = events(&mut pair.child);

@@ -40,11 +40,13 @@ fn a_silent_peer_can_come_back() {
     }
     assert_eq!(events(&mut pair.parent), [LinkEvent::Silent]);
     // The child was stopped; now it reads all the pings, and answers the last.
-    pair.child.handle_bytes(pair.now, &wire).unwrap();
+    pair.child
+        .handle_bytes(pair.now, &mut wire.clone())
+        .unwrap();
     let mut up = Vec::new();
     pair.child.poll_transmit(&mut up);
     assert!(up.len() < 40, "one pong, {} bytes", up.len());
-    pair.parent.handle_bytes(pair.now, &up).unwrap();
+    pair.parent.handle_bytes(pair.now, &mut up.clone()).unwrap();
     assert_eq!(events(&mut pair.parent), [LinkEvent::Alive]);
 }
 

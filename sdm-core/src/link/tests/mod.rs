@@ -92,10 +92,10 @@ impl Pair {
             if down.is_empty() && up.is_empty() {
                 return errors;
             }
-            if let Err(error) = self.child.handle_bytes(self.now, &down) {
+            if let Err(error) = self.child.handle_bytes(self.now, &mut down) {
                 errors.1.get_or_insert(error);
             }
-            if let Err(error) = self.parent.handle_bytes(self.now, &up) {
+            if let Err(error) = self.parent.handle_bytes(self.now, &mut up) {
                 errors.0.get_or_insert(error);
             }
         }
@@ -133,7 +133,7 @@ fn small_traffic_is_one_record_a_flush() {
     let first = usize::from(u16::from_le_bytes([out[0], out[1]]));
     assert_eq!(out.len(), 2 + first);
     assert!(!pair.parent.poll_transmit(&mut out));
-    pair.child.handle_bytes(pair.now, &out).unwrap();
+    pair.child.handle_bytes(pair.now, &mut out.clone()).unwrap();
     let expect: Vec<_> = (0..100).map(control).collect();
     assert_eq!(messages(&mut pair.child), expect);
 }
@@ -155,7 +155,9 @@ fn a_large_message_takes_as_few_records_as_may_be() {
     pair.parent.poll_transmit(&mut out);
     assert!(out.len() < 200_000 + 4 * 18 + 64, "{}", out.len());
     for part in out.chunks(1000) {
-        pair.child.handle_bytes(pair.now, part).unwrap();
+        pair.child
+            .handle_bytes(pair.now, &mut part.to_vec())
+            .unwrap();
     }
     assert_eq!(messages(&mut pair.child), [Message::Event(large)]);
 }
@@ -206,7 +208,9 @@ fn control_overtakes_bulk() {
     pair.child.poll_transmit(&mut out);
     pair.child.send(&control(1)).unwrap();
     pair.child.poll_transmit(&mut out);
-    pair.parent.handle_bytes(pair.now, &out).unwrap();
+    pair.parent
+        .handle_bytes(pair.now, &mut out.clone())
+        .unwrap();
     let got = messages(&mut pair.parent);
     assert_eq!(got[1], control(1), "behind one chunk");
     // And with no credit left at all.
@@ -313,12 +317,14 @@ fn a_record_whose_length_was_changed_ends_the_link() {
         pair.parent.poll_transmit(&mut wire);
         // The length stands in front, in two bytes: this one makes whatever comes part of one record.
         wire[1] |= if round == 0 { 0x40 } else { 0 };
-        pair.child.handle_bytes(pair.now, &wire).unwrap();
+        pair.child
+            .handle_bytes(pair.now, &mut wire.clone())
+            .unwrap();
         ended = pair.child.handle_timeout(pair.now).err();
         // What the child asks comes through, so it is not silent there.
         let mut up = Vec::new();
         pair.child.poll_transmit(&mut up);
-        pair.parent.handle_bytes(pair.now, &up).unwrap();
+        pair.parent.handle_bytes(pair.now, &mut up.clone()).unwrap();
         if ended.is_some() {
             break;
         }

@@ -38,7 +38,12 @@ impl Driven {
         while !self.closed && self.error.is_none() {
             match transport.recv(self.conn, &mut buf) {
                 Ok(0) => self.closed = true,
-                Ok(len) => self.error = self.link.handle_bytes(Instant::now(), &buf[..len]).err(),
+                Ok(len) => {
+                    self.error = self
+                        .link
+                        .handle_bytes(Instant::now(), &mut buf[..len])
+                        .err()
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => self.closed = true,
             }

@@ -1,5 +1,8 @@
 //! The suite over sockets of every kind.
 
+use sdm_core::ids::ServerId;
+use sdm_core::link::LinkConfig;
+use sdm_core::secure::{SessionKey, draw_session_id};
 use sdm_core::transport::ConnectionString;
 use sdm_core::transport::shaped::Shaped;
 use sdm_core::transport::tcp::TcpTransport;
@@ -63,3 +66,46 @@ fn fresh_path() -> ConnectionString {
 }
 
 suite_over!(unix, super::hosts_with_sockets(super::fresh_path));
+
+/// A session of this process's own: nobody else has its names.
+fn session() -> &'static LinkConfig {
+    use std::sync::OnceLock;
+    static SESSION: OnceLock<LinkConfig> = OnceLock::new();
+    SESSION.get_or_init(|| {
+        let key = SessionKey::draw().expect("random bytes");
+        LinkConfig::new(key, draw_session_id().expect("random bytes"))
+    })
+}
+
+fn fresh_member() -> ConnectionString {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static USED: AtomicU32 = AtomicU32::new(0);
+    ConnectionString::local(ServerId(USED.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn hosts_without_files() -> Hosts {
+    let transport = || {
+        let mut transport = TcpTransport::new().expect("an event loop");
+        transport.set_session(session());
+        transport
+    };
+    Hosts::new(transport(), transport(), fresh_member)
+}
+
+// A name that is taken has no next one.
+transport_suite!(
+    without_files,
+    super::hosts_without_files(),
+    [
+        a_refused_connection_is_an_event,
+        bytes_pass_both_ways_and_then_the_end,
+        a_full_buffer_blocks_and_room_is_told,
+        many_connections_are_accepted,
+        a_waker_ends_the_waiting,
+        a_closed_connection_says_nothing_more,
+        links_talk,
+        a_wrong_key_is_said_at_both_ends,
+        ten_megabytes_of_output_under_credit,
+        control_passes_a_link_whose_bulk_is_stuck,
+    ]
+);

@@ -68,6 +68,7 @@ fn frames() -> Vec<(String, Frame)> {
     frames.remove(0);
     let messages = every!(Message:
         Message::Init(_) => init(),
+        Message::Plan(_) => Message::Plan(slice()),
         Message::Command(_) => Message::Command(command()),
         Message::Cancel(_) => Message::Cancel(CommandId(u64::MAX)),
         Message::End(_) => Message::End(EndPolicy::KillStarted),
@@ -169,6 +170,11 @@ fn init() -> Message {
         on_lost: EndPolicy::Detach,
         backend: Bytes::from_static(b"backend"),
     };
+    let slice = slice();
+    Message::Init(Box::new(Init { config, slice }))
+}
+
+fn slice() -> Slice {
     let entry = |server, subtree_count, tasks, host: &str, addresses: &[&str]| PlanEntry {
         server: ServerId(server),
         subtree_count,
@@ -176,7 +182,7 @@ fn init() -> Message {
         host: host.to_owned(),
         addresses: addresses.iter().map(|&text| text.to_owned()).collect(),
     };
-    let slice = Slice::new(vec![
+    Slice::new(vec![
         entry(4, 2, "64-79", "node7", &["tcp://10.0.0.7:4000"]),
         entry(
             5,
@@ -185,8 +191,7 @@ fn init() -> Message {
             "node8",
             &["tcp://10.0.0.8:4000-4015", "unix:/a"],
         ),
-    ]);
-    Message::Init(Box::new(Init { config, slice }))
+    ])
 }
 
 fn command() -> CommandMessage {

@@ -60,15 +60,19 @@ fn set(text: &str) -> IdSet {
 
 #[test]
 fn the_bytes_of_sets_are_kept() {
-    let cubes = |id: u32| sdm_idset::TaskId(1003 + id * id * id % 1021);
+    let of = |ids: &mut dyn Iterator<Item = u32>| ids.map(sdm_idset::TaskId).collect();
     let sets = [
         ("set: empty", IdSet::new()),
         ("set: all below", set("0-999999")),
-        ("set: pieces", set("3,9-12,77,4000-4100/7")),
-        ("set: dense", (0..200).map(cubes).collect()),
+        ("set: pieces", set("9-40,77,4000-4100/7")),
         (
-            "set: portable",
-            (0..4000).map(|id| sdm_idset::TaskId(id * id)).collect(),
+            "set: dense",
+            of(&mut (1003..20_000).filter(|id| id * id % 1021 < 510)),
+        ),
+        ("set: portable", of(&mut (0..4000).map(|id| id * id))),
+        (
+            "set: portable with runs",
+            of(&mut (0..500).flat_map(|at| at * 40 + at % 3..at * 40 + 20)),
         ),
     ];
     let mut tags = Vec::new();
@@ -84,7 +88,7 @@ fn the_bytes_of_sets_are_kept() {
             bytes,
         }
     });
-    assert_eq!(tags, [0, 1, 2, 3, 4], "each form is there once");
+    assert_eq!(tags, [0, 1, 2, 3, 58, 59], "each form is there once");
     check("sets", &entries);
 }
 

@@ -3,6 +3,7 @@
 mod files;
 mod folders;
 mod jobs;
+mod sockets;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,0 +1,371 @@
+//! Tasks whose gdbs are started by shims.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::os::fd::{OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::command::{StartSpec, StopAt};
+use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestChange};
+use sdm_idset::{IdSet, TaskId};
+
+use super::GdbBackend;
+use super::begin::before_the_start;
+use crate::child::GdbChild;
+use crate::driver::Before;
+use crate::process::signal_name;
+use crate::shim::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
+use crate::slot::Slot;
+use crate::task::{Streams, Task};
+
+/// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
+/// some are not, this rank alone is ended.
+const OTHERS_WAIT: Duration = Duration::from_millis(500);
+
+/// The shims of a server's tasks.
+#[derive(Default)]
+pub(super) struct Shims {
+    links: BTreeMap<TaskId, Rc<ShimLink>>,
+    tasks: HashMap<RawFd, TaskId>,
+    /// Gdbs that shims have been asked for and that are not there yet.
+    coming: BTreeMap<TaskId, Coming>,
+    leaving: BTreeMap<TaskId, Leaving>,
+    /// Who was told to end.
+    dismissed: HashSet<TaskId>,
+    changes: VecDeque<InterestChange>,
+    /// Those of which messages wait to be taken.
+    blocked: Rc<RefCell<Vec<RawFd>>>,
+}
+
+/// A gdb that is being started.
+struct Coming {
+    id: CommandId,
+    stop: StopAt,
+    before: Before,
+    /// Whether the command has not been given up meanwhile.
+    is_wanted: bool,
+    is_fed: bool,
+    /// Commands that have come for the task meanwhile, in their order.
+    held: Vec<(CommandId, Command)>,
+}
+
+/// A rank that its launcher wants to end.
+struct Leaving {
+    signal: i32,
+    /// When it is ended whatever the others do; none once that has been done.
+    due: Option<Instant>,
+}
+
+impl Shims {
+    pub(super) fn new(channels: Vec<(TaskId, Channel)>) -> Self {
+        let mut shims = Self::default();
+        for (task, channel) in channels {
+            let link = Rc::new(ShimLink::new(channel, Rc::clone(&shims.blocked)));
+            shims.watch(&link, false);
+            shims.tasks.insert(link.fd(), task);
+            shims.links.insert(task, link);
+        }
+        shims
+    }
+
+    fn watch(&mut self, link: &ShimLink, writable: bool) {
+        self.changes.push_back(InterestChange::Watch {
+            fd: link.fd(),
+            readable: true,
+            writable,
+        });
+    }
+
+    pub(super) fn link(&self, task: TaskId) -> Option<&Rc<ShimLink>> {
+        self.links.get(&task)
+    }
+
+    /// Whose descriptor this is.
+    pub(super) fn task_of(&self, fd: RawFd) -> Option<TaskId> {
+        self.tasks.get(&fd).copied()
+    }
+
+    pub(super) fn is_coming(&self, task: TaskId) -> bool {
+        self.coming.contains_key(&task)
+    }
+
+    /// True while gdbs have been asked for and have not come.
+    pub(super) fn any_coming(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
+    /// True where no rank's process is left that is not asked to end.
+    pub(super) fn are_deserted(&self) -> bool {
+        let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
+            link.is_gone() || self.leaving.contains_key(task)
+        };
+        !self.links.is_empty() && self.links.iter().all(leaves)
+    }
+
+    pub(super) fn poll_interest(&mut self) -> Option<InterestChange> {
+        while let Some(fd) = self.blocked.borrow_mut().pop() {
+            self.changes.push_back(InterestChange::Watch {
+                fd,
+                readable: true,
+                writable: true,
+            });
+        }
+        self.changes.pop_front()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.leaving.values().filter_map(|it| it.due).min()
+    }
+
+    /// Keeps a command for a task whose gdb is being started.
+    pub(super) fn hold(&mut self, task: TaskId, id: CommandId, command: Command) {
+        if let Some(coming) = self.coming.get_mut(&task) {
+            coming.held.push((id, command));
+        }
+    }
+
+    /// Gives a command up; the tasks that were being started by it, or that it was kept for.
+    pub(super) fn cancel(&mut self, id: CommandId) -> Vec<TaskId> {
+        let mut given_up = Vec::new();
+        for (task, coming) in &mut self.coming {
+            let before = coming.held.len();
+            coming.held.retain(|(held, _)| *held != id);
+            let is_start = coming.id == id && std::mem::take(&mut coming.is_wanted);
+            if is_start || coming.held.len() < before {
+                given_up.push(*task);
+            }
+        }
+        given_up
+    }
+
+    /// Has a shim end with the code of its rank, which nobody tells it twice. What it has started ends with it.
+    pub(super) fn dismiss(&mut self, task: TaskId, code: i32) {
+        if let Some(link) = self
+            .links
+            .get(&task)
+            .filter(|_| self.dismissed.insert(task))
+        {
+            let code = u8::try_from(code).unwrap_or(u8::MAX);
+            // Whoever is gone needs to be told nothing.
+            let _ = link.tell(&ToShim::End(code));
+        }
+    }
+
+    pub(super) fn all_tasks(&self) -> Vec<TaskId> {
+        self.links.keys().copied().collect()
+    }
+
+    fn forget(&mut self, link: &ShimLink) {
+        if self.tasks.remove(&link.fd()).is_some() {
+            self.changes
+                .push_back(InterestChange::Forget { fd: link.fd() });
+        }
+    }
+}
+
+impl GdbBackend {
+    /// Has the task's shim start a gdb.
+    pub(super) fn start_at_shim(
+        &mut self,
+        id: CommandId,
+        task: TaskId,
+        spec: &StartSpec,
+        link: &ShimLink,
+    ) -> Result<(), Failure> {
+        let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?);
+        if self.shims.is_coming(task) {
+            return Err(Failure::new(FailureCode::AlreadyRunning, "being started"));
+        }
+        let is_fed = spec.stdin_tasks.contains(task);
+        let gdb = self.config.gdb.as_ref();
+        let request = StartRequest {
+            // What it is told later is not for the shim.
+            spec: StartSpec {
+                stdin_tasks: IdSet::new(),
+                points: Vec::new(),
+                settings: Vec::new(),
+                ..spec.clone()
+            },
+            options: self.config.options.clone(),
+            gdb: gdb.map(|gdb| gdb.clone().into_os_string().into_encoded_bytes()),
+            is_fed,
+        };
+        link.tell(&ToShim::Start(Box::new(request)))
+            .map_err(|error| {
+                let text = format!("the process of this rank: {error}");
+                Failure::new(FailureCode::System, text)
+            })?;
+        let coming = Coming {
+            id,
+            stop: spec.stop,
+            before,
+            is_wanted: true,
+            is_fed,
+            held: Vec::new(),
+        };
+        self.shims.coming.insert(task, coming);
+        Ok(())
+    }
+
+    /// Takes in what the shim of a task says.
+    pub(super) fn handle_shim(&mut self, now: Instant, task: TaskId) {
+        let Some(link) = self.shims.link(task).cloned() else {
+            return;
+        };
+        link.flush();
+        if !link.wants_write() {
+            self.shims.watch(&link, false);
+        }
+        while let Some(said) = link.hear() {
+            match said {
+                ShimSays::Started(started, fds) => self.has_begun(now, task, &link, *started, fds),
+                ShimSays::Refused(failure) => {
+                    if let Some(coming) = self.shims.coming.remove(&task) {
+                        self.will_not_come(task, coming, failure);
+                    }
+                }
+                ShimSays::Leaving(signal) => self.is_asked_to_end(now, task, &link, signal),
+                ShimSays::Gone => {
+                    self.shims.forget(&link);
+                    self.shims.leaving.remove(&task);
+                    if let Some(coming) = self.shims.coming.remove(&task) {
+                        let text = "the process of its rank has ended";
+                        let failure = Failure::new(FailureCode::System, text);
+                        self.will_not_come(task, coming, failure);
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_begun(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        link: &Rc<ShimLink>,
+        started: Started,
+        fds: Vec<OwnedFd>,
+    ) {
+        let Some(coming) = self.shims.coming.remove(&task) else {
+            // Nobody asked for it; its input is closed here, so that it ends.
+            return;
+        };
+        let cancelled = || Failure::new(FailureCode::Cancelled, "the session ends");
+        if self.ending.is_some() || !coming.is_wanted {
+            // Its input is closed here, too.
+            return self.will_not_come(task, coming, cancelled());
+        }
+        let id = coming.id;
+        let mut coming = coming;
+        let held = std::mem::take(&mut coming.held);
+        match self.task_of_shim(now, task, link, started, fds, coming) {
+            Ok(made) => {
+                let number = self.add(now, [task], Slot::Own(Box::new(made)));
+                for (id, command) in held {
+                    if let Some(known) = self.slots.get_mut(&number) {
+                        known.slot.execute(now, task, id, command);
+                    }
+                }
+                self.settle(now, number);
+            }
+            Err(failure) => {
+                self.answer(id, task, Err(failure));
+                self.refuse_held(task, held);
+            }
+        }
+    }
+
+    /// A task's gdb does not come, for this reason where it is still wanted.
+    fn will_not_come(&mut self, task: TaskId, coming: Coming, failure: Failure) {
+        if coming.is_wanted {
+            self.answer(coming.id, task, Err(failure));
+        }
+        self.refuse_held(task, coming.held);
+    }
+
+    fn refuse_held(&mut self, task: TaskId, held: Vec<(CommandId, Command)>) {
+        for (id, _) in held {
+            let failure = Failure::new(FailureCode::NotRunning, "not started");
+            self.answer(id, task, Err(failure));
+        }
+    }
+
+    fn task_of_shim(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        link: &Rc<ShimLink>,
+        started: Started,
+        fds: Vec<OwnedFd>,
+        coming: Coming,
+    ) -> Result<Task, Failure> {
+        let odd = || Failure::new(FailureCode::System, "gdb's pipes did not come with it");
+        let mut fds = fds.into_iter();
+        let pipes = [fds.next(), fds.next(), fds.next()];
+        let [Some(stdin), Some(stdout), Some(stderr)] = pipes else {
+            return Err(odd());
+        };
+        let child = GdbChild::of_shim(started.gdb, Rc::clone(link), [stdin, stdout, stderr]);
+        let streams = Streams::at_shim(fds.collect(), coming.is_fed, link).ok_or_else(odd)?;
+        let child = self.keep(child)?;
+        let mut driver = self.driver(now, child.pid());
+        driver.start(now, coming.id, started.launch(), coming.stop, coming.before);
+        Ok(Task::new(task, driver, child, streams, false))
+    }
+
+    /// The launcher wants a rank to end: so it does to all when it ends its job, and then this server ends.
+    fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
+        tracing::info!(%task, signal, "its process is asked to end");
+        let _ = link.tell(&ToShim::Heard);
+        let left = self
+            .slot_of(task)
+            .is_some_and(|slot| slot.is_left_running());
+        match Signal::try_from(signal) {
+            Ok(signal) if left => {
+                if let Some(slot) = self.slot_of(task) {
+                    slot.signal_left(signal);
+                }
+            }
+            _ => {
+                let due = Some(now + OTHERS_WAIT);
+                self.shims
+                    .leaving
+                    .entry(task)
+                    .or_insert(Leaving { signal, due });
+            }
+        }
+    }
+
+    /// Ends the ranks whose launcher wants that of them alone.
+    pub(super) fn end_leaving(&mut self, now: Instant) {
+        let is_due = |it: &Leaving| it.due.is_some_and(|due| due <= now);
+        let due: Vec<(TaskId, i32)> = self
+            .shims
+            .leaving
+            .iter_mut()
+            .filter(|(_, leaving)| is_due(leaving))
+            .map(|(task, leaving)| {
+                leaving.due = None;
+                (*task, leaving.signal)
+            })
+            .collect();
+        if due.is_empty() || self.shims.are_deserted() {
+            return;
+        }
+        for (task, signal) in due {
+            let how = match signal {
+                0 => "its launcher has ended".to_owned(),
+                signal => format!("its launcher ended it by {}", signal_name(signal)),
+            };
+            let text = format!("the process of this rank: {how}");
+            self.outputs.push_back(BackendOutput::Event {
+                task,
+                event: Event::Notice { text },
+            });
+            self.shims.dismiss(task, 128 + signal);
+        }
+    }
+}

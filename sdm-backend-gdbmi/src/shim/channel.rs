@@ -1,0 +1,216 @@
+//! Messages, and descriptors with them, between a shim and the server that drives its program.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, getsockopt, recv, recvmsg, sendmsg,
+    sockopt::PeerCredentials,
+};
+use nix::unistd::geteuid;
+
+use crate::sys;
+
+/// The largest message, in bytes: what a Unix socket takes in one piece wherever its limit was not lowered.
+pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
+/// The most descriptors that come with one.
+const DESCRIPTORS_MAX: usize = 8;
+/// How many messages wait at most for a peer that does not read.
+const QUEUE_MAX: usize = 64;
+
+/// One end of a connection that keeps messages apart (`SOCK_SEQPACKET`).
+///
+/// Nothing here waits: what cannot be sent now is sent later, see [`Channel::flush`].
+#[derive(Debug)]
+pub struct Channel {
+    socket: OwnedFd,
+    queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+}
+
+/// What a peer has said.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A message, with its descriptors.
+    Message(Vec<u8>, Vec<OwnedFd>),
+    /// Nothing now.
+    Nothing,
+    /// It has hung up.
+    Closed,
+}
+
+impl Channel {
+    /// Over this socket, which is a connected `SOCK_SEQPACKET`.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the other end is another user's.
+    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        let peer = getsockopt(&socket, PeerCredentials)?;
+        let own = geteuid().as_raw();
+        if peer.uid() != own {
+            let text = format!("its other end is user {}'s, this is user {own}", peer.uid());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(Self {
+            socket,
+            queue: VecDeque::new(),
+        })
+    }
+
+    /// The descriptor to watch: for reading, and for writing as long as [`Channel::wants_write`].
+    #[must_use]
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// True where something waits to be sent.
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Sends a message, or keeps it until the other end takes it.
+    pub(super) fn send(&mut self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> io::Result<()> {
+        if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > DESCRIPTORS_MAX {
+            let text = format!(
+                "a message of {} bytes, at most {MESSAGE_BYTES_MAX}",
+                bytes.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if self.queue.len() == QUEUE_MAX {
+            return Err(io::Error::other("the other end reads nothing"));
+        }
+        self.queue.push_back((bytes, fds));
+        self.flush()
+    }
+
+    /// Sends what waits, as far as the other end takes it.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the other end is gone.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while let Some((bytes, fds)) = self.queue.front() {
+            let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+            let rights = [ControlMessage::ScmRights(&raw)];
+            let rights = if raw.is_empty() {
+                &rights[..0]
+            } else {
+                &rights
+            };
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+            let fd = self.socket.as_raw_fd();
+            match sendmsg::<UnixAddr>(fd, &[IoSlice::new(bytes)], rights, flags, None) {
+                Ok(_) => drop(self.queue.pop_front()),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is larger than any that is sent.
+    pub(super) fn receive(&mut self) -> io::Result<Heard> {
+        let fd = self.socket.as_raw_fd();
+        let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+        let length = loop {
+            match recv(fd, &mut [], peek) {
+                Ok(0) | Err(Errno::ECONNRESET) => return Ok(Heard::Closed),
+                Ok(length) => break length,
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => return Ok(Heard::Nothing),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if length > MESSAGE_BYTES_MAX {
+            let text = format!("a message of {length} bytes, at most {MESSAGE_BYTES_MAX}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let mut bytes = vec![0; length];
+        let mut space = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT;
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let message = recvmsg::<UnixAddr>(fd, &mut parts, Some(&mut space), flags)?;
+        let mut fds = Vec::new();
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(numbers) = control {
+                fds.extend(numbers.into_iter().map(sys::own_received));
+            }
+        }
+        Ok(Heard::Message(bytes, fds))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write};
+
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+    use super::*;
+
+    fn pair() -> (Channel, Channel) {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (one, other) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        (Channel::new(one).unwrap(), Channel::new(other).unwrap())
+    }
+
+    #[test]
+    fn messages_stay_apart_and_descriptors_come_with_them() {
+        let (mut one, mut other) = pair();
+        let (mut reader, writer) = io::pipe().unwrap();
+        one.send(b"first".to_vec(), vec![writer.into()]).unwrap();
+        one.send(b"second".to_vec(), Vec::new()).unwrap();
+        let Heard::Message(bytes, fds) = other.receive().unwrap() else {
+            panic!("the first is there");
+        };
+        assert_eq!((&bytes[..], fds.len()), (&b"first"[..], 1));
+        for fd in fds {
+            File::from(fd).write_all(b"through").unwrap();
+        }
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through");
+        let second = other.receive().unwrap();
+        assert!(matches!(second, Heard::Message(bytes, _) if bytes == b"second"));
+        assert!(matches!(other.receive().unwrap(), Heard::Nothing));
+        drop(one);
+        assert!(matches!(other.receive().unwrap(), Heard::Closed));
+        assert!(other.send(b"x".to_vec(), Vec::new()).is_err());
+    }
+
+    #[test]
+    fn who_does_not_read_is_waited_for_within_bounds() {
+        let (mut one, mut other) = pair();
+        assert!(
+            one.send(vec![0; MESSAGE_BYTES_MAX + 1], Vec::new())
+                .is_err()
+        );
+        let mut sent = 0;
+        while one.send(vec![7; MESSAGE_BYTES_MAX], Vec::new()).is_ok() {
+            sent += 1;
+            assert!(sent < 10_000);
+        }
+        assert!(one.wants_write());
+        let mut received = 0;
+        while let Heard::Message(bytes, _) = other.receive().unwrap() {
+            assert_eq!(bytes.len(), MESSAGE_BYTES_MAX);
+            received += 1;
+            one.flush().unwrap();
+        }
+        assert_eq!(received, sent);
+    }
+}

@@ -1,0 +1,146 @@
+//! A server's end of the connection to a shim.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::rc::Rc;
+
+use nix::libc::SIGKILL;
+use sdm_debug::Failure;
+use sdm_debug::wire;
+
+use super::channel::{Channel, Heard};
+use super::message::{Started, ToServer, ToShim};
+
+/// The ends of processes that are remembered: gdb's and its program's, of the last few starts.
+const ENDED_MAX: usize = 16;
+
+/// The shim of one task, from the server's side.
+///
+/// What becomes of a task's gdb and program is heard here, as both are the shim's children: whoever waits for their ends asks
+/// [`ShimLink::status_of`].
+#[derive(Debug)]
+pub(crate) struct ShimLink {
+    channel: RefCell<Channel>,
+    ended: RefCell<Vec<(i32, ExitStatus)>>,
+    is_gone: Cell<bool>,
+    /// Those whose messages wait to be taken, for who watches the descriptors.
+    blocked: Rc<RefCell<Vec<RawFd>>>,
+}
+
+/// What a shim has said that is for the backend.
+#[derive(Debug)]
+pub(crate) enum ShimSays {
+    /// gdb is there.
+    Started(Box<Started>, Vec<OwnedFd>),
+    /// It is not, and why.
+    Refused(Failure),
+    /// The launcher wants it to end by this signal; 0 where the launcher is gone.
+    Leaving(i32),
+    /// It has hung up.
+    Gone,
+}
+
+impl ShimLink {
+    pub(crate) fn new(channel: Channel, blocked: Rc<RefCell<Vec<RawFd>>>) -> Self {
+        Self {
+            channel: RefCell::new(channel),
+            ended: RefCell::default(),
+            is_gone: Cell::new(false),
+            blocked,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.channel.borrow().fd()
+    }
+
+    /// True once it has hung up: what it had started ends with it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone.get()
+    }
+
+    /// True where messages wait to be taken.
+    pub(crate) fn wants_write(&self) -> bool {
+        !self.is_gone() && self.channel.borrow().wants_write()
+    }
+
+    /// Tells it something. One that is gone is told nothing more: that it is gone is heard where it is read.
+    pub(crate) fn tell(&self, message: &ToShim) -> io::Result<()> {
+        if self.is_gone() {
+            return Err(io::Error::other("the process of its rank has ended"));
+        }
+        let mut channel = self.channel.borrow_mut();
+        channel.send(wire::encode(message), Vec::new())?;
+        if channel.wants_write() {
+            self.blocked.borrow_mut().push(channel.fd());
+        }
+        Ok(())
+    }
+
+    /// Sends what waits.
+    pub(crate) fn flush(&self) {
+        // Whoever is gone is heard of where it is read.
+        let _ = self.channel.borrow_mut().flush();
+    }
+
+    /// Reads what it says; ends of processes are kept for [`ShimLink::status_of`]. Nothing where there is no more now.
+    pub(crate) fn hear(&self) -> Option<ShimSays> {
+        while !self.is_gone() {
+            let heard = self.channel.borrow_mut().receive();
+            let (bytes, fds) = match heard {
+                Ok(Heard::Message(bytes, fds)) => (bytes, fds),
+                Ok(Heard::Nothing) => return None,
+                Ok(Heard::Closed) | Err(_) => break,
+            };
+            match wire::decode::<ToServer>(&bytes) {
+                Ok(ToServer::Started(started)) => return Some(ShimSays::Started(started, fds)),
+                Ok(ToServer::Refused(failure)) => {
+                    return Some(ShimSays::Refused(Failure::decode(&failure)));
+                }
+                Ok(ToServer::Leaving { signal }) => return Some(ShimSays::Leaving(signal)),
+                Ok(ToServer::Ended { pid, status }) => self.keep(pid, status),
+                Ok(ToServer::Hello { .. }) => {}
+                Err(error) => {
+                    tracing::warn!("a shim says what cannot be read: {error}");
+                    break;
+                }
+            }
+        }
+        (!self.is_gone.replace(true)).then_some(ShimSays::Gone)
+    }
+
+    fn keep(&self, pid: i32, status: i32) {
+        let mut ended = self.ended.borrow_mut();
+        if ended.len() == ENDED_MAX {
+            ended.remove(0);
+        }
+        ended.push((pid, ExitStatus::from_raw(status)));
+    }
+
+    /// How a process that the shim started has ended, once it has said so. With the shim it is killed.
+    pub(crate) fn status_of(&self, pid: i32) -> Option<ExitStatus> {
+        let ended = self.ended.borrow();
+        let known = ended.iter().rev().find(|(ended, _)| *ended == pid);
+        let with_it = || self.is_gone().then(|| ExitStatus::from_raw(SIGKILL));
+        known.map(|(_, status)| *status).or_else(with_it)
+    }
+
+    /// A process with this number begins: what is known of one that had it before is not its end.
+    pub(crate) fn begins(&self, pid: i32) {
+        self.ended.borrow_mut().retain(|(ended, _)| *ended != pid);
+    }
+}
+
+/// The ends of a program's streams that a shim holds until the program has opened them.
+#[derive(Debug)]
+pub(crate) struct HeldAtShim(pub(crate) Rc<ShimLink>);
+
+impl Drop for HeldAtShim {
+    fn drop(&mut self) {
+        // One that is gone holds nothing.
+        let _ = self.0.tell(&ToShim::Opened);
+    }
+}

@@ -1,0 +1,118 @@
+//! What a shim and its server say to each other.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use sdm_debug::command::StartSpec;
+use sdm_debug::{Failure, GdbOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::child::Launch;
+
+/// To a shim.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum ToShim {
+    /// It belongs to this server now.
+    Welcome {
+        /// The server's number.
+        server: u32,
+        /// Its pid.
+        pid: i32,
+    },
+    /// It is to start a gdb for its program.
+    Start(Box<StartRequest>),
+    /// The program has opened its streams.
+    Opened,
+    /// The program runs: its gdb may use all processors from now on.
+    Unbind,
+    /// The program with this pid is left running; its end is to be told.
+    Left(i32),
+    /// What it said of a signal has been heard.
+    Heard,
+    /// The session is over: it is to end with this code.
+    End(u8),
+}
+
+/// What is started, and how.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StartRequest {
+    /// The program; without what gdb is told of it later.
+    pub(crate) spec: StartSpec,
+    /// What is not as usual with every gdb.
+    pub(crate) options: GdbOptions,
+    /// Which gdb, where the spec names none.
+    pub(crate) gdb: Option<Vec<u8>>,
+    /// Whether the front-end feeds the program's standard input.
+    pub(crate) is_fed: bool,
+}
+
+/// To a server.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum ToServer {
+    /// Whose process this is.
+    Hello {
+        /// The rank that the launcher gave it.
+        rank: u32,
+    },
+    /// gdb has been started. With it come descriptors, in this order: gdb's input, output and errors; the program's output
+    /// and errors, where the front-end has them; its input, where that is fed.
+    Started(Box<Started>),
+    /// It cannot be started, and why: a failure's bytes.
+    Refused(Vec<u8>),
+    /// A process that it started, or that it was told of, has ended, with this status of `waitpid`.
+    Ended {
+        /// Its pid.
+        pid: i32,
+        /// The status.
+        status: i32,
+    },
+    /// The launcher wants it to end by this signal; 0 where the launcher is gone.
+    Leaving {
+        /// The signal's number.
+        signal: i32,
+    },
+}
+
+/// A gdb that was started.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Started {
+    /// gdb's pid.
+    pub(crate) gdb: i32,
+    /// The program, absolute.
+    program: Vec<u8>,
+    /// What gdb is told before it runs the program.
+    wrapper: Vec<u8>,
+    args: Vec<u8>,
+    wrapped: Option<Vec<u8>>,
+}
+
+impl Started {
+    pub(super) fn new(gdb: i32, launch: Launch) -> Self {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        Self {
+            gdb,
+            program: bytes(&launch.program),
+            wrapped: launch.wrapped.as_deref().map(bytes),
+            wrapper: launch.wrapper,
+            args: launch.args,
+        }
+    }
+
+    /// What gdb is told in order to run the program.
+    pub(crate) fn launch(self) -> Launch {
+        let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
+        Launch {
+            program: path(self.program),
+            wrapper: self.wrapper,
+            args: self.args,
+            wrapped: self.wrapped.map(path),
+        }
+    }
+}
+
+impl ToServer {
+    pub(super) fn refused(failure: &Failure) -> Self {
+        Self::Refused(failure.encode().to_vec())
+    }
+}

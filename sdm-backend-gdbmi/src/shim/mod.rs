@@ -1,0 +1,49 @@
+//! Shims: where a launcher starts a process for each rank, and one server drives the gdbs of several of them.
+//!
+//! A rank's process must be the launcher's own child, with what the launcher gave it. A server for each rank costs two
+//! wake-ups of a cold process for every command; so such a process is a [`Shim`], which sleeps, and one server has the
+//! ends of all pipes.
+
+mod channel;
+mod link;
+mod message;
+mod process;
+
+pub use channel::Channel;
+pub use process::{Shim, ShimEvent};
+
+pub(crate) use link::{HeldAtShim, ShimLink, ShimSays};
+pub(crate) use message::{StartRequest, Started, ToShim};
+
+use std::io;
+
+use sdm_debug::wire;
+
+use channel::Heard;
+use message::ToServer;
+
+impl Channel {
+    /// The rank of the shim at the other end, which is the first that it says; nothing where it has not said it yet.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it says something else, or hangs up.
+    pub fn hello(&mut self) -> io::Result<Option<u32>> {
+        match self.receive()? {
+            Heard::Nothing => Ok(None),
+            Heard::Closed => Err(io::ErrorKind::ConnectionReset.into()),
+            Heard::Message(bytes, _) => match wire::decode(&bytes) {
+                Ok(ToServer::Hello { rank }) => Ok(Some(rank)),
+                _ => Err(io::Error::other("it does not say whose process it is")),
+            },
+        }
+    }
+
+    /// Takes the shim at the other end for one of this server's.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is gone.
+    pub fn welcome(&mut self, server: u32) -> io::Result<()> {
+        let pid = std::process::id().cast_signed();
+        self.send(wire::encode(&ToShim::Welcome { server, pid }), Vec::new())
+    }
+}

@@ -1,0 +1,265 @@
+//! A shim: the process that a launcher started for one rank.
+//!
+//! It keeps what a rank must have (its environment, descriptors such as `PMI_FD`, binding, control group, streams) and starts
+//! the rank's gdb, which inherits all of it. The ends of gdb's pipes and of the program's streams go to the server of
+//! its host, which drives several such gdbs. What is left to the shim is to say how they end.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sdm_debug::wire;
+
+use super::channel::{Channel, Heard};
+use super::message::{StartRequest, Started, ToServer, ToShim};
+use crate::backend::{Begun, begin};
+use crate::child::Preload;
+use crate::task::ProgramEnds;
+use crate::{GdbConfig, sys};
+
+/// What a server wants of the process around a [`Shim`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShimEvent {
+    /// It belongs to the server with this number.
+    Welcome(u32),
+    /// It is to start a gdb, or has tried to.
+    Begins,
+    /// Its program runs, and there is nothing to do for it until something ends.
+    Sleeps,
+    /// The server has heard of the signal that it was told of.
+    Heard,
+    /// It is to end with this code.
+    End(u8),
+    /// The server is gone.
+    ServerGone,
+}
+
+/// The part of a shim that starts a gdb and tells of its end.
+pub struct Shim {
+    channel: Channel,
+    /// The server's pid.
+    server: Option<i32>,
+    config: GdbConfig,
+    preload: Option<Option<Preload>>,
+    /// The program's ends of its streams, until it has opened them.
+    ends: Option<ProgramEnds>,
+    /// The gdb that was started last.
+    gdb: Option<i32>,
+    watched: Vec<WatchedProcess>,
+}
+
+/// A process whose end is told.
+struct WatchedProcess {
+    pid: i32,
+    /// Readable once it has ended.
+    pidfd: Option<OwnedFd>,
+    /// It has ended, and is still another process's child.
+    is_late: bool,
+}
+
+impl Shim {
+    /// The shim of `rank`, connected to a server; programs and gdbs begin as `config` says.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the server is gone.
+    pub fn new(mut channel: Channel, rank: u32, config: GdbConfig) -> io::Result<Self> {
+        // What gdb leaves behind is this process's, so that the launcher hears how the program ended.
+        sys::adopt_orphans();
+        channel.send(wire::encode(&ToServer::Hello { rank }), Vec::new())?;
+        Ok(Self {
+            channel,
+            server: None,
+            config,
+            preload: None,
+            ends: None,
+            gdb: None,
+            watched: Vec::new(),
+        })
+    }
+
+    /// What to wait for, each for reading; [`Shim::wants_write`] says whether the first is to be waited for to be written
+    /// to as well.
+    #[must_use]
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let watched = self.watched.iter().filter(|it| !it.is_late);
+        let pidfds = watched.filter_map(|it| it.pidfd.as_ref());
+        std::iter::once(self.channel.as_fd())
+            .chain(pidfds.map(AsFd::as_fd))
+            .collect()
+    }
+
+    /// True where a message waits to be sent.
+    #[must_use]
+    pub fn wants_write(&self) -> bool {
+        self.channel.wants_write()
+    }
+
+    /// True where it is to be called again soon, as there is a process that cannot be waited for by a descriptor.
+    #[must_use]
+    pub fn looks_again(&self) -> bool {
+        self.watched
+            .iter()
+            .any(|it| it.is_late || it.pidfd.is_none())
+    }
+
+    /// Takes in what there is, and does what the server asks for.
+    pub fn handle_ready(&mut self) -> Vec<ShimEvent> {
+        let mut events = Vec::new();
+        let _ = self.channel.flush();
+        while let Some(message) = self.hear() {
+            match message {
+                Ok(ToShim::Welcome { server, pid }) => {
+                    self.server = Some(pid);
+                    events.push(ShimEvent::Welcome(server));
+                }
+                Ok(ToShim::Start(request)) => {
+                    self.start(*request);
+                    events.push(ShimEvent::Begins);
+                }
+                Ok(ToShim::Opened) => self.ends = None,
+                Ok(ToShim::Unbind) => {
+                    if let (Some(binding), Some(gdb)) = (&self.config.binding, self.gdb) {
+                        binding.free(gdb);
+                    }
+                    events.push(ShimEvent::Sleeps);
+                }
+                Ok(ToShim::Left(pid)) => self.watch(pid),
+                Ok(ToShim::Heard) => events.push(ShimEvent::Heard),
+                Ok(ToShim::End(code)) => events.push(ShimEvent::End(code)),
+                Err(_) => {
+                    events.push(ShimEvent::ServerGone);
+                    break;
+                }
+            }
+        }
+        self.tell_ends();
+        events
+    }
+
+    fn hear(&mut self) -> Option<io::Result<ToShim>> {
+        match self.channel.receive() {
+            Ok(Heard::Nothing) => None,
+            Ok(Heard::Message(bytes, _)) => Some(wire::decode(&bytes).map_err(io::Error::other)),
+            Ok(Heard::Closed) => Some(Err(io::ErrorKind::ConnectionReset.into())),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Says that the launcher wants this process to end by this signal; 0 where the launcher is gone.
+    pub fn leave(&mut self, signal: i32) {
+        self.tell(&ToServer::Leaving { signal }, Vec::new());
+    }
+
+    /// Has the server go on, where somebody has stopped it.
+    pub fn go_on(&self) {
+        if let Some(server) = self.server {
+            crate::process::go_on(server);
+        }
+    }
+
+    /// True while something that it started has not ended.
+    #[must_use]
+    pub fn has_children(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
+    /// Kills the gdb, and by that its program, where the server that drove it is gone and it has not ended by itself.
+    pub fn kill_gdb(&mut self) {
+        if let Some(gdb) = self
+            .gdb
+            .filter(|gdb| self.watched.iter().any(|it| it.pid == *gdb))
+        {
+            // Nobody but this process reaps it, so the pid is its own.
+            let _ = kill(Pid::from_raw(gdb), Signal::SIGKILL);
+        }
+    }
+
+    fn start(&mut self, request: StartRequest) {
+        let StartRequest {
+            spec,
+            options,
+            gdb,
+            is_fed,
+        } = request;
+        self.config.options = options;
+        if let Some(gdb) = gdb {
+            self.config.gdb = Some(OsString::from_vec(gdb).into());
+        }
+        let begun = begin(&spec, is_fed, true, &self.config, &mut self.preload, true);
+        match begun {
+            Ok(begun) => self.hand_over(begun),
+            Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),
+        }
+    }
+
+    fn hand_over(&mut self, begun: Begun) {
+        let Begun {
+            launch,
+            child,
+            streams,
+        } = begun;
+        let pid = child.pid();
+        self.gdb = Some(pid);
+        self.watch(pid);
+        let (theirs, ours) = streams.into_ends();
+        self.ends = theirs;
+        let fds = child.into_pipes().into_iter().chain(ours).collect();
+        let started = ToServer::Started(Box::new(Started::new(pid, launch)));
+        self.tell(&started, fds);
+    }
+
+    /// Tells the server something; where it is gone that is heard by its end of the connection.
+    fn tell(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
+        if let Err(error) = self.channel.send(wire::encode(message), fds) {
+            tracing::warn!("tell the server: {error}");
+        }
+    }
+
+    fn watch(&mut self, pid: i32) {
+        self.watched.push(WatchedProcess {
+            pid,
+            pidfd: sys::pidfd_open(pid).ok(),
+            is_late: false,
+        });
+    }
+
+    /// Tells of those that have ended.
+    fn tell_ends(&mut self) {
+        let mut ended = Vec::new();
+        self.watched.retain_mut(|it| {
+            let status = match sys::reap(it.pid) {
+                Ok(None) => return true,
+                Ok(Some(status)) => status.into_raw(),
+                // A program is gdb's child until that is gone; then it is this process's.
+                Err(_) if is_there(it.pid) => {
+                    it.is_late = it.pidfd.as_ref().is_some_and(has_ended);
+                    return true;
+                }
+                // Somebody else reaped it: how it ended is not known.
+                Err(_) => 0,
+            };
+            ended.push((it.pid, status));
+            false
+        });
+        for (pid, status) in ended {
+            self.tell(&ToServer::Ended { pid, status }, Vec::new());
+        }
+    }
+}
+
+/// Whether a process has this pid, be it a zombie.
+fn is_there(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
+}
+
+/// Whether the process of a pidfd has ended.
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,87 @@
+//! Short numbers for gdb's commands: gdb reads its input byte by byte, a system call each.
+
+/// The numbers that gdb is told in place of the drivers'.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    /// Whose a number is, or was last: number 1 is the first one.
+    given: Vec<Given>,
+    /// How many of them are taken.
+    taken_count: usize,
+    /// The one that was given last; 0 before the first.
+    last: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    token: u64,
+    taken: bool,
+}
+
+impl Numbers {
+    /// A number for a driver's `token`, as short as may be. Those that have become free are given again late: gdb can say a
+    /// second thing of a command that it has answered.
+    pub(super) fn take(&mut self, token: u64) -> u64 {
+        let mut limit = 9;
+        while 2 * (self.taken_count + 1) > limit {
+            limit = 10 * limit + 9;
+        }
+        loop {
+            self.last = self.last % limit + 1;
+            if self.given.len() < self.last {
+                self.given.resize(self.last, Given::default());
+            }
+            let given = &mut self.given[self.last - 1];
+            if !given.taken {
+                *given = Given { token, taken: true };
+                self.taken_count += 1;
+                return self.last as u64;
+            }
+        }
+    }
+
+    /// gdb has said something of this number: gives the token that it stands for, where it was ever given.
+    pub(super) fn free(&mut self, number: u64) -> Option<u64> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        let given = self.given.get_mut(index)?;
+        if std::mem::take(&mut given.taken) {
+            self.taken_count -= 1;
+        }
+        Some(given.token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_one_digit_and_is_known_a_while_longer() {
+        let mut numbers = Numbers::default();
+        for token in 1000..1100 {
+            let number = numbers.take(token);
+            assert!((1..=9).contains(&number));
+            assert_eq!(numbers.free(number), Some(token));
+            let others: Vec<u64> = (2000..2003).map(|token| numbers.take(token)).collect();
+            assert_eq!(numbers.free(number), Some(token), "said twice");
+            for other in others {
+                numbers.free(other);
+            }
+        }
+        assert_eq!((numbers.free(0), numbers.free(10)), (None, None));
+        assert_eq!(numbers.free(u64::MAX), None);
+    }
+
+    #[test]
+    fn no_two_have_the_same() {
+        let mut numbers = Numbers::default();
+        let mut taken: Vec<(u64, u64)> =
+            (0..300).map(|token| (numbers.take(token), token)).collect();
+        taken.sort_unstable();
+        taken.dedup_by_key(|(number, _)| *number);
+        assert_eq!(taken.len(), 300);
+        assert!(taken.iter().all(|(number, _)| *number <= 999));
+        for (number, token) in taken {
+            assert_eq!(numbers.free(number), Some(token));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! A plan on its way down: sent in parts that fit into frames, and gathered before anything is done with it.
+
+use std::time::{Duration, Instant};
+
+use super::{Action, LinkId, Node, ProtocolError};
+use crate::codec;
+use crate::config::Config;
+use crate::limits::{
+    PLAN_BYTES_MAX, PLAN_PART_BYTES, PLAN_TEXT_BYTES_MAX, SERVERS_MAX, SETS_BYTES_MAX,
+};
+use crate::message::{Init, Message, PlanEntry, Slice};
+
+/// A plan of which parts have come, from the parent that there is now.
+pub(super) struct Gathering {
+    config: Config,
+    /// All that has come, as long as the parts lie in one piece of memory.
+    whole: Slice,
+    /// The same where they do not.
+    entries: Vec<PlanEntry>,
+    /// How many entries the whole has, as its first entry says.
+    wanted: usize,
+    text_bytes: usize,
+    sets_bytes: u64,
+}
+
+impl Gathering {
+    /// Takes in a part.
+    fn add(&mut self, part: &Slice) -> Result<(), &'static str> {
+        self.text_bytes += part.iter().map(text_bytes).sum::<usize>();
+        self.sets_bytes += part.iter().map(|it| it.tasks.memory_bytes()).sum::<u64>();
+        if part.is_empty() || part.len() > self.wanted - self.len() {
+            return Err("the parts of the plan are not as many as it says");
+        }
+        if self.text_bytes > PLAN_TEXT_BYTES_MAX || self.sets_bytes > SETS_BYTES_MAX {
+            return Err("the parts of the plan are too large together");
+        }
+        if self.entries.is_empty() && self.whole.append(part) {
+            return Ok(());
+        }
+        if self.entries.is_empty() {
+            self.entries.extend_from_slice(&self.whole);
+        }
+        self.entries.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// How many entries have come.
+    fn len(&self) -> usize {
+        self.whole.len().max(self.entries.len())
+    }
+
+    fn into_slice(self) -> Slice {
+        match self.entries.is_empty() {
+            true => self.whole,
+            false => Slice::new(self.entries),
+        }
+    }
+
+    /// How long its member waits for another parent.
+    pub(super) fn orphan_wait(&self) -> Duration {
+        self.config.orphan_wait
+    }
+}
+
+impl Node {
+    /// Tells a child who is behind it.
+    pub(super) fn send_plan(&mut self, link: LinkId, slice: &Slice) {
+        let mut parts = parts(slice);
+        let first = parts.next().unwrap_or_else(|| slice.clone());
+        let init = Init {
+            config: self.config().clone(),
+            slice: first,
+        };
+        let first = Message::Init(Box::new(init));
+        let sent = std::iter::once(first).chain(parts.map(Message::Plan));
+        let sent = sent.map(|message| Action::Send { link, message });
+        self.actions.extend(sent);
+    }
+
+    /// The parent has begun to say who is behind this member; what it had said of that before is void.
+    pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
+        let wanted = init.slice.first().map_or(0, |it| it.subtree_count) as usize;
+        let parent = self.parent.as_mut().expect("it said this");
+        parent.gathering = None;
+        // What is too long is no tree, and refused as that.
+        if init.slice.len() >= wanted {
+            return self.take_plan(now, init);
+        }
+        if wanted > SERVERS_MAX as usize + 1 {
+            let me = self.me;
+            return Err(ProtocolError(format!("{me}: a plan for {wanted} members")));
+        }
+        parent.gathering = Some(Box::new(Gathering {
+            config: init.config,
+            whole: init.slice.run(0..0),
+            entries: Vec::new(),
+            wanted,
+            text_bytes: 0,
+            sets_bytes: 0,
+        }));
+        self.handle_plan_part(now, &init.slice)
+    }
+
+    /// More of the plan has come.
+    pub(super) fn handle_plan_part(
+        &mut self,
+        now: Instant,
+        part: &Slice,
+    ) -> Result<(), ProtocolError> {
+        let me = self.me;
+        let parent = self.parent.as_mut().expect("it said this");
+        let gathering = parent.gathering.as_mut();
+        let gathering =
+            gathering.ok_or_else(|| ProtocolError(format!("{me}: a part of no plan")))?;
+        gathering
+            .add(part)
+            .map_err(|why| ProtocolError(format!("{me}: {why}")))?;
+        if gathering.len() < gathering.wanted {
+            return Ok(());
+        }
+        let whole = *parent.gathering.take().expect("seen above");
+        let init = Init {
+            config: whole.config.clone(),
+            slice: whole.into_slice(),
+        };
+        self.take_plan(now, init)
+    }
+}
+
+/// Whether a plan can be sent to the member that it begins with, and taken there.
+pub(super) fn check(plan: &Slice) -> Result<(), ProtocolError> {
+    let too_large = |what: &str, is: u64, max: u64| {
+        let members = plan.len();
+        Err(ProtocolError(format!(
+            "the plan of {members} members is too large: {is} {what}, at most {max}"
+        )))
+    };
+    if plan.len() > SERVERS_MAX as usize + 1 {
+        return too_large("members", plan.len() as u64, u64::from(SERVERS_MAX) + 1);
+    }
+    let text: usize = plan.iter().map(text_bytes).sum();
+    if text > PLAN_TEXT_BYTES_MAX {
+        return too_large("bytes of names", text as u64, PLAN_TEXT_BYTES_MAX as u64);
+    }
+    let sets = plan.iter().map(|it| it.tasks.memory_bytes()).sum();
+    if sets > SETS_BYTES_MAX {
+        return too_large("bytes of sets", sets, SETS_BYTES_MAX);
+    }
+    let (mut bytes, mut part_bytes) = (0, Vec::new());
+    for part in parts(plan) {
+        part_bytes.clear();
+        codec::encode_slice(&part, &mut part_bytes)
+            .map_err(|error| ProtocolError(format!("the plan cannot be sent: {error}")))?;
+        bytes += part_bytes.len();
+    }
+    if bytes > PLAN_BYTES_MAX {
+        return too_large("bytes", bytes as u64, PLAN_BYTES_MAX as u64);
+    }
+    Ok(())
+}
+
+/// Cuts a slice into runs of entries of which each takes [`PLAN_PART_BYTES`] at most, but for an entry that takes more by itself.
+fn parts(slice: &Slice) -> impl Iterator<Item = Slice> {
+    let slice = slice.clone();
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |entry: &&PlanEntry| {
+            let begins = bytes == 0;
+            bytes += entry_bytes_max(entry);
+            begins || bytes <= PLAN_PART_BYTES
+        };
+        let count = slice[from..].iter().take_while(fits).count();
+        let part = (count > 0).then(|| slice.run(from..from + count));
+        from += count;
+        part
+    })
+}
+
+/// What an entry takes on the wire at most.
+fn entry_bytes_max(entry: &PlanEntry) -> usize {
+    /// Numbers, lengths and a set that owns no memory.
+    const FIXED: usize = 48;
+    let set = usize::try_from(entry.tasks.memory_bytes()).unwrap_or(usize::MAX);
+    FIXED + set + text_bytes(entry) + 4 * entry.addresses.len()
+}
+
+fn text_bytes(entry: &PlanEntry) -> usize {
+    entry.host.len() + entry.addresses.iter().map(String::len).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_idset::{IdSet, TaskId};
+
+    use super::*;
+    use crate::ids::{Epoch, ServerId};
+    use crate::topology::Topology;
+
+    const PARENT: LinkId = LinkId(1);
+
+    /// A plan with names so long that few entries are a part.
+    fn plan(servers: u32) -> Slice {
+        let entry = |server, tasks| PlanEntry {
+            server,
+            subtree_count: 0,
+            tasks,
+            host: format!("{server}{}", "h".repeat(400)),
+            addresses: (0..16)
+                .map(|at| format!("tcp://{at}{}:1", "0".repeat(480)))
+                .collect(),
+        };
+        let below = (1..=servers).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
+        let own = entry(ServerId(0), IdSet::single(TaskId(0)));
+        Slice::new(Topology::Kary(2).plan(own, below.collect()))
+    }
+
+    /// What is sent for a plan.
+    fn messages(plan: &Slice) -> Vec<Message> {
+        let now = Instant::now();
+        let mut node = Node::new(ServerId::MASTER, |_, _| None, now);
+        node.config = Some(Config::default());
+        node.send_plan(PARENT, plan);
+        let sent = std::iter::from_fn(|| node.poll_action());
+        let message = |action| match action {
+            Action::Send { message, .. } => message,
+            other => panic!("{other:?}"),
+        };
+        sent.map(message).collect()
+    }
+
+    fn member(now: Instant) -> Node {
+        let mut node = Node::new(ServerId(0), |_, _| None, now);
+        node.handle_parent_up(PARENT, ServerId::MASTER, Epoch(1));
+        node
+    }
+
+    #[test]
+    fn a_plan_comes_in_parts_and_is_one() {
+        let now = Instant::now();
+        let plan = plan(60);
+        let messages = messages(&plan);
+        assert!(messages.len() > 50, "{} parts", messages.len());
+        let mut node = member(now);
+        for (at, message) in messages.iter().enumerate() {
+            assert!(
+                node.local().is_empty(),
+                "nothing is done before all is there: {at}"
+            );
+            let mut frame = Vec::new();
+            crate::frame::encode_message(message, &mut frame).unwrap();
+            assert!(
+                frame.len() < PLAN_PART_BYTES + 1024,
+                "{} bytes",
+                frame.len()
+            );
+            node.handle_message(now, PARENT, message.clone()).unwrap();
+        }
+        assert_eq!(node.reach(), IdSet::all_below(61));
+        assert_eq!(node.children.len(), 2);
+        // A small one is one message, as ever.
+        assert_eq!(super::tests::messages(&plan.run(60..61)).len(), 1);
+    }
+
+    #[test]
+    fn parts_of_a_former_parent_are_void() {
+        let now = Instant::now();
+        let plan = plan(60);
+        let messages = messages(&plan);
+        for came in 1..messages.len() {
+            let mut node = member(now);
+            for message in &messages[..came] {
+                node.handle_message(now, PARENT, message.clone()).unwrap();
+            }
+            node.handle_link_down(now, PARENT, "reset");
+            assert!(
+                node.poll_timeout().is_some_and(|at| at > now),
+                "it waits for whoever adopts it, as the plan said"
+            );
+            let adopter = LinkId(2);
+            node.handle_parent_up(adopter, ServerId(9), Epoch(2));
+            // What was under way still comes, and says nothing any more.
+            node.handle_message(now, PARENT, messages[came].clone())
+                .unwrap();
+            let stray = node.handle_message(now, adopter, Message::Plan(plan.run(1..2)));
+            assert!(stray.is_err(), "a part without a beginning");
+            for message in &messages {
+                node.handle_message(now, adopter, message.clone()).unwrap();
+            }
+            assert_eq!(node.reach(), IdSet::all_below(61));
+        }
+    }
+
+    #[test]
+    fn a_plan_that_begins_anew_takes_the_place_of_the_one_before() {
+        let now = Instant::now();
+        let (first, second) = (messages(&plan(60)), messages(&plan(30)));
+        let mut node = member(now);
+        for message in first[..2].iter().chain(&second) {
+            node.handle_message(now, PARENT, message.clone()).unwrap();
+        }
+        assert_eq!(node.reach(), IdSet::all_below(31));
+    }
+
+    #[test]
+    fn more_than_was_announced_is_refused() {
+        let now = Instant::now();
+        let plan = plan(60);
+        let mut node = member(now);
+        for message in &messages(&plan)[..2] {
+            node.handle_message(now, PARENT, message.clone()).unwrap();
+        }
+        let error = node.handle_message(now, PARENT, Message::Plan(plan.clone()));
+        assert!(error.unwrap_err().0.contains("not as many"));
+    }
+
+    #[test]
+    fn a_plan_that_is_too_large_is_an_error() {
+        assert_eq!(check(&plan(60)), Ok(()));
+        let entry = plan(0)[0].clone();
+        let entries = vec![entry; 2 + PLAN_TEXT_BYTES_MAX / text_bytes(&plan(0)[0])];
+        let error = check(&Slice::new(entries)).unwrap_err();
+        assert!(
+            error.0.contains("too large") && error.0.contains("bytes of names"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! A command that own tasks alone are to do, and that is answered on the spot: in one go, without the books that a command
+//! needs which is under way.
+//!
+//! What it leaves behind is what the long way leaves behind: that it was executed, and its answer for whoever asks again.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use sdm_idset::IdSet;
+
+use super::{LinkId, Node};
+use crate::codec::BorrowedCommand;
+use crate::ids::CommandId;
+use crate::limits;
+use crate::message::{Block, Lane, Status};
+
+/// The own tasks of a member, for whom a command has just come.
+pub trait OwnTasks {
+    /// Begins a command on some of them; `payload` says what they are to do. Where all have the same answer at once it is
+    /// given back, and that is all there is to say. Otherwise they answer later, each once
+    /// ([`crate::member::Member::handle_local`]), and the owner is told that it has begun
+    /// ([`crate::member::Output::Begun`]).
+    fn execute(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        payload: &[u8],
+    ) -> Option<(Status, Bytes)>;
+}
+
+impl Node {
+    /// True where nobody is below this member, and a link leads to its parent.
+    pub(crate) fn is_leaf_of(&self, link: LinkId) -> bool {
+        self.parent_link() == Some(link) && self.config.is_some() && self.children.is_empty()
+    }
+
+    /// True where a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own tasks alone, and
+    /// nothing that was said before has to go up before its answer.
+    pub(crate) fn is_quick(&self, command: &BorrowedCommand<'_>) -> bool {
+        let id = command.id;
+        let is_settled =
+            self.settled.has(id) || (id < command.settled_below && !command.open.contains(&id));
+        self.actions.is_empty()
+            && !self.has_control_events()
+            && id != CommandId::INIT
+            && !is_settled
+            && command.lane == Lane::Control
+            && command.rule == 0
+            && !command.destination.is_empty()
+            && command.destination.is_subset(&self.local)
+            && self.open.len() < limits::OPEN_COMMANDS_MAX
+            && self.open_position(id).is_err()
+            && !self.has_executed(id)
+    }
+
+    /// Gives a command to the own tasks; the answer, where they have it at once. Where they have not, it is open from now on as
+    /// one is that was given to [`Node::handle_message`] and that the tasks have been told of.
+    pub(crate) fn execute_at_once(
+        &mut self,
+        now: Instant,
+        command: BorrowedCommand<'_>,
+        tasks: &mut dyn OwnTasks,
+    ) -> Option<Block> {
+        let id = command.id;
+        let number = format_args!("{}.{}", id.0, command.attempt.0);
+        let _command = tracing::info_span!("command", id = %number).entered();
+        tracing::info!(tasks = %command.destination, "received");
+        self.settle(command.settled_below, &command.open);
+        self.note_executed(id, &command.destination);
+        let answer = tasks.execute(now, id, &command.destination, command.payload);
+        let Some((status, payload)) = answer else {
+            let at = self.open_position(id).expect_err("it is not open yet");
+            let begun = self.begin(now, at, command.into_owned());
+            begun.expect("there was room for one more");
+            return None;
+        };
+        let block = Block {
+            status,
+            sources: command.destination,
+            payload,
+        };
+        self.remember(id, &block);
+        Some(block)
+    }
+}

@@ -1,0 +1,169 @@
+//! The ciphers of an open link: what Noise's transport mode does, in the buffer where the bytes lie.
+//!
+//! `snow` has a transport mode of its own, which copies each record once on either side. Its keys are
+//! taken out instead, once, when the handshake is over, and the handshake is dropped. What goes over the wire is the
+//! same: AES-256-GCM without associated data under a 96-bit nonce, four zero bytes and a counter in 8 bytes big endian, which begins at 0
+//! in each direction and goes up by one with each record. Nobody else has these keys, and only the methods here count.
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use snow::HandshakeState;
+use zeroize::Zeroizing;
+
+/// What a sealed record is longer than its contents, in bytes.
+pub(crate) const TAG_BYTES: usize = 16;
+/// Noise reserves the last nonce, for making new keys: a counter that has come to it is used up.
+const NONCE_END: u64 = u64::MAX;
+
+/// A record that was not sealed by the other end, or not as the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Forged;
+
+/// Both directions of an open link.
+pub(crate) struct Ciphers {
+    seals: Direction,
+    opens: Direction,
+}
+
+struct Direction {
+    key: LessSafeKey,
+    /// Of the next record; <= `NONCE_END`.
+    counter: u64,
+}
+
+impl Ciphers {
+    /// Those of a handshake that is finished.
+    pub(crate) fn of(mut handshake: HandshakeState) -> Self {
+        assert!(
+            handshake.is_handshake_finished(),
+            "both messages of NN were exchanged"
+        );
+        let initiator = handshake.is_initiator();
+        let keys = Zeroizing::new(<[[u8; 32]; 2]>::from(handshake.dangerously_get_raw_split()));
+        let [from_initiator, from_responder] = [0, 1].map(|at| Direction::new(&keys[at]));
+        let (seals, opens) = if initiator {
+            (from_initiator, from_responder)
+        } else {
+            (from_responder, from_initiator)
+        };
+        Self { seals, opens }
+    }
+
+    /// Seals `contents` where they lie; the tag belongs behind them.
+    ///
+    /// # Panics
+    /// After 2^64 - 1 records, which are never sent.
+    pub(crate) fn seal(&mut self, contents: &mut [u8]) -> [u8; TAG_BYTES] {
+        let nonce = self.seals.nonce().expect("2^64 records are never sent");
+        let key = &self.seals.key;
+        let tag = key
+            .seal_in_place_separate_tag(nonce, Aad::empty(), contents)
+            .expect("a record is far below what one nonce may seal");
+        // Before anything else can be sealed: no nonce is used twice.
+        self.seals.counter += 1;
+        tag.as_ref().try_into().expect("a tag of AES-GCM")
+    }
+
+    /// Opens a record, its tag included, where it lies, and gives its contents.
+    pub(crate) fn open<'a>(&mut self, record: &'a mut [u8]) -> Result<&'a [u8], Forged> {
+        let nonce = self.opens.nonce().ok_or(Forged)?;
+        let key = &self.opens.key;
+        let contents = key
+            .open_in_place(nonce, Aad::empty(), record)
+            .map_err(|_| Forged)?;
+        self.opens.counter += 1;
+        Ok(contents)
+    }
+}
+
+impl Direction {
+    fn new(key: &[u8; 32]) -> Self {
+        let key = UnboundKey::new(&AES_256_GCM, key).expect("a key of 256 bits");
+        Self {
+            key: LessSafeKey::new(key),
+            counter: 0,
+        }
+    }
+
+    /// The next nonce; `None` once there are no more.
+    fn nonce(&self) -> Option<Nonce> {
+        let mut bytes = [0; 12];
+        bytes[4..].copy_from_slice(&self.counter.to_be_bytes());
+        (self.counter < NONCE_END).then(|| Nonce::assume_unique_for_key(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NOISE;
+    use super::*;
+
+    /// Both ends of a finished handshake, the initiator first.
+    fn handshake() -> [HandshakeState; 2] {
+        let builder = || {
+            let builder = snow::Builder::new(NOISE.parse().unwrap());
+            builder.psk(0, &[7; 32]).unwrap()
+        };
+        let mut ends = [
+            builder().build_initiator().unwrap(),
+            builder().build_responder().unwrap(),
+        ];
+        let (mut sent, mut got) = ([0; 256], [0; 256]);
+        for (from, to) in [(0, 1), (1, 0)] {
+            let len = ends[from].write_message(b"hello", &mut sent).unwrap();
+            ends[to].read_message(&sent[..len], &mut got).unwrap();
+        }
+        ends
+    }
+
+    fn sealed(ciphers: &mut Ciphers, contents: &[u8]) -> Vec<u8> {
+        let mut record = contents.to_vec();
+        let tag = ciphers.seal(&mut record);
+        record.extend_from_slice(&tag);
+        record
+    }
+
+    #[test]
+    fn records_are_those_of_noise() {
+        for ours in [0, 1] {
+            let mut ends: Vec<_> = handshake().into_iter().collect();
+            let own = ends.remove(ours);
+            let mut ciphers = Ciphers::of(own);
+            let mut other = ends.remove(0).into_transport_mode().unwrap();
+            for number in 0..300_usize {
+                let contents = vec![u8::try_from(number % 251).unwrap(); number * 7];
+                let mut record = sealed(&mut ciphers, &contents);
+                let mut plain = vec![0; record.len()];
+                let len = other.read_message(&record, &mut plain).unwrap();
+                assert_eq!(plain[..len], contents, "ours, opened by snow");
+                let len = other.write_message(&contents, &mut record).unwrap();
+                assert_eq!(ciphers.open(&mut record[..len]), Ok(&contents[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_opens_once_and_in_its_turn() {
+        let [from, to] = handshake().map(Ciphers::of);
+        let (mut from, mut to) = (from, to);
+        let [first, second] = [b"first", b"other"].map(|text| sealed(&mut from, text));
+        assert_eq!(to.open(&mut second.clone()), Err(Forged), "not its turn");
+        assert_eq!(to.open(&mut first.clone()), Ok(&b"first"[..]));
+        assert_eq!(to.open(&mut first.clone()), Err(Forged), "a repeated one");
+        let mut changed = second.clone();
+        changed[0] ^= 1;
+        assert_eq!(to.open(&mut changed), Err(Forged));
+        assert_eq!(to.open(&mut []), Err(Forged));
+        assert_eq!(to.open(&mut second.clone()), Ok(&b"other"[..]));
+    }
+
+    #[test]
+    fn the_reserved_nonce_is_never_used() {
+        let [mut from, mut to] = handshake().map(Ciphers::of);
+        from.seals.counter = NONCE_END - 1;
+        to.opens.counter = NONCE_END - 1;
+        let mut last = sealed(&mut from, b"last");
+        assert_eq!(to.open(&mut last), Ok(&b"last"[..]));
+        assert!(from.seals.nonce().is_none());
+        assert_eq!(to.open(&mut last), Err(Forged));
+    }
+}

@@ -1,0 +1,98 @@
+//! Sockets of the kernel that have a name and no file ("abstract"), for members of one host: nothing of them stays in any
+//! file system, however a member ends.
+//!
+//! They exist per network namespace, so that a member elsewhere (another host, a container) finds nobody there, at the cost of one
+//! system call. A member's name is made of the session's key: nobody who lacks it can have taken the name before, or finds the member
+//! by it. Names that are in use are no secret (`/proc/net/unix`), so both ends ask the kernel for the other's user as well; and
+//! then the handshake decides, as on every link.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
+
+use mio::net::{UnixListener, UnixStream};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+use ring::hmac;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::inet::BACKLOG;
+use crate::ids::ServerId;
+use crate::link::LinkConfig;
+
+/// What is signed begins with this: no other signature by the session's key does.
+const MAGIC: &[u8; 4] = b"SDML";
+/// How many bytes of the signature make the name.
+const NAME_BYTES: usize = 16;
+
+/// The names of a session's sockets.
+pub(super) struct LocalNames {
+    key: hmac::Key,
+    session: [u8; 8],
+}
+
+impl LocalNames {
+    pub(super) fn of(config: &LinkConfig) -> Self {
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, config.key.bytes()),
+            session: config.session.0,
+        }
+    }
+
+    /// `sdm-` and 32 hexadecimal digits.
+    fn name(&self, member: ServerId) -> String {
+        let said = [&MAGIC[..], &self.session, &member.0.to_le_bytes()].concat();
+        let tag = hmac::sign(&self.key, &said);
+        let digits = tag.as_ref()[..NAME_BYTES].iter();
+        let digits: String = digits.map(|byte| format!("{byte:02x}")).collect();
+        format!("sdm-{digits}")
+    }
+
+    /// Listens for others of this host as `member`.
+    pub(super) fn bind(&self, member: ServerId) -> io::Result<UnixListener> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SockAddr::unix(format!("\0{}", self.name(member)))?)?;
+        socket.listen(BACKLOG)?;
+        Ok(UnixListener::from_std(socket.into()))
+    }
+
+    /// Connects to `member`. Whatever fails, it cannot be reached this way: it is refused.
+    pub(super) fn connect(&self, member: ServerId) -> io::Result<UnixStream> {
+        let address = SocketAddr::from_abstract_name(self.name(member))?;
+        let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+        let stream = UnixStream::connect_addr(&address).map_err(refused)?;
+        check_user(&stream).map_err(refused)?;
+        Ok(stream)
+    }
+}
+
+/// Checks that the process at the other end is the same user's.
+pub(super) fn check_user(stream: &UnixStream) -> io::Result<()> {
+    let peer = getsockopt(stream, PeerCredentials)?;
+    match peer.uid() == geteuid().as_raw() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SessionId;
+    use crate::secure::SessionKey;
+
+    #[test]
+    fn names_are_of_a_key_a_session_and_a_member() {
+        let name = |key, session, member| {
+            let key = SessionKey::from_bytes([key; 32]);
+            let config = LinkConfig::new(key, SessionId([session; 8]));
+            LocalNames::of(&config).name(ServerId(member))
+        };
+        assert_eq!(name(1, 1, 1), name(1, 1, 1));
+        assert_eq!(name(1, 1, 1).len(), 36);
+        for other in [name(2, 1, 1), name(1, 2, 1), name(1, 1, 2)] {
+            assert_ne!(name(1, 1, 1), other);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where processes of one session on one host meet.
+
+use ring::hmac;
+
+use crate::link::LinkConfig;
+
+/// The name of an abstract socket for those who have all of `detail` in common: 40 hexadecimal digits behind `sdm-`. Who does
+/// not hold the session's key cannot tell it before it is used, and learns nothing of the key from it.
+#[must_use]
+pub fn meeting_name(config: &LinkConfig, detail: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, config.key.bytes());
+    let mut context = hmac::Context::with_key(&key);
+    // Nothing else that is signed by this key begins so.
+    context.update(b"SDM meeting\0");
+    context.update(&config.session.0);
+    context.update(detail);
+    let tag = context.sign();
+    let digits = tag.as_ref()[..20].iter().map(|byte| format!("{byte:02x}"));
+    format!("sdm-{}", digits.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SessionId;
+    use crate::secure::SessionKey;
+
+    #[test]
+    fn who_has_something_else_meets_elsewhere() {
+        let config = |key, session| {
+            let key = SessionKey::from_bytes([key; 32]);
+            LinkConfig::new(key, SessionId([session; 8]))
+        };
+        let name = meeting_name(&config(1, 1), b"0");
+        assert_eq!(name.len(), 44);
+        assert_eq!(name, meeting_name(&config(1, 1), b"0"));
+        let others = [(2, 1, b"0"), (1, 2, b"0"), (1, 1, b"1")];
+        for (key, session, detail) in others {
+            assert_ne!(name, meeting_name(&config(key, session), detail));
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Finding the evenly spaced pieces of a bitmap without a walk over its runs.
+//!
+//! The bitmap is looked at in the portable format, in which neighbouring containers of bits are neighbours, too. A piece that has
+//! begun evenly is followed by comparing bytes: bits that repeat every `step` ids repeat every `step` bytes. What is not
+//! in few pieces is given up after some steps, the more the longer the bitmap is, so that looking costs less than writing it.
+
+use super::number::{NUMBER_BYTES_MAX, bytes_of, zigzag};
+use super::portable::{Ids, Parts};
+use crate::Stride;
+
+/// The fewest steps after which a bitmap is given up.
+const STEPS_MIN: usize = 4;
+/// How many steps there are more for each container, and for so many bytes of the bitmap one.
+const STEPS_PER_CONTAINER: usize = 2;
+const BYTES_PER_STEP: usize = 64;
+/// The most pieces of one id that are not neighbours of a run: more are taken for chance.
+const LONE_MAX: usize = 3;
+/// How many bytes more than bits pieces may take in the beginning.
+const AHEAD_BYTES: usize = 4;
+/// Steps that are followed by comparing bytes; ids farther apart than this are in arrays, mostly.
+const EVEN_STEP_MAX: u32 = 32;
+/// Ids that are compared at once in an array.
+const FOUR: usize = 4;
+/// Steps of which four are no number of 16 bits.
+const MANY_STEP_MAX: u32 = 0xffff / 4;
+/// So many times four ids are gone through before it is looked what came out.
+const BLOCK: usize = 128;
+/// The longest coding in pieces that is written; their number then takes one byte.
+const BYTES_MAX: usize = 128;
+
+/// A piece as it is coded: the ids between its first and its last one at a distance of `step`; of one id, 0.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) first: u32,
+    pub(super) last: u32,
+    pub(super) step: u32,
+}
+
+/// Pieces in their coding, without the tag and their number.
+pub(super) struct Pieces {
+    bytes: [u8; BYTES_MAX],
+    len: usize,
+    count: u8,
+    base: u32,
+    before: Option<u32>,
+}
+
+/// There is no sense in going on.
+#[derive(Debug)]
+pub(super) struct GivenUp;
+
+impl Pieces {
+    /// None yet, relative to `base`.
+    pub(super) fn new(base: u32) -> Self {
+        Self {
+            bytes: [0; BYTES_MAX],
+            len: 0,
+            count: 0,
+            base,
+            before: None,
+        }
+    }
+
+    /// How many there are, and their bytes.
+    pub(super) fn coding(&self) -> (u8, &[u8]) {
+        (self.count, &self.bytes[..self.len])
+    }
+
+    /// Adds a piece behind the others; an error where they get too long.
+    pub(super) fn push(&mut self, piece: Piece) -> Result<(), GivenUp> {
+        let Piece { first, last, step } = piece;
+        let gap = match self.before {
+            None => zigzag(self.base, first),
+            Some(before) => u64::from(first - before - 1),
+        };
+        if self.len + 3 * NUMBER_BYTES_MAX as usize > BYTES_MAX {
+            return Err(GivenUp);
+        }
+        self.number(gap);
+        if step <= 1 {
+            self.number(u64::from(last - first) << 1);
+        } else {
+            self.number(u64::from((last - first) / step) << 1 | 1);
+            self.number(step.into());
+        }
+        self.count += 1;
+        self.before = Some(last);
+        Ok(())
+    }
+
+    fn number(&mut self, number: u64) {
+        for byte in bytes_of(number) {
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        }
+    }
+
+    /// Cuts a bitmap of so many bytes into pieces, where there are few.
+    pub(super) fn find(&mut self, body_len: usize, parts: Parts<'_>) -> Result<(), GivenUp> {
+        let steps = STEPS_PER_CONTAINER * parts.containers() + body_len / BYTES_PER_STEP;
+        let mut finder = Finder {
+            pieces: self,
+            growing: None,
+            steps_left: STEPS_MIN + steps,
+            lone_left: LONE_MAX,
+        };
+        for part in parts {
+            match part.ids {
+                Ids::Array(ids) => finder.array(part.first, ids)?,
+                Ids::Runs(runs) => finder.runs(part.first, runs)?,
+                Ids::Bits(bits) => finder.bits(part.first, bits)?,
+            }
+        }
+        finder.end()
+    }
+}
+
+struct Finder<'a> {
+    pieces: &'a mut Pieces,
+    /// What may still get longer.
+    growing: Option<Piece>,
+    steps_left: usize,
+    lone_left: usize,
+}
+
+impl Finder<'_> {
+    /// A list that does not begin evenly is not looked at further.
+    fn array(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
+        let (mut ids, _) = bytes.as_chunks::<2>();
+        if are_uneven(bytes) {
+            return Err(GivenUp);
+        }
+        while let Some((id, _)) = ids.split_first() {
+            self.id(first + id_of(*id))?;
+            let step = self.growing.map_or(0, |it| it.step);
+            let even = if step == 0 { 0 } else { even_ids(ids, step) };
+            self.grow_to(first + id_of(ids[even]));
+            ids = &ids[even + 1..];
+        }
+        Ok(())
+    }
+
+    fn runs(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
+        for [a, b, c, d] in bytes.as_chunks::<4>().0 {
+            let begin = first + id_of([*a, *b]);
+            let end = begin + id_of([*c, *d]);
+            self.run(begin, end)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next run of neighbours.
+    fn run(&mut self, first: u32, last: u32) -> Result<(), GivenUp> {
+        if first == last {
+            return self.id(first);
+        }
+        if let Some(growing) = &mut self.growing {
+            if growing.step <= 1 && growing.last + 1 == first {
+                (growing.last, growing.step) = (last, 1);
+                return Ok(());
+            }
+            self.end()?;
+        }
+        self.growing = Some(Piece {
+            first,
+            last,
+            step: 1,
+        });
+        Ok(())
+    }
+
+    /// Bits of which the first pieces take more than they do are not looked at further.
+    fn bits(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
+        let before = self.pieces.len + AHEAD_BYTES;
+        let (words, _) = bytes.as_chunks::<8>();
+        let mut from = 0;
+        while let Some(bit) = next_bit(words, from) {
+            self.id(first + bit)?;
+            let even = self.growing.map_or(bit, |it| even_bits(bytes, first, it));
+            self.grow_to(first + even);
+            from = even + 1;
+            if self.pieces.len > before + (even / 8) as usize {
+                return Err(GivenUp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next id.
+    #[inline]
+    fn id(&mut self, id: u32) -> Result<(), GivenUp> {
+        let Some(growing) = &mut self.growing else {
+            self.growing = Some(Piece::lone(id));
+            return Ok(());
+        };
+        let distance = id - growing.last;
+        if growing.step == 0 || distance == growing.step {
+            growing.step = distance;
+            growing.last = id;
+            return Ok(());
+        }
+        let mut ended = *growing;
+        if ended.is_two_apart() {
+            // The second may have more in common with this one.
+            *growing = Piece {
+                first: ended.last,
+                last: id,
+                step: distance,
+            };
+            ended = Piece::lone(ended.first);
+        } else {
+            *growing = Piece::lone(id);
+        }
+        self.push(ended)
+    }
+
+    /// What grows reaches as far as this id.
+    fn grow_to(&mut self, id: u32) {
+        if let Some(growing) = &mut self.growing {
+            growing.last = id;
+        }
+    }
+
+    fn end(&mut self) -> Result<(), GivenUp> {
+        let Some(growing) = self.growing.take() else {
+            return Ok(());
+        };
+        if growing.is_two_apart() {
+            self.push(Piece::lone(growing.first))?;
+            return self.push(Piece::lone(growing.last));
+        }
+        self.push(growing)
+    }
+
+    fn push(&mut self, piece: Piece) -> Result<(), GivenUp> {
+        if piece.step == 0 {
+            self.lone_left = self.lone_left.checked_sub(1).ok_or(GivenUp)?;
+        }
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(GivenUp)?;
+        self.pieces.push(piece)
+    }
+}
+
+impl Piece {
+    pub(super) fn lone(id: u32) -> Self {
+        Self {
+            first: id,
+            last: id,
+            step: 0,
+        }
+    }
+
+    /// Two ids that are no neighbours: that may be chance.
+    fn is_two_apart(self) -> bool {
+        self.step > 1 && self.last - self.first == self.step
+    }
+}
+
+impl From<Stride> for Piece {
+    fn from(stride: Stride) -> Self {
+        Self {
+            first: stride.first().0,
+            last: stride.last().0,
+            step: stride.step(),
+        }
+    }
+}
+
+/// True where a list of ids does not begin evenly.
+pub(super) fn are_uneven(bytes: &[u8]) -> bool {
+    let (ids, _) = bytes.as_chunks::<2>();
+    matches!(ids, [a, b, c, ..] if id_of(*b) - id_of(*a) != id_of(*c) - id_of(*b))
+}
+
+fn id_of(bytes: [u8; 2]) -> u32 {
+    u16::from_le_bytes(bytes).into()
+}
+
+/// How many ids behind the first one are each `step` above the one before; four at a time, as one number.
+fn even_ids(ids: &[[u8; 2]], step: u32) -> usize {
+    let even_from = |at: usize| {
+        let pairs = ids[at..].iter().zip(&ids[at + 1..]);
+        pairs.take_while(|(a, b)| id_of(**b) - id_of(**a) == step)
+    };
+    let begun = even_from(0).take(FOUR).count();
+    if begun < FOUR || step > MANY_STEP_MAX {
+        return begun;
+    }
+    // As the ids rise there is no carry from one to the next.
+    let ahead = 0x0001_0001_0001_0001 * (4 * u64::from(step));
+    let (fours, _) = ids.as_flattened().as_chunks::<8>();
+    let number = |four: &[u8; 8]| u64::from_le_bytes(*four);
+    let mut even = 0;
+    while even + 1 < fours.len() {
+        let block = &fours[even..fours.len().min(even + 1 + BLOCK)];
+        let pairs = block.iter().zip(&block[1..]);
+        let uneven = pairs.fold(0, |uneven, (a, b)| {
+            uneven | (number(b).wrapping_sub(number(a)) ^ ahead)
+        });
+        if uneven != 0 {
+            break;
+        }
+        even += block.len() - 1;
+    }
+    let last = FOUR * even + FOUR - 1;
+    last + even_from(last).count()
+}
+
+/// The first bit at or behind `from` that is set.
+fn next_bit(words: &[[u8; 8]], from: u32) -> Option<u32> {
+    let mut at = (from / 64) as usize;
+    let mut word = u64::from_le_bytes(*words.get(at)?) & (u64::MAX << (from % 64));
+    while word == 0 {
+        at += 1;
+        word = u64::from_le_bytes(*words.get(at)?);
+    }
+    u32::try_from(at)
+        .ok()
+        .map(|at| 64 * at + word.trailing_zeros())
+}
+
+/// How far a piece goes on evenly in bits of which the first stands for `first`: the last of its bits that is known to be. It is the
+/// one that it has already where it is too short to say, or its step too long.
+fn even_bits(bytes: &[u8], first: u32, growing: Piece) -> u32 {
+    let Piece { last, step, .. } = growing;
+    let begin = growing.first.max(first) - first;
+    let last = last - first;
+    // The byte of the last bit is the first that is not known; in front of it a whole period must be.
+    let at = (last / 8) as usize;
+    let known = at - begin.div_ceil(8).min(last / 8) as usize;
+    let period = step as usize;
+    if step == 0 || step > EVEN_STEP_MAX || known < period {
+        return last;
+    }
+    let even = at + matching(&bytes[at - period..], &bytes[at..]);
+    let end = u32::try_from(8 * even).expect("bits of ids");
+    // The largest of its bits below the end.
+    last + (end.max(last + 1) - 1 - last) / step * step
+}
+
+/// How many bytes two slices have in common from their beginning, as far as the shorter one goes.
+fn matching(a: &[u8], b: &[u8]) -> usize {
+    const BLOCK: usize = 512;
+    let len = a.len().min(b.len());
+    let (a, b) = (&a[..len], &b[..len]);
+    let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
+    let whole = blocks.take_while(|(a, b)| a == b).count() * BLOCK;
+    let whole = whole.min(len);
+    let rest = a[whole..].iter().zip(&b[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,44 @@
+//! A server's tasks, as the tree sees them.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use sdm_core::CommandId;
+use sdm_core::message::Status;
+use sdm_core::node::OwnTasks;
+use sdm_debug::{Backend, Command, Failure, FailureCode, wire};
+use sdm_idset::IdSet;
+
+use crate::said::payload_of;
+
+/// The tasks of a server, as the tree sees them.
+pub(crate) struct Tasks<'a> {
+    pub(crate) backend: &'a mut Option<Box<dyn Backend>>,
+    pub(crate) stopped: &'a Option<Failure>,
+}
+
+impl OwnTasks for Tasks<'_> {
+    fn execute(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        payload: &[u8],
+    ) -> Option<(Status, Bytes)> {
+        let failure = match (&mut *self.backend, wire::decode::<Command>(payload)) {
+            (Some(backend), Ok(command)) => {
+                tracing::info!(command = id.0, %tasks, "begins {}", command.name());
+                let result = backend.execute_at_once(now, id, tasks, command)?;
+                let (status, payload) = payload_of(result);
+                tracing::info!(command = id.0, %tasks, "answered: {status:?}");
+                return Some((status, payload));
+            }
+            (None, _) => self.stopped.clone().unwrap_or_else(|| {
+                Failure::new(FailureCode::BadCommand, "the server has not been set up")
+            }),
+            (_, Err(error)) => Failure::new(FailureCode::BadCommand, error.to_string()),
+        };
+        tracing::warn!(command = id.0, %tasks, "refused: {failure}");
+        Some((Status::Failed, failure.encode()))
+    }
+}

@@ -1,0 +1,52 @@
+//! A server of several ranks: how their shims come to it before it is told its tasks.
+
+use anyhow::{Context, Result};
+use sdm_backend_gdbmi::Channel;
+use sdm_idset::{IdSet, TaskId};
+
+use super::Server;
+use crate::shim::ShimListener;
+
+impl Server {
+    pub(super) fn listen_for_shims(&mut self, listener: ShimListener) -> Result<()> {
+        let sockets = self.driver.transport().inner().sockets();
+        let watched = sockets.watch(listener.fd(), true, false);
+        watched.context("watch for ranks of this host")?;
+        self.shims = Some(listener);
+        Ok(())
+    }
+
+    /// Takes in which shims come and go. Where all that came have gone there is nothing to stay for.
+    pub(super) fn meet_shims(&mut self) {
+        let server = self.driver.member().node().id();
+        let Some(listener) = &mut self.shims else {
+            return;
+        };
+        let (new, gone) = listener.handle_ready(server.0);
+        let is_deserted = listener.is_empty() && !gone.is_empty();
+        let sockets = self.driver.transport().inner().sockets();
+        for fd in new {
+            if let Err(error) = sockets.watch(fd, true, false) {
+                tracing::error!("watch a shim: {error}");
+            }
+        }
+        for fd in gone {
+            sockets.forget(fd);
+        }
+        if is_deserted {
+            self.leave();
+        }
+    }
+
+    /// The shims of the server's tasks, which the backend hears from now on.
+    pub(super) fn take_shims(&mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
+        let Some(listener) = self.shims.take() else {
+            return Vec::new();
+        };
+        let sockets = self.driver.transport().inner().sockets();
+        for fd in listener.fds() {
+            sockets.forget(fd);
+        }
+        listener.into_shims(tasks)
+    }
+}

@@ -1,0 +1,151 @@
+//! What a backend has said at once, in the tree's words.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use sdm_core::CommandId;
+use sdm_core::message::{Lane, Status};
+use sdm_debug::{BackendOutput, Failure, Reply, wire};
+use sdm_idset::IdSet;
+
+/// What goes up.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Upward {
+    /// The answer to a command from these tasks: its status and payload.
+    Answer(CommandId, IdSet, Status, Bytes),
+    /// An event of these tasks: its lane and payload.
+    Event(IdSet, Lane, Bytes),
+}
+
+/// An answer in the tree's words.
+pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
+    match result {
+        Ok(reply) => (Status::Ok, wire::encode(&reply).into()),
+        Err(failure) => (Status::Failed, failure.encode()),
+    }
+}
+
+/// What goes up together, in its order. Tasks that answer the same are one answer: the tree is handed it once, not once for
+/// each.
+#[derive(Default)]
+pub(crate) struct Said {
+    list: Vec<Upward>,
+    /// The command that is being answered. Whatever else comes between ends this: an answer that joined one in front of it
+    /// would overtake it.
+    command: Option<CommandId>,
+    /// Where each distinct answer to that command stands in `list`, by whether it is one and not a failure.
+    answers: HashMap<(bool, Bytes), usize>,
+}
+
+impl Said {
+    /// Adds what the backend says next.
+    pub(crate) fn add(&mut self, output: BackendOutput) {
+        match output {
+            BackendOutput::Answer { id, task, result } => {
+                let (status, payload) = payload_of(result);
+                self.begin(Some(id));
+                let key = (status == Status::Ok, payload.clone());
+                let at = *self.answers.entry(key).or_insert(self.list.len());
+                match self.list.get_mut(at) {
+                    Some(Upward::Answer(_, tasks, ..)) => {
+                        tasks.insert(task);
+                    }
+                    _ => {
+                        let tasks = IdSet::single(task);
+                        self.list.push(Upward::Answer(id, tasks, status, payload));
+                    }
+                }
+            }
+            BackendOutput::Event { task, event } => {
+                self.begin(None);
+                let lane = if event.is_bulk() {
+                    Lane::Bulk
+                } else {
+                    Lane::Control
+                };
+                let payload = wire::encode(&event).into();
+                self.list
+                    .push(Upward::Event(IdSet::single(task), lane, payload));
+            }
+        }
+    }
+
+    fn begin(&mut self, command: Option<CommandId>) {
+        if self.command != command {
+            self.command = command;
+            self.answers.clear();
+        }
+    }
+
+    /// True where nothing goes up.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+impl IntoIterator for Said {
+    type Item = Upward;
+    type IntoIter = std::vec::IntoIter<Upward>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::{Event, FailureCode};
+    use sdm_idset::TaskId;
+
+    use super::*;
+
+    fn answer(id: u64, task: u32, result: Result<Reply, Failure>) -> BackendOutput {
+        let (id, task) = (CommandId(id), TaskId(task));
+        BackendOutput::Answer { id, task, result }
+    }
+
+    fn said(outputs: Vec<BackendOutput>) -> Vec<String> {
+        let mut said = Said::default();
+        for output in outputs {
+            said.add(output);
+        }
+        let show = |upward| match upward {
+            Upward::Answer(id, tasks, status, _) => format!("{} {tasks} {status:?}", id.0),
+            Upward::Event(tasks, ..) => format!("event {tasks}"),
+        };
+        said.into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn who_answers_the_same_is_one_answer() {
+        let text = |text: &str| Ok(Reply::Text(text.to_owned()));
+        let failed = || Err(Failure::new(FailureCode::Gdb, "no symbol"));
+        let got = said(vec![
+            answer(7, 3, text("a")),
+            answer(7, 0, text("b")),
+            answer(7, 5, failed()),
+            answer(7, 1, text("a")),
+            answer(7, 6, failed()),
+            answer(8, 3, text("a")),
+        ]);
+        assert_eq!(got, ["7 1,3 Ok", "7 0 Ok", "7 5-6 Failed", "8 3 Ok"]);
+    }
+
+    #[test]
+    fn no_answer_overtakes_what_its_task_has_said_before() {
+        let exited = |task| BackendOutput::Event {
+            task: TaskId(task),
+            event: Event::Exited { code: 0 },
+        };
+        let got = said(vec![
+            answer(7, 0, Ok(Reply::Done)),
+            exited(1),
+            answer(7, 1, Ok(Reply::Done)),
+            answer(7, 2, Ok(Reply::Done)),
+        ]);
+        assert_eq!(got, ["7 0 Ok", "event 1", "7 1-2 Ok"]);
+        let done = |id, task| answer(id, task, Ok(Reply::Done));
+        let got = said(vec![done(8, 0), done(7, 1), done(8, 1)]);
+        assert_eq!(got, ["8 0 Ok", "7 1 Ok", "8 1 Ok"]);
+    }
+}

@@ -1,0 +1,431 @@
+//! A process that a launcher started for one rank: how it finds the server of several ranks of its host, or becomes the one
+//! that forks it, and what it does until the end of the session.
+//!
+//! Who is served by one server is of one session, one user and one set of namespaces: the name at which they meet is made of
+//! these and of the session's key, so that nobody else knows it beforehand, and who is of another user is refused.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket,
+};
+use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, getuid, setsid};
+use sdm_backend_gdbmi::{Channel, GdbConfig, Shim, ShimEvent};
+use sdm_bootstrap::joined::Joined;
+use sdm_bootstrap::starter::Starter;
+use sdm_core::link::LinkConfig;
+use sdm_core::transport::meeting_name;
+use sdm_idset::{IdSet, TaskId};
+use sdm_system::identity::Identity;
+use sdm_system::proc;
+
+use crate::announce::say;
+use crate::copy::Copy;
+
+/// How soon to look again for a server that is about to listen, and for a process that has no descriptor.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How long a gdb may take to end by itself once the server that drove it is gone.
+const GDB_WAIT: Duration = Duration::from_secs(12);
+/// How long a server may take to say that it has heard of a signal; one that is stopped says nothing.
+const HEARD_WAIT: Duration = Duration::from_secs(3);
+/// Shims that wait to be taken in, and shims of one server, at most.
+const SHIMS_MAX: usize = 1024;
+
+/// What this process is.
+pub(crate) enum Role {
+    /// A shim, which is connected to its server.
+    Shim(Channel),
+    /// The server, which listens for shims here.
+    Server(ShimListener),
+}
+
+/// Finds the server of up to `each` ranks of this `host`, among which this one is, or forks it. The key in `config` is not
+/// needed any more by a shim.
+///
+/// # Errors
+/// What could not be had of the system; nobody who listens there within `wait`.
+pub(crate) fn meet(
+    each: u32,
+    identity: &Identity,
+    host: &str,
+    config: &LinkConfig,
+    wait: Duration,
+) -> Result<Role> {
+    let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
+    let name = meeting_name(config, &surroundings(host, index)?);
+    let address = UnixAddr::new_abstract(name.as_bytes()).context("a name to meet at")?;
+    let deadline = Instant::now() + wait;
+    loop {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)
+            .context("a socket to meet at")?;
+        match bind(socket.as_raw_fd(), &address) {
+            Ok(()) => {
+                let backlog = Backlog::new(4096).unwrap_or(Backlog::MAXCONN);
+                listen(&socket, backlog).context("listen for ranks of this host")?;
+                if let Some(listener) = fork_server(socket)? {
+                    return Ok(Role::Server(listener));
+                }
+                continue;
+            }
+            Err(Errno::EADDRINUSE) => {}
+            Err(error) => return Err(error).context("meet the ranks of this host"),
+        }
+        match connect(socket.as_raw_fd(), &address) {
+            Ok(()) => {
+                let channel = Channel::new(socket).context("the server of this host's ranks")?;
+                return Ok(Role::Shim(channel));
+            }
+            // It has the name and does not listen yet, or has many to take in.
+            Err(Errno::ECONNREFUSED | Errno::EAGAIN) if Instant::now() < deadline => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            Err(error) => return Err(error).context("connect to the server of this host's ranks"),
+        }
+    }
+}
+
+/// What those must have in common who share a server. A host may have several names, as nodes of a runtime.
+fn surroundings(host: &str, index: u32) -> Result<Vec<u8>> {
+    let mut detail = format!("{host} {index} {}", getuid());
+    for namespace in ["pid", "mnt", "user", "net"] {
+        // Told here and not by the server, into which nobody may look.
+        let path = proc::own().path(&format!("ns/{namespace}"));
+        let found = fs::metadata(&path).with_context(|| format!("the {namespace} namespace"))?;
+        detail.push_str(&format!(" {}:{}", found.dev(), found.ino()));
+    }
+    Ok(detail.into_bytes())
+}
+
+/// Forks the server, which belongs to no rank: it has none of the descriptors that the launcher gave this process but its
+/// standard streams, and none of its signals. Gives its listener in the server.
+fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
+    // SAFETY: this process has one thread, so that the child finds every lock free and may do whatever its parent may.
+    match unsafe { fork() }.context("fork the server of this host's ranks")? {
+        ForkResult::Parent { .. } => Ok(None),
+        ForkResult::Child => {
+            setsid().context("sdm-server: a session of its own")?;
+            let kept = u32::try_from(socket.as_raw_fd()).unwrap_or(0);
+            for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
+                if first <= last {
+                    // SAFETY: closes descriptors that nothing in this process refers to: what the launcher gave the rank.
+                    unsafe { nix::libc::syscall(nix::libc::SYS_close_range, first, last, 0) };
+                }
+            }
+            Ok(Some(ShimListener::new(socket)))
+        }
+    }
+}
+
+/// Gives up the standard streams, on which the launcher waits for its rank; `logs` keeps standard error.
+pub(crate) fn leave_streams(logs: bool) -> io::Result<()> {
+    let nothing = fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    if !logs {
+        dup2_stderr(&nothing)?;
+    }
+    Ok(())
+}
+
+/// Where shims come to a server, until it is told its tasks.
+pub(crate) struct ShimListener {
+    socket: OwnedFd,
+    /// Those that have not said whose they are.
+    unknown: Vec<Channel>,
+    known: BTreeMap<u32, Channel>,
+}
+
+impl ShimListener {
+    fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            unknown: Vec::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Whether a descriptor is the listener's or a shim's.
+    pub(crate) fn holds(&self, fd: RawFd) -> bool {
+        let mut channels = self.unknown.iter().chain(self.known.values());
+        fd == self.fd() || channels.any(|it| it.fd() == fd)
+    }
+
+    /// Takes in who comes and who goes; gives the descriptors to watch from now on, and those not to watch any more.
+    pub(crate) fn handle_ready(&mut self, server: u32) -> (Vec<RawFd>, Vec<RawFd>) {
+        let (mut new, mut gone) = (Vec::new(), Vec::new());
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        while let Ok(fd) = accept4(self.socket.as_raw_fd(), flags) {
+            // SAFETY: the kernel has just given it to this process.
+            let socket: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
+            if self.unknown.len() + self.known.len() >= SHIMS_MAX {
+                continue;
+            }
+            match Channel::new(socket) {
+                Ok(channel) => {
+                    new.push(channel.fd());
+                    self.unknown.push(channel);
+                }
+                Err(error) => tracing::warn!("refused at the meeting of ranks: {error}"),
+            }
+        }
+        for mut channel in std::mem::take(&mut self.unknown) {
+            match channel.hello() {
+                Ok(None) => self.unknown.push(channel),
+                Ok(Some(rank)) if !self.known.contains_key(&rank) => {
+                    match channel.welcome(server) {
+                        Ok(()) => drop(self.known.insert(rank, channel)),
+                        Err(_) => gone.push(channel.fd()),
+                    }
+                }
+                Ok(Some(rank)) => {
+                    tracing::warn!(rank, "came twice");
+                    gone.push(channel.fd());
+                }
+                Err(_) => gone.push(channel.fd()),
+            }
+        }
+        // Whoever says anything before it is asked, or hangs up, is not one to wait for.
+        self.known.retain(|_, channel| {
+            let stays = matches!(channel.hello(), Ok(None));
+            if !stays {
+                gone.push(channel.fd());
+            }
+            stays
+        });
+        (new, gone)
+    }
+
+    /// True where nobody is there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unknown.is_empty() && self.known.is_empty()
+    }
+
+    /// The descriptors of all, not to be watched any more.
+    pub(crate) fn fds(&self) -> Vec<RawFd> {
+        let channels = self.unknown.iter().chain(self.known.values());
+        std::iter::once(self.fd())
+            .chain(channels.map(Channel::fd))
+            .collect()
+    }
+
+    /// The shims of these tasks; nobody else is waited for any more.
+    pub(crate) fn into_shims(mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
+        let own = tasks
+            .iter()
+            .filter_map(|task| Some((task, self.known.remove(&task.0)?)));
+        own.collect()
+    }
+}
+
+/// Is the shim of a rank until the end of the session; gives its exit code.
+///
+/// # Errors
+/// No server that takes it in.
+pub(crate) fn be_a_shim(
+    channel: Channel,
+    rank: u32,
+    config: GdbConfig,
+    copy: Copy,
+    starter: Starter,
+    wait: Duration,
+) -> Result<u8> {
+    let name = std::ffi::CString::new(format!("sdm-shim-{rank}")).context("a name")?;
+    nix::sys::prctl::set_name(&name).context("take a name")?;
+    let signals = starter.follow(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
+    let signals = signals.context("be told of the launcher's death")?;
+    let shim = Shim::new(channel, rank, config).context("the server of this host's ranks")?;
+    let process = ShimProcess {
+        shim,
+        rank,
+        copy,
+        signals,
+        starter,
+        is_served: true,
+        last_moment: Some(Instant::now() + wait),
+        is_taken_in: false,
+        has_begun: false,
+        asked_by: None,
+    };
+    process.run()
+}
+
+/// A shim at work.
+struct ShimProcess {
+    shim: Shim,
+    rank: u32,
+    /// The program, where it is to be removed.
+    copy: Copy,
+    signals: SignalFd,
+    starter: Starter,
+    /// The server is there.
+    is_served: bool,
+    /// What is waited for is to have come by then.
+    last_moment: Option<Instant>,
+    /// The server has taken it in.
+    is_taken_in: bool,
+    /// It was told to start its program.
+    has_begun: bool,
+    /// The signal by which the launcher wants it to end.
+    asked_by: Option<i32>,
+}
+
+impl ShimProcess {
+    fn run(mut self) -> Result<u8> {
+        loop {
+            let told = self.wait()?;
+            if told && let Some(code) = self.take_signals() {
+                return Ok(code);
+            }
+            for event in self.shim.handle_ready() {
+                match event {
+                    ShimEvent::Welcome(server) => {
+                        self.is_taken_in = true;
+                        self.last_moment = None;
+                        let (rank, pid) = (self.rank, std::process::id());
+                        say(&Joined { rank, server, pid }.to_string())?;
+                    }
+                    // All that were started have come by now.
+                    ShimEvent::Begins => {
+                        self.has_begun = true;
+                        self.copy.remove();
+                    }
+                    ShimEvent::Sleeps => give_back_memory(),
+                    ShimEvent::Heard => self.last_moment = None,
+                    ShimEvent::End(code) => return Ok(code),
+                    ShimEvent::ServerGone if self.is_served => self.lose_server()?,
+                    ShimEvent::ServerGone => {}
+                }
+            }
+            if let Some(code) = self.is_over()? {
+                return Ok(code);
+            }
+        }
+    }
+
+    /// Waits until there is something to do; true where there are signals.
+    fn wait(&self) -> Result<bool> {
+        let soon = self.shim.looks_again().then(|| Instant::now() + LOOK_AGAIN);
+        let until = soon.into_iter().chain(self.last_moment).min();
+        let timeout = match until.map(|it| it.saturating_duration_since(Instant::now())) {
+            // Rounded up, so that what is due is due then.
+            Some(left) => PollTimeout::try_from(left + Duration::from_millis(1)),
+            None => Ok(PollTimeout::NONE),
+        };
+        let fds = self.shim.fds();
+        let mut polled = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        for (index, fd) in fds.iter().enumerate() {
+            let mut flags = PollFlags::POLLIN;
+            match index {
+                // There is nothing to be heard any more.
+                0 if !self.is_served => continue,
+                0 if self.shim.wants_write() => flags |= PollFlags::POLLOUT,
+                _ => {}
+            }
+            polled.push(PollFd::new(*fd, flags));
+        }
+        match poll(&mut polled, timeout.unwrap_or(PollTimeout::MAX)) {
+            Ok(_) | Err(Errno::EINTR) => Ok(polled[0].any().unwrap_or(false)),
+            Err(error) => Err(anyhow!("wait for events: {error}")),
+        }
+    }
+
+    /// Passes on that the launcher wants this process to end. Gives the code where that is all there is to do.
+    fn take_signals(&mut self) -> Option<u8> {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            let orphaned = self.starter.is_gone();
+            let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
+            // Whoever has this process go on means the server, too.
+            self.shim.go_on();
+            if number == Signal::SIGCONT as i32 && !orphaned {
+                continue;
+            }
+            let number = if orphaned { 0 } else { number };
+            self.asked_by = Some(number);
+            if !self.is_served && !self.shim.has_children() {
+                return Some(end_code(number));
+            }
+            self.shim.leave(number);
+            self.last_moment.get_or_insert(Instant::now() + HEARD_WAIT);
+        }
+        None
+    }
+
+    /// Its tasks are lost. This process stays: a launcher ends a whole job where one of its processes ends before its time.
+    fn lose_server(&mut self) -> Result<()> {
+        self.is_served = false;
+        if !self.has_begun {
+            // Nothing of the job has begun, and nobody else is told what this process waits for.
+            bail!("the server of this host's ranks has ended");
+        }
+        self.last_moment = Some(Instant::now() + GDB_WAIT);
+        Ok(())
+    }
+
+    /// What is due; the exit code where this process is to end.
+    fn is_over(&mut self) -> Result<Option<u8>> {
+        if !self.is_served && !self.shim.has_children() {
+            self.last_moment = None;
+            return Ok(self.asked_by.map(end_code));
+        }
+        if self.last_moment.is_none_or(|at| Instant::now() < at) {
+            return Ok(None);
+        }
+        self.last_moment = None;
+        match self.asked_by {
+            // gdb, and by that its program, ends with this process.
+            Some(signal) => Ok(Some(end_code(signal))),
+            None if !self.is_served => {
+                self.shim.kill_gdb();
+                Ok(None)
+            }
+            None => bail!("the server of this host's ranks has not taken it in"),
+        }
+    }
+}
+
+/// Gives back what this process does not need while it sleeps: code that starts a gdb is read again where it is wanted again,
+/// and the heap keeps nothing of it.
+fn give_back_memory() {
+    let (Ok(maps), Ok(program)) = (proc::own().maps(), proc::own().program()) else {
+        return;
+    };
+    let is_code = |it: &&proc::Mapping| it.rights == "r-xp" && it.file() == Some(&*program);
+    for map in maps.iter().filter(is_code) {
+        let length = usize::try_from(map.end - map.start).unwrap_or(0);
+        // SAFETY: what is mapped to be run and not to be written is as it is in its file, from where the kernel maps it
+        // again when it is next run.
+        unsafe {
+            nix::libc::madvise(map.start as *mut _, length, nix::libc::MADV_DONTNEED);
+        }
+    }
+    drop(maps);
+    #[cfg(target_env = "gnu")]
+    // SAFETY: gives free memory of the allocator back to the kernel, which it may do at any time.
+    unsafe {
+        nix::libc::malloc_trim(0);
+    }
+}
+
+/// What a shell says of who ended by this signal; 0 stands for a launcher that is gone.
+fn end_code(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(1)
+}

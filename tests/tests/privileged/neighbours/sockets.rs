@@ -1,0 +1,62 @@
+//! Sockets between the members of a host: others see their names, and come to nothing there.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use sdm_tests::neighbour::{Neighbour, Who};
+
+/// Connections to all sockets of the user's that have no file and a name as members have.
+fn intrude() -> Vec<UnixStream> {
+    let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel's sockets");
+    let names = table.lines().filter_map(|line| line.split_once("@sdm-"));
+    let names = names.filter(|(_, name)| name.len() == 32);
+    let connect = |(_, name): (&str, &str)| {
+        let address = SocketAddr::from_abstract_name(format!("sdm-{name}")).expect("a name");
+        let stream = UnixStream::connect_addr(&address).ok()?;
+        let owner = getsockopt(&stream, PeerCredentials).ok()?;
+        (owner.uid() == Who::User.uid()).then_some(stream)
+    };
+    names.filter_map(connect).collect()
+}
+
+#[test]
+fn whoever_is_somebody_else_is_sent_away_at_once() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let mut command = neighbour.sdm(Who::User, ["emulate", "-n", "3"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut sdm = command.spawn().expect("it starts");
+    let mut said = BufReader::new(sdm.stdout.take().expect("a pipe")).lines();
+    let mut typed = sdm.stdin.take().expect("a pipe");
+    let mut ask = |text: &str, expect: &str| {
+        writeln!(typed, "print {text}").expect("it reads");
+        let found = said.by_ref().map_while(Result::ok);
+        assert!(
+            found.into_iter().any(|line| line.contains(expect)),
+            "{text}"
+        );
+    };
+    ask("6 * 7", "ranks 0-2 (3): 42");
+    let mut strangers = intrude();
+    assert!(strangers.len() >= 3, "{} sockets", strangers.len());
+    for stranger in &mut strangers {
+        stranger
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .expect("a bound");
+        // The end, or a connection that is no more: nothing is said.
+        let received = stranger.read(&mut [0; 16]);
+        let is_over = match &received {
+            Ok(count) => *count == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        };
+        assert!(is_over, "{received:?}");
+    }
+    ask("6 * 8", "ranks 0-2 (3): 48");
+    drop(typed);
+    assert!(sdm.wait().expect("it is a child").success());
+}
