@@ -59,10 +59,15 @@ impl OutputStream {
     /// Reads what is there; whole lines go to `give`.
     pub(crate) fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
         let mut total = 0;
+        let mut is_hung_up = false;
         let mut buffer = [0; PIECE_BYTES];
         let more = loop {
             match read(&self.fd, &mut buffer) {
-                Ok(0) | Err(Errno::EIO) => break ReadMore::Ended,
+                Ok(0) => break ReadMore::Ended,
+                // What was written and then closed between the kernel's two looks, for bytes and for an other end, is
+                // read only after the first EIO.
+                Err(Errno::EIO) if !is_hung_up => is_hung_up = true,
+                Err(Errno::EIO) => break ReadMore::Ended,
                 Ok(count) => {
                     self.take(&buffer[..count], &mut give);
                     total += count;

@@ -160,14 +160,22 @@ fn blocked_and_ignored_signals_are_as_told() {
     let program = harness.compile("show", &[]);
     let mut start = spec(&program, &[]);
     start.stop = StopAt::Nowhere;
-    harness.ask(Command::Start(start)).unwrap();
+    let answer = harness.ask(Command::Start(start));
+    assert_eq!(
+        answer,
+        Ok(Reply::Exited {
+            code: 0,
+            before_finalize: false
+        })
+    );
     harness.wait_output_end();
-    let signals = of_kind(&shown(&harness), "sig ").join("\n");
+    let lines = shown(&harness);
+    let signals = of_kind(&lines, "sig ").join("\n");
     let mask = |field: &str| {
         let line = signals
             .lines()
             .find_map(|line| line.strip_prefix(field))
-            .unwrap();
+            .unwrap_or_else(|| panic!("no {field} in {lines:?}"));
         u64::from_str_radix(line.trim(), 16).unwrap()
     };
     assert_eq!(mask("SigBlk:"), 1 << 11 | 1 << 13);
