@@ -39,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("sdm-pmix", &["sdm-text"]),
     ("sdm-xstate", &[]),
+    ("sdm-runtime", &["sdm-text"]),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
     ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
     (

@@ -1,0 +1,143 @@
+//! Ids of model elements, alone and in sets.
+
+use std::fmt;
+use std::str::FromStr;
+
+use roaring::RoaringBitmap;
+
+/// How many characters the text of a range set may have: one for every process of a million that share nothing.
+pub const TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Which elements an event speaks of, as in "PTP rm proxy, Element IDs": many numbers, or one string.
+///
+/// The text of a set is the document's range set notation: `1-7,34,38-41`, which may be unsorted and overlap.
+/// [`Display`](fmt::Display) writes it sorted, without overlaps.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ids {
+    /// Numeric ids.
+    Numbers(RoaringBitmap),
+    /// The string id of one element: any text that is no range set.
+    Text(String),
+}
+
+/// Why a text is no range set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// It is longer than [`TEXT_BYTES_MAX`].
+    #[error("a range set of {0} characters: at most {TEXT_BYTES_MAX}")]
+    TooLong(usize),
+    /// What stands between two commas is neither a number nor two.
+    #[error("`{0}` is no range of ids")]
+    NoRange(String),
+    /// The first number is above the last.
+    #[error("the range {0}-{1} goes backwards")]
+    Backwards(u32, u32),
+}
+
+impl Ids {
+    /// One element's id, whichever kind it is: it is never refused.
+    #[must_use]
+    pub fn one(text: &str) -> Self {
+        match parse_number(text) {
+            Some(number) => Self::Numbers(std::iter::once(number).collect()),
+            None => Self::Text(text.to_owned()),
+        }
+    }
+
+    /// How many elements there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Text(_) => 1,
+        }
+    }
+
+    /// True where there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl FromStr for Ids {
+    type Err = RangeError;
+
+    /// Reads a range set, or a string id where the text begins like neither a number nor a list of them.
+    fn from_str(text: &str) -> Result<Self, RangeError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(RangeError::TooLong(text.len()));
+        }
+        let is_ranges = |byte: u8| byte.is_ascii_digit() || byte == b',' || byte == b'-';
+        if text.is_empty() || !text.bytes().all(is_ranges) {
+            return Ok(Self::Text(text.to_owned()));
+        }
+        let mut numbers = RoaringBitmap::new();
+        for range in text.split(',') {
+            let no_range = || RangeError::NoRange(range.chars().take(40).collect());
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let first = parse_number(first).ok_or_else(no_range)?;
+            let last = parse_number(last).ok_or_else(no_range)?;
+            if first > last {
+                return Err(RangeError::Backwards(first, last));
+            }
+            numbers.insert_range(first..=last);
+        }
+        Ok(Self::Numbers(numbers))
+    }
+}
+
+impl fmt::Display for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers = match self {
+            Self::Text(text) => return f.write_str(text),
+            Self::Numbers(numbers) => numbers,
+        };
+        let mut separator = "";
+        let mut iter = numbers.iter();
+        while let Some(range) = iter.next_range() {
+            let (first, last) = (range.start(), range.end());
+            match first == last {
+                true => write!(f, "{separator}{first}")?,
+                false => write!(f, "{separator}{first}-{last}")?,
+            }
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_as_the_document_writes_them() {
+        let set: Ids = "1-7,34-38,41,55-57".parse().unwrap();
+        assert_eq!(
+            (set.len(), set.to_string()),
+            (16, "1-7,34-38,41,55-57".to_owned())
+        );
+        let overlapping: Ids = "1-10,4-12,3".parse().unwrap();
+        assert_eq!(overlapping.to_string(), "1-12");
+        let unsorted: Ids = "9,1-2".parse().unwrap();
+        assert_eq!(unsorted.to_string(), "1-2,9");
+    }
+
+    #[test]
+    fn strings_are_ids_and_broken_ranges_are_not() {
+        assert_eq!("1000_node".parse(), Ok(Ids::Text("1000_node".to_owned())));
+        assert_eq!(Ids::one("17").to_string(), "17");
+        assert_eq!("7-3".parse::<Ids>(), Err(RangeError::Backwards(7, 3)));
+        assert_eq!(
+            "1,,2".parse::<Ids>(),
+            Err(RangeError::NoRange(String::new()))
+        );
+        assert!("4294967296".parse::<Ids>().is_err());
+    }
+}

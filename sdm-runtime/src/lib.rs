@@ -1,0 +1,7 @@
+//! The runtime platform without I/O: what machines, nodes, queues, jobs and processes a resource manager has.
+//!
+//! An element of the model has an id, which the agent of its resource manager chooses ([`ids`]).
+
+#![forbid(unsafe_code)]
+
+pub mod ids;
