@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use sdm_system::peer::Peer;
 
 use crate::place::{Name, PlaceError};
 use crate::terminal_lease::{Heard, TerminalId, TerminalLease};
@@ -367,6 +367,5 @@ impl Keeper {
 
 /// True where the caller is this user, or root.
 fn is_ours(stream: &UnixStream) -> bool {
-    let peer = getsockopt(stream, PeerCredentials);
-    peer.is_ok_and(|peer| peer.uid() == 0 || peer.uid() == nix::unistd::geteuid().as_raw())
+    Peer::of(stream).is_ok_and(|peer| peer.uid == 0 || peer.is_this_user())
 }

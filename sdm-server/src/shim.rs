@@ -98,7 +98,7 @@ pub(crate) fn meet(
 
 /// What those must have in common who share a server. A host may have several names, as nodes of a runtime.
 fn surroundings(host: &str, index: u32) -> Result<Vec<u8>> {
-    let mut detail = format!("{host} {index} {}", getuid());
+    let mut detail = format!("ranks {host} {index} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {
         // Told here and not by the server, into which nobody may look.
         let path = proc::own().path(&format!("ns/{namespace}"));

@@ -16,13 +16,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::statfs::{self, FsType};
-use nix::unistd::geteuid;
 use sdm_bootstrap::handover::{self, SOCKET_SCHEME};
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_system::files;
+use sdm_system::peer::check_this_user;
 use zeroize::Zeroizing;
 
 use super::error::SessionError;
@@ -210,11 +209,7 @@ impl Offer {
     }
 
     fn tell(&self, mut stream: UnixStream) -> io::Result<()> {
-        let peer = getsockopt(&stream, PeerCredentials)?;
-        if peer.uid() != geteuid().as_raw() {
-            let who = format!("process {} of user {} asked for it", peer.pid(), peer.uid());
-            return Err(io::Error::other(who));
-        }
+        check_this_user(&stream)?;
         stream.set_nonblocking(true)?;
         stream.write_all(self.text.as_bytes())
     }

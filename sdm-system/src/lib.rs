@@ -4,7 +4,7 @@
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
 //! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
 //! [`lender::Lender`] lends others what this process may not show; it is an [`attendant::Attendant`], which goes with whoever
-//! has started it. [`proc`] reads what the kernel says of processes.
+//! has started it. A [`peer::Peer`] is who is at the other end of a socket. [`proc`] reads what the kernel says of processes.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 
@@ -14,6 +14,7 @@ pub mod files;
 pub mod identity;
 pub mod lender;
 mod lines;
+pub mod peer;
 pub mod proc;
 mod programs;
 pub mod stream;

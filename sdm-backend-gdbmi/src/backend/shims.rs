@@ -320,15 +320,9 @@ impl GdbBackend {
     fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
         tracing::info!(%task, signal, "its process is asked to end");
         let _ = link.tell(&ToShim::Heard);
-        let left = self
-            .slot_of(task)
-            .is_some_and(|slot| slot.is_left_running());
-        match Signal::try_from(signal) {
-            Ok(signal) if left => {
-                if let Some(slot) = self.slot_of(task) {
-                    slot.signal_left(signal);
-                }
-            }
+        let left = self.slot_of(task).filter(|slot| slot.is_left_running());
+        match (Signal::try_from(signal), left) {
+            (Ok(signal), Some(slot)) => slot.signal_left(signal),
             _ => {
                 let due = Some(now + OTHERS_WAIT);
                 self.shims

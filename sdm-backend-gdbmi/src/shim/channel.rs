@@ -6,10 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, getsockopt, recv, recvmsg, sendmsg,
-    sockopt::PeerCredentials,
+    ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, recv, recvmsg, sendmsg,
 };
-use nix::unistd::geteuid;
+use sdm_system::peer::check_this_user;
 
 use crate::sys;
 
@@ -46,12 +45,7 @@ impl Channel {
     /// # Errors
     /// [`io::Error`] where the other end is another user's.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
-        let peer = getsockopt(&socket, PeerCredentials)?;
-        let own = geteuid().as_raw();
-        if peer.uid() != own {
-            let text = format!("its other end is user {}'s, this is user {own}", peer.uid());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-        }
+        check_this_user(&socket)?;
         Ok(Self {
             socket,
             queue: VecDeque::new(),

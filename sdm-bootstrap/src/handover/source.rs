@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
+use sdm_system::peer::Peer;
 use zeroize::Zeroizing;
 
 use super::{HandoverError, SOCKET_SCHEME};
@@ -83,10 +83,9 @@ fn file(path: &Path) -> Result<Box<dyn Read>, Refused> {
 fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(SOCKET_WAIT))?;
-    let peer = getsockopt(&stream, PeerCredentials).map_err(io::Error::from)?;
-    let own = geteuid().as_raw();
-    if peer.uid() != own {
-        return Err(Refused::Listener(peer.uid(), own));
+    let peer = Peer::of(&stream)?;
+    if !peer.is_this_user() {
+        return Err(Refused::Listener(peer.uid, geteuid().as_raw()));
     }
     Ok(Box::new(stream))
 }

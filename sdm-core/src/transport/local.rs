@@ -13,39 +13,23 @@ use std::os::unix::net::SocketAddr;
 use mio::net::{UnixListener, UnixStream};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
-use ring::hmac;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::inet::BACKLOG;
+use super::meeting::meeting_name;
 use crate::ids::ServerId;
 use crate::link::LinkConfig;
 
-/// What is signed begins with this: no other signature by the session's key does.
-const MAGIC: &[u8; 4] = b"SDML";
-/// How many bytes of the signature make the name.
-const NAME_BYTES: usize = 16;
-
 /// The names of a session's sockets.
-pub(super) struct LocalNames {
-    key: hmac::Key,
-    session: [u8; 8],
-}
+pub(super) struct LocalNames(LinkConfig);
 
 impl LocalNames {
     pub(super) fn of(config: &LinkConfig) -> Self {
-        Self {
-            key: hmac::Key::new(hmac::HMAC_SHA256, config.key.bytes()),
-            session: config.session.0,
-        }
+        Self(config.clone())
     }
 
-    /// `sdm-` and 32 hexadecimal digits.
     fn name(&self, member: ServerId) -> String {
-        let said = [&MAGIC[..], &self.session, &member.0.to_le_bytes()].concat();
-        let tag = hmac::sign(&self.key, &said);
-        let digits = tag.as_ref()[..NAME_BYTES].iter();
-        let digits: String = digits.map(|byte| format!("{byte:02x}")).collect();
-        format!("sdm-{digits}")
+        meeting_name(&self.0, &[b"member ", &member.0.to_le_bytes()[..]].concat())
     }
 
     /// Listens for others of this host as `member`.
@@ -90,7 +74,6 @@ mod tests {
             LocalNames::of(&config).name(ServerId(member))
         };
         assert_eq!(name(1, 1, 1), name(1, 1, 1));
-        assert_eq!(name(1, 1, 1).len(), 36);
         for other in [name(2, 1, 1), name(1, 2, 1), name(1, 1, 2)] {
             assert_ne!(name(1, 1, 1), other);
         }

@@ -13,7 +13,7 @@ use sdm_tests::neighbour::{Neighbour, Who};
 fn intrude() -> Vec<UnixStream> {
     let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel's sockets");
     let names = table.lines().filter_map(|line| line.split_once("@sdm-"));
-    let names = names.filter(|(_, name)| name.len() == 32);
+    let names = names.filter(|(_, name)| name.len() == 40);
     let connect = |(_, name): (&str, &str)| {
         let address = SocketAddr::from_abstract_name(format!("sdm-{name}")).expect("a name");
         let stream = UnixStream::connect_addr(&address).ok()?;

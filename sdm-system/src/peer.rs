@@ -1,0 +1,74 @@
+//! Who is at the other end of a socket between processes of one machine.
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::geteuid;
+
+/// The process that connected, or that listened when it was connected to, as the kernel knows it (`SO_PEERCRED`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process id.
+    pub pid: i32,
+    /// Its user.
+    pub uid: u32,
+}
+
+impl Peer {
+    /// Who is at the other end of a connected Unix socket.
+    ///
+    /// # Errors
+    /// [`io::Error`] where that is no Unix socket.
+    pub fn of(socket: &impl AsFd) -> io::Result<Self> {
+        let found = getsockopt(socket, PeerCredentials)?;
+        Ok(Self {
+            pid: found.pid(),
+            uid: found.uid(),
+        })
+    }
+
+    /// True where it is this process's user.
+    #[must_use]
+    pub fn is_this_user(self) -> bool {
+        self.uid == geteuid().as_raw()
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of user {}", self.pid, self.uid)
+    }
+}
+
+/// Checks that the other end of a Unix socket is the same user's.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] with who it is, where it is another user's.
+pub fn check_this_user(socket: &impl AsFd) -> io::Result<()> {
+    let peer = Peer::of(socket)?;
+    if peer.is_this_user() {
+        return Ok(());
+    }
+    let own = geteuid();
+    let text = format!("its other end is {peer}, this is user {own}");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn the_other_end_of_a_pair_is_this_process() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let peer = Peer::of(&ours).unwrap();
+        assert_eq!(peer.pid, i32::try_from(std::process::id()).unwrap());
+        assert!(check_this_user(&ours).is_ok());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(Peer::of(&file).is_err());
+    }
+}
