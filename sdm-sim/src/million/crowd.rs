@@ -15,6 +15,16 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::{COMMAND_BYTES, Cost, Meters, Pace, cost};
 
+/// Where a server listens: a port of its own that the kernel chose, in both networks of its host, where 64 servers are.
+fn addresses(server: ServerId) -> Vec<String> {
+    let host = server.0 / 64;
+    let (high, low) = (host >> 8 & 0xFF, host & 0xFF);
+    let port = 32768 + server.0.wrapping_mul(2_654_435_761) % 28232;
+    ["10.0", "172.16"]
+        .map(|network| format!("tcp://{network}.{high}.{low}:{port}"))
+        .into()
+}
+
 /// One in so many servers with children dies.
 const DEATHS_ONE_IN: usize = 1000;
 
@@ -100,11 +110,7 @@ impl Crowd {
             subtree_count: 0,
             tasks,
             host: format!("node{:05}", server.0 / 64),
-            addresses: vec![format!(
-                "tcp://10.{}.{}.1:7000",
-                server.0 >> 14,
-                server.0 >> 6 & 0xFF
-            )],
+            addresses: addresses(server),
         };
         let servers = (0..self.tasks).map(|id| entry(ServerId(id), IdSet::single(TaskId(id))));
         let master = entry(ServerId::MASTER, IdSet::new());
