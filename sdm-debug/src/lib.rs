@@ -9,6 +9,7 @@ pub mod command;
 pub mod event;
 pub mod fold;
 mod fold_rules;
+pub mod forwarding;
 pub mod outcome;
 pub mod probe;
 pub mod quoted;

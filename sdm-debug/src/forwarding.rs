@@ -1,0 +1,237 @@
+//! Handlers of what programs read and print, set over any backend ("PTP new SDM, I/O Forwarding").
+
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_core::message::EndPolicy;
+use sdm_idset::{IdSet, TaskId};
+
+use crate::event::Stream;
+use crate::{Backend, BackendOutput, Command, Event, Failure, InterestChange, Reply};
+
+/// Gets what is on its way to the programs of some tasks, and may change it in place. It keeps its length: positions in the
+/// stream count bytes, so that nothing enters a program twice.
+pub type InputHandler = Box<dyn FnMut(&IdSet, &mut [u8])>;
+
+/// Gets what a task has printed, whole lines where it prints lines, and gives what is to be told in its place; nothing is
+/// told of what is empty.
+pub type OutputHandler = Box<dyn FnMut(TaskId, Vec<u8>) -> Vec<u8>>;
+
+/// A backend whose programs' streams pass through handlers. Where none is set, everything passes as it is.
+///
+/// The seed's handlers move bytes between descriptors; here the backend reads and writes those, and a handler is asked in
+/// between.
+pub struct Forwarding<B> {
+    backend: B,
+    stdin: Option<InputHandler>,
+    stdout: Option<OutputHandler>,
+    stderr: Option<OutputHandler>,
+}
+
+impl<B> Forwarding<B> {
+    /// Without handlers.
+    #[must_use]
+    pub fn new(backend: B) -> Self {
+        Self {
+            backend,
+            stdin: None,
+            stdout: None,
+            stderr: None,
+        }
+    }
+
+    /// Sets the handler of what programs are to read (`sdm_iof_set_stdin_handler`); the last one that was set counts.
+    pub fn set_stdin_handler(&mut self, handler: InputHandler) {
+        self.stdin = Some(handler);
+    }
+
+    /// Sets the handler of standard output (`sdm_iof_set_stdout_handler`); the last one that was set counts.
+    pub fn set_stdout_handler(&mut self, handler: OutputHandler) {
+        self.stdout = Some(handler);
+    }
+
+    /// Sets the handler of standard error (`sdm_iof_set_stderr_handler`); the last one that was set counts.
+    pub fn set_stderr_handler(&mut self, handler: OutputHandler) {
+        self.stderr = Some(handler);
+    }
+
+    fn handle_input(&mut self, tasks: &IdSet, command: &mut Command) {
+        if let (Some(handler), Command::Stdin { bytes, .. }) = (&mut self.stdin, command) {
+            handler(tasks, bytes);
+        }
+    }
+}
+
+impl<B: Backend> Backend for Forwarding<B> {
+    fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, mut command: Command) {
+        self.handle_input(tasks, &mut command);
+        self.backend.execute(now, id, tasks, command);
+    }
+
+    fn execute_at_once(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        mut command: Command,
+    ) -> Option<Result<Reply, Failure>> {
+        self.handle_input(tasks, &mut command);
+        self.backend.execute_at_once(now, id, tasks, command)
+    }
+
+    fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.backend.cancel(now, id);
+    }
+
+    fn poll_output(&mut self) -> Option<BackendOutput> {
+        loop {
+            let mut output = self.backend.poll_output()?;
+            let BackendOutput::Event {
+                task,
+                event: Event::Output { stream, bytes },
+            } = &mut output
+            else {
+                return Some(output);
+            };
+            let handler = match stream {
+                Stream::Stdout => &mut self.stdout,
+                Stream::Stderr => &mut self.stderr,
+            };
+            let Some(handler) = handler else {
+                return Some(output);
+            };
+            *bytes = handler(*task, std::mem::take(bytes));
+            if !bytes.is_empty() {
+                return Some(output);
+            }
+        }
+    }
+
+    fn poll_interest(&mut self) -> Option<InterestChange> {
+        self.backend.poll_interest()
+    }
+
+    fn handle_ready(&mut self, now: Instant, fd: RawFd) {
+        self.backend.handle_ready(now, fd);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.backend.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.backend.handle_timeout(now);
+    }
+
+    fn set_output_paused(&mut self, now: Instant, paused: bool) {
+        self.backend.set_output_paused(now, paused);
+    }
+
+    fn shut_down(&mut self, now: Instant, policy: EndPolicy) {
+        self.backend.shut_down(now, policy);
+    }
+
+    fn is_down(&self) -> bool {
+        self.backend.is_down()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.backend.is_leaving()
+    }
+
+    fn signal_left(&mut self, signal: i32) {
+        self.backend.signal_left(signal);
+    }
+
+    fn left_code(&self) -> Option<i32> {
+        self.backend.left_code()
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.backend.is_deserted()
+    }
+
+    fn dismiss(&mut self) {
+        self.backend.dismiss();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// Prints what it is given to read.
+    #[derive(Default)]
+    struct Echo(VecDeque<BackendOutput>);
+
+    impl Backend for Echo {
+        fn execute(&mut self, _: Instant, _: CommandId, tasks: &IdSet, command: Command) {
+            let Command::Stdin { bytes, .. } = command else {
+                return;
+            };
+            for task in tasks {
+                for stream in [Stream::Stdout, Stream::Stderr] {
+                    let bytes = bytes.clone();
+                    let event = Event::Output { stream, bytes };
+                    self.0.push_back(BackendOutput::Event { task, event });
+                }
+            }
+        }
+
+        fn cancel(&mut self, _: Instant, _: CommandId) {}
+
+        fn poll_output(&mut self) -> Option<BackendOutput> {
+            self.0.pop_front()
+        }
+
+        fn shut_down(&mut self, _: Instant, _: EndPolicy) {}
+
+        fn is_down(&self) -> bool {
+            true
+        }
+    }
+
+    fn printed(backend: &mut impl Backend) -> Vec<(u32, Stream, String)> {
+        let bytes = b"one\n".to_vec();
+        let line = Command::Stdin {
+            offset: 0,
+            bytes,
+            eof: false,
+        };
+        backend.execute(Instant::now(), CommandId(1), &IdSet::all_below(2), line);
+        let mut all = Vec::new();
+        while let Some(output) = backend.poll_output() {
+            let BackendOutput::Event {
+                task,
+                event: Event::Output { stream, bytes },
+            } = output
+            else {
+                panic!("{output:?}");
+            };
+            all.push((task.0, stream, String::from_utf8(bytes).unwrap()));
+        }
+        all
+    }
+
+    #[test]
+    fn streams_pass_as_they_are_without_handlers_and_through_them_with() {
+        let mut backend = Forwarding::new(Echo::default());
+        let text = "one\n".to_owned();
+        let (out, err) = (Stream::Stdout, Stream::Stderr);
+        let all = [(0, out), (0, err), (1, out), (1, err)];
+        assert_eq!(
+            printed(&mut backend),
+            all.map(|(task, stream)| (task, stream, text.clone()))
+        );
+        backend.set_stdin_handler(Box::new(|_, bytes| bytes.make_ascii_uppercase()));
+        backend.set_stdout_handler(Box::new(|task, line| {
+            [task.0.to_string().as_bytes(), b": ", &line].concat()
+        }));
+        backend.set_stderr_handler(Box::new(|_, _| Vec::new()));
+        let lines = [0, 1].map(|task| (task, out, format!("{task}: ONE\n")));
+        assert_eq!(printed(&mut backend), lines);
+    }
+}
