@@ -93,6 +93,7 @@ impl SessionHandle {
 /// Waits for what comes with the end of a run on another lane: what the program printed before it. What the tasks were told
 /// to say otherwise has come before their answers. `ended` are the tasks that have ended; the others have stopped.
 pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
+    /// How long nothing more may come before the rest is given up: a busy machine may take long over much.
     const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
     /// How long it is to be quiet where nothing says that all has come: what a launcher carries, and what is told of
     /// tasks that have ended, or whose gdb has.
@@ -103,13 +104,17 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
         let ended = ended.difference(model.tasks.cut_off());
         (ended, model.options.attached)
     });
-    let until = session.now() + OUTPUT_END_WAIT;
+    let pieces = || session.read(|model| model.news.output.pieces());
+    let (mut heard, mut until) = (pieces(), session.now() + OUTPUT_END_WAIT);
     let has_come = |model: &Model| {
         let output = &model.news.output;
         output.has_ended(&ended) && output.is_complete(model.tasks.cut_off())
     };
     while !attached && !session.read(has_come) && session.now() < until && !session.is_over() {
         session.turn(Some(until)).await;
+        if heard != pieces() {
+            (heard, until) = (pieces(), session.now() + OUTPUT_END_WAIT);
+        }
     }
     let is_told = |model: &Model| has_come(model) && ended.is_empty() && model.all_live();
     if attached || !session.read(is_told) {

@@ -57,6 +57,8 @@ pub(crate) struct Output {
     stderr_ended: IdSet,
     /// What is still on its way of runs that a stop has ended, by the command that began them.
     stops: BTreeMap<CommandId, Arrivals>,
+    /// How many pieces have come.
+    pieces: u64,
     /// False where nothing is shown.
     pub(crate) on: bool,
 }
@@ -70,12 +72,14 @@ impl Output {
             stdout_ended: IdSet::new(),
             stderr_ended: IdSet::new(),
             stops: BTreeMap::new(),
+            pieces: 0,
             on: true,
         }
     }
 
     /// Tasks have printed the same bytes.
     pub(crate) fn push(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
+        self.pieces += 1;
         if !self.on {
             return;
         }
@@ -156,6 +160,11 @@ impl Output {
             on: before.on,
             ..Self::new()
         }
+    }
+
+    /// How many pieces have come so far: another number says that more is on its way.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces
     }
 
     /// True where no more will come of these.

@@ -313,17 +313,22 @@ fn a_run_is_over_when_the_output_of_who_ended_has_come() {
                 before_finalize: false,
             };
             let output = |event| Said::Event(SessionEvent::Events(vec![(set("0-1"), event)]));
-            let line = Event::Output {
-                stream: sdm_debug::event::Stream::Stdout,
-                bytes: b"the last words\n".to_vec(),
+            let line = |text: &[u8]| {
+                output(Event::Output {
+                    stream: sdm_debug::event::Stream::Stdout,
+                    bytes: text.to_vec(),
+                })
             };
             let end = |stream| output(Event::OutputEnd { stream });
+            // A busy machine takes its time over much: as long as some comes there is more.
             vec![
                 (10, answer(id, vec![class("0-1", exited)])),
                 (10, complete(id)),
-                (900, output(line)),
-                (901, end(sdm_debug::event::Stream::Stdout)),
-                (902, end(sdm_debug::event::Stream::Stderr)),
+                (1500, line(b"much\n")),
+                (3000, line(b"more\n")),
+                (4500, line(b"the last words\n")),
+                (4501, end(sdm_debug::event::Stream::Stdout)),
+                (4502, end(sdm_debug::event::Stream::Stderr)),
             ]
         }
         _ => Vec::new(),
