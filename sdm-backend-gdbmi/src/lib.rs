@@ -42,7 +42,8 @@ mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
 pub use child::{
-    Binding, COMMAND_LINE_BYTES_MAX, Completion, SignalState, UnknownCompletion, gdb_arguments,
+    Binding, COMMAND_LINE_BYTES_MAX, Completion, ExecFailure, SignalState, UnknownCompletion,
+    exec_program, gdb_arguments,
 };
 pub use driver::VALUE_BYTES_MAX;
 pub use shim::{Channel, Shim, ShimEvent};

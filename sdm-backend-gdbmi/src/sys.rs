@@ -154,6 +154,34 @@ fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
     }
 }
 
+/// Makes one descriptor the copy of another; what it was before is closed. Programs inherit it.
+pub(crate) fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: takes two numbers. Nothing in this process owns `to`: it is a standard stream.
+    match unsafe { libc::dup2(from, to) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Has this process, and the program that it becomes, ignore some signals and block some others in addition. SIGPIPE, which
+/// the Rust runtime ignores, has its default action again.
+pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
+    // SAFETY: plain system calls on numbers, and on a set that lives on the stack; there is one thread, and no handler is
+    // installed. A number that is no signal is refused, which does no harm.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        for signal in ignored {
+            libc::signal(*signal, libc::SIG_IGN);
+        }
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in blocked {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
 /// A descriptor that becomes readable when the process ends.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     let flags: libc::c_long = 0;

@@ -27,7 +27,7 @@ pub(crate) use gate::Gate;
 pub(crate) use gate::{BrokenOff, split, withdrawn};
 pub(crate) use gdb::{Filled, GdbIo, Interest, Pipe};
 use left::{LeftEnd, LeftRunning};
-pub(crate) use streams::{ProgramEnds, Streams, TheirEnds};
+pub(crate) use streams::{ProgramEnds, Streams, WayToStreams};
 
 /// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
 /// to be rid of something: it is made to go on then.

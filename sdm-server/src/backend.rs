@@ -95,7 +95,7 @@ pub(crate) fn gdb_config(options: GdbOptions, tasks: &IdSet, inherited: &Inherit
     GdbConfig {
         signals: inherited.signals.clone(),
         binding: inherited.binding,
-        streams: inherited.streams.clone(),
+        streams: inherited.streams,
         // As under a runtime the first one reads.
         reader: tasks.first(),
         completion: inherited.completion,

@@ -13,6 +13,11 @@ use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
     escape_panics();
+    // Between gdb and a program this is neither a server nor a shim.
+    if let Some(failure) = sdm_backend_gdbmi::exec_program() {
+        let _ = writeln!(Complaints, "sdm-server: {failure}");
+        return ExitCode::from(failure.code());
+    }
     run().unwrap_or_else(|error| {
         // Nobody reads it: that is no other failure.
         let _ = writeln!(Complaints, "Error: {error:?}");

@@ -1,6 +1,7 @@
 //! How a task begins: a program is started, processes are attached to, a core file is opened.
 
 use sdm_text::printable_name;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,11 +12,12 @@ use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::Room;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
+use sdm_system::proc;
 
 use super::{GdbBackend, GdbConfig};
 use crate::child::{
-    Environment, GdbChild, Launch, Preload, Redirects, find_directory, find_gdb, find_program,
-    program_environment,
+    Environment, GdbChild, Launch, Outfit, Preload, find_directory, find_gdb, find_program,
+    name_of, program_environment,
 };
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 use crate::held::Held;
@@ -23,7 +25,7 @@ use crate::host::LocalHost;
 use crate::leash::Leash;
 use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
-use crate::task::{Streams, Task, TheirEnds};
+use crate::task::{Streams, Task, WayToStreams};
 use crate::warden::Warden;
 
 impl GdbBackend {
@@ -69,7 +71,8 @@ impl GdbBackend {
         let completion = self.config.completion;
         let preload = self.preload.get_or_insert_with(|| completion.preload());
         let preload = preload.as_ref();
-        let child = GdbChild::spawn(gdb, directory, options, None, preload, leashes, false)?;
+        let handed: Vec<_> = leashes.iter().flatten().map(|it| &it.theirs).collect();
+        let child = GdbChild::spawn(gdb, directory, options, None, preload, &handed, false)?;
         self.keep(child)
     }
 
@@ -272,30 +275,47 @@ pub(crate) fn begin(
     let search_path = search_path.map(|path| path.as_os_str());
     let program = find_program(&spec.program, &directory, search_path)?;
     let gdb = gdb_of(config, spec.gdb.as_deref())?;
-    let launch = |redirects: &Redirects<'_>| {
-        Launch::new(program, spec, &environment, &config.signals, redirects)
+    let starter = starter(config)?;
+    let (streams, way) = match &config.streams {
+        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
+        None => Streams::open(is_fed).map_err(|error| {
+            let text = format!("streams of the program: {error}");
+            Failure::new(FailureCode::System, text)
+        })?,
     };
-    let (streams, launch) = match &config.streams {
-        Some(streams) => {
-            let redirects = Redirects::Inherited { streams, reads };
-            (Streams::elsewhere(), launch(&redirects)?)
-        }
-        None => with_streams(is_fed, launch)?,
+    let mut closed = way.closed;
+    closed.push(starter.as_raw_fd());
+    let outfit = Outfit {
+        starter: proc::own().path(&format!("fd/{}", starter.as_raw_fd())),
+        streams: way.sources,
+        closed,
     };
+    let launch = Launch::new(program, spec, &environment, &config.signals, outfit)?;
     let preload = preload.get_or_insert_with(|| config.completion.preload());
+    let handed: Vec<_> = way.names.iter().chain([&starter]).collect();
     let child = GdbChild::spawn(
         &gdb,
         &directory,
         &config.options,
         config.binding.as_ref(),
         preload.as_ref(),
-        &[],
+        &handed,
         goes_with_us,
     )?;
     Ok(Begun {
         launch,
         child,
         streams,
+    })
+}
+
+/// A name of the executable that starts programs: by it that can be started also where its file has been removed meanwhile.
+fn starter(config: &GdbConfig) -> Result<OwnedFd, Failure> {
+    let own = || proc::own().path("exe");
+    let path = config.starter.clone().unwrap_or_else(own);
+    name_of(&path).map_err(|error| {
+        let text = format!("{}, to start programs: {error}", printable_name(&path));
+        Failure::new(FailureCode::System, text)
     })
 }
 
@@ -312,26 +332,6 @@ pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
         Arrangement::PerTask => false,
         Arrangement::Shared => true,
     }
-}
-
-/// Opens streams for a program, and plans its start with them.
-fn with_streams(
-    with_stdin: bool,
-    launch: impl FnOnce(&Redirects<'_>) -> Result<Launch, Failure>,
-) -> Result<(Streams, Launch), Failure> {
-    let (streams, tty) = Streams::open(with_stdin).map_err(|error| {
-        let text = format!("streams of the program: {error}");
-        Failure::new(FailureCode::System, text)
-    })?;
-    let Some(TheirEnds::Here(ends)) = &streams.theirs else {
-        unreachable!("they were just opened here");
-    };
-    let launch = launch(&Redirects::Ours {
-        tty: &tty,
-        stdin: &ends.pipes.first(),
-        stderr: &ends.pipes.second(),
-    })?;
-    Ok((streams, launch))
 }
 
 /// What a task is told before its program runs: what it had before, and what comes with the start.

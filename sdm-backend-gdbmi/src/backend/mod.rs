@@ -37,6 +37,9 @@ use crate::warden::Warden;
 pub struct GdbConfig {
     /// Which gdb, where a command names none; found on `PATH` where absent.
     pub gdb: Option<PathBuf>,
+    /// The program that gives started programs their world and becomes them: one that calls [`crate::exec_program`] first.
+    /// This process's own executable where absent.
+    pub starter: Option<PathBuf>,
     /// What is not as usual with every gdb.
     pub options: GdbOptions,
     /// The signals that a started program finds blocked and ignored.
@@ -66,6 +69,7 @@ impl Default for GdbConfig {
     fn default() -> Self {
         Self {
             gdb: None,
+            starter: None,
             options: GdbOptions::default(),
             signals: SignalState::default(),
             binding: None,

@@ -12,7 +12,6 @@ use sdm_debug::{Failure, FailureCode, GdbOptions};
 use sdm_text::{printable, printable_name};
 
 use super::{Binding, Preload, autoload};
-use crate::leash::Leash;
 use crate::shim::ShimLink;
 use crate::stdio::set_nonblocking;
 
@@ -99,7 +98,7 @@ pub(crate) struct GdbChild {
 
 impl GdbChild {
     /// Starts a gdb in `directory`, bound as its program is to be until it has started that. Inherited
-    /// descriptors stay open for the program (`PMI_FD`). Where it `goes_with_us` it is killed, and by that its program, when
+    /// descriptors stay open for the program (`PMI_FD`), and it also inherits those `handed` to it. Where it `goes_with_us` it is killed, and by that its program, when
     /// this process ends: for a gdb that attaches to nobody, and whose input another process holds.
     pub(crate) fn spawn(
         gdb: &Path,
@@ -107,7 +106,7 @@ impl GdbChild {
         options: &GdbOptions,
         binding: Option<&Binding>,
         preload: Option<&Preload>,
-        leashes: &[Option<Leash>],
+        handed: &[&OwnedFd],
         goes_with_us: bool,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
@@ -126,8 +125,8 @@ impl GdbChild {
             .stderr(Stdio::piped());
         sdm_system::files::shut_python(&mut command);
         crate::sys::prepare_gdb(&mut command, goes_with_us);
-        for leash in leashes.iter().flatten() {
-            crate::sys::hand_on(&mut command, &leash.theirs);
+        for file in handed {
+            crate::sys::hand_on(&mut command, file);
         }
         if let Some(binding) = binding {
             crate::sys::bind(&mut command, binding.program);

@@ -1,32 +1,32 @@
 //! How gdb is made to run a program as it would run without gdb.
 //!
 //! gdb hands its command line to `/bin/sh -c "exec WRAPPER PROGRAM ARGS"`, which takes any byte in
-//! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is
-//! `env`: it undoes what gdb and the shell change in the environment and sets signals; the
-//! redirections behind the arguments give its streams channels of their own, opened by path (pipes
-//! through the `/proc/PID/fd` of a process that lends them), so that neither gdb nor the program
-//! holds a descriptor of ours.
+//! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is our own
+//! executable as the program's starter (`starter`): it undoes what gdb and the shell change in the environment, sets
+//! signals, and gives the program streams of its own. It knows pipes by descriptors that only name them (`O_PATH`), which gdb
+//! inherits: so gdb holds neither end, and both ends are seen to close when the program closes them.
 //!
 //! The pty is not put on with gdb's `inferior-tty`, which makes it the program's controlling
 //! terminal: where the server dies it hangs up, and the SIGCONT that the kernel then sends discards
 //! the SIGSTOP by which gdb stops the program's other threads. gdb waits for them for ever.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
 
 use super::SignalState;
+use super::orders::{Orders, Source};
 use super::preload::is_changed_by_gdb;
-use crate::stdio::InheritedStreams;
 
 /// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 
-/// What changes the environment on the way to the program.
+/// What finds a site's own command on `PATH` and becomes it: gdb takes a program, and not a script.
 const ENV: &str = "/usr/bin/env";
 
 /// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
@@ -50,46 +50,20 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     /// For `set exec-wrapper`.
     pub(crate) wrapper: Vec<u8>,
-    /// For `set args`: the arguments and the redirections.
+    /// For `set args`.
     pub(crate) args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
     pub(crate) wrapped: Option<PathBuf>,
 }
 
-/// Where the program's standard streams go.
-pub(crate) enum Redirects<'a> {
-    /// To streams of ours.
-    Ours {
-        /// The pty for standard output.
-        tty: &'a Path,
-        /// Opened for reading.
-        stdin: &'a Path,
-        /// Opened for writing.
-        stderr: &'a Path,
-    },
-    /// To the standard streams of this process.
-    Inherited {
-        /// Those.
-        streams: &'a InheritedStreams,
-        /// Whether it has the standard input, too.
-        reads: bool,
-    },
-}
-
-impl Redirects<'_> {
-    /// As a shell reads them.
-    fn words(&self) -> Vec<u8> {
-        let (tty, stdin, stderr) = match self {
-            Self::Ours { tty, stdin, stderr } => (tty, stdin, stderr),
-            Self::Inherited { streams, reads } => return streams.redirects(*reads).into_bytes(),
-        };
-        let mut words = Vec::new();
-        for (arrow, path) in [("<", stdin), (" >", tty), (" 2>", stderr)] {
-            words.extend_from_slice(arrow.as_bytes());
-            words.extend_from_slice(&shell_quote(path.as_os_str().as_bytes()));
-        }
-        words
-    }
+/// What a program is given on its way.
+pub(crate) struct Outfit {
+    /// What starts it: a program that calls [`super::exec_program`].
+    pub(crate) starter: PathBuf,
+    /// Its standard input, output and errors.
+    pub(crate) streams: [Source; 3],
+    /// Descriptors that it is not to have, beside those of its streams.
+    pub(crate) closed: Vec<RawFd>,
 }
 
 /// An environment by name.
@@ -122,7 +96,7 @@ impl Launch {
         spec: &StartSpec,
         environment: &Environment,
         signals: &SignalState,
-        redirects: &Redirects<'_>,
+        outfit: Outfit,
     ) -> Result<Self, Failure> {
         let plain = |name: &[u8]| !name.is_empty() && !name.contains(&0) && !name.contains(&b'=');
         for (name, value) in &spec.environment {
@@ -136,37 +110,38 @@ impl Launch {
             let text = "an argument holds a byte 0, which no program can be given";
             return Err(Failure::new(FailureCode::BadCommand, text));
         }
-        let by_shell = spec.wrapper.is_empty() && program.as_os_str().as_bytes().contains(&b'=');
-        let wrapper = if by_shell {
-            shell_wrapper(spec, environment, signals)
-        } else {
-            env_wrapper(spec, environment, signals)
+        let orders = Orders {
+            streams: outfit.streams.map(Some),
+            closed: outfit.closed,
+            signals: signals.clone(),
+            changes: differences(spec, environment),
         };
+        let starter = outfit.starter.as_os_str().as_bytes().to_vec();
+        let words = std::iter::once(starter).chain(orders.words());
+        let words: Vec<Vec<u8>> = words.map(|word| shell_quote(&word)).collect();
+        let wrapper = words.join(&b' ');
         let mut args = Vec::new();
-        let (program, wrapper, wrapped) = match spec.wrapper.first() {
-            None => (program, wrapper, None),
+        let (program, wrapped) = match spec.wrapper.first() {
+            None => (program, None),
             Some(first) if first.contains(&b'=') || spec.wrapper.concat().contains(&0) => {
                 let text = "no wrapper can be called so";
                 return Err(Failure::new(FailureCode::BadCommand, text));
             }
             Some(_) => {
-                // What gdb would take for a wrapper of one `exec` is what it runs.
-                let words = wrapper.strip_prefix(ENV.as_bytes()).unwrap_or(&wrapper);
-                args.extend_from_slice(words);
+                args.extend_from_slice(b"-- ");
                 let site = spec.wrapper.iter().map(Vec::as_slice);
                 for word in site.chain([program.as_os_str().as_bytes()]) {
-                    args.push(b' ');
                     args.extend_from_slice(&shell_quote(word));
+                    args.push(b' ');
                 }
-                args.push(b' ');
-                (PathBuf::from(ENV), Vec::new(), Some(program))
+                (PathBuf::from(ENV), Some(program))
             }
         };
         for arg in &spec.args {
             args.extend_from_slice(&shell_quote(arg));
             args.push(b' ');
         }
-        args.extend(redirects.words());
+        args.pop();
         let bytes = wrapper.len() + args.len() + program.as_os_str().len();
         if bytes > COMMAND_LINE_BYTES_MAX {
             let text = format!(
@@ -184,10 +159,7 @@ impl Launch {
 }
 
 /// What must be set (or unset) for the program by name, because it was touched on the way.
-fn differences<'a>(
-    spec: &'a StartSpec,
-    environment: &'a Environment,
-) -> BTreeMap<OsString, Option<&'a OsString>> {
+fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
     let touched = TOUCHED.iter().map(OsString::from);
     let changed = spec
         .environment
@@ -200,14 +172,12 @@ fn differences<'a>(
         .iter()
         .filter(|(name, value)| dropped(name, value))
         .map(|(name, _)| name.clone());
-    touched
-        .chain(changed)
-        .chain(dropped)
-        .map(|name| {
-            let value = environment.get(&name);
-            (name, value)
-        })
-        .collect()
+    let names: BTreeSet<_> = touched.chain(changed).chain(dropped).collect();
+    let with_value = names.into_iter().map(|name| {
+        let value = environment.get(&name).cloned();
+        (name, value)
+    });
+    with_value.collect()
 }
 
 fn is_shell_name(name: &[u8]) -> bool {
@@ -215,56 +185,6 @@ fn is_shell_name(name: &[u8]) -> bool {
         && name
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-}
-
-fn env_wrapper(spec: &StartSpec, environment: &Environment, signals: &SignalState) -> Vec<u8> {
-    let mut words: Vec<Vec<u8>> = vec![ENV.as_bytes().to_vec()];
-    for (option, list) in [("ignore", &signals.ignored), ("block", &signals.blocked)] {
-        if !list.is_empty() {
-            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-            words.push(format!("--{option}-signal={}", list.join(",")).into_bytes());
-        }
-    }
-    let differences = differences(spec, environment);
-    for (name, _) in differences.iter().filter(|(_, value)| value.is_none()) {
-        words.push(b"-u".to_vec());
-        words.push(name.as_bytes().to_vec());
-    }
-    words.push(b"--".to_vec());
-    for (name, value) in &differences {
-        if let Some(value) = value {
-            words.push([name.as_bytes(), b"=", value.as_bytes()].concat());
-        }
-    }
-    let words: Vec<Vec<u8>> = words.iter().map(|word| shell_quote(word)).collect();
-    words.join(&b' ')
-}
-
-/// The wrapper for a program whose path holds `=`, which `env` would take for a variable. Names
-/// that no shell knows are lost here.
-fn shell_wrapper(spec: &StartSpec, environment: &Environment, signals: &SignalState) -> Vec<u8> {
-    let mut script = Vec::new();
-    for signal in &signals.ignored {
-        script.extend_from_slice(format!("trap '' {signal}; ").as_bytes());
-    }
-    for (name, value) in &differences(spec, environment) {
-        match value {
-            _ if !is_shell_name(name.as_bytes()) => continue,
-            Some(value) => {
-                script.extend_from_slice(b"export ");
-                script.extend_from_slice(name.as_bytes());
-                script.push(b'=');
-                script.extend_from_slice(&shell_quote(value.as_bytes()));
-            }
-            None => {
-                script.extend_from_slice(b"unset ");
-                script.extend_from_slice(name.as_bytes());
-            }
-        }
-        script.extend_from_slice(b"; ");
-    }
-    script.extend_from_slice(b"exec \"$0\" \"$@\"");
-    [b"/bin/sh -c ".to_vec(), shell_quote(&script)].concat()
 }
 
 /// One word of a POSIX shell that stands for exactly these bytes.
@@ -308,6 +228,7 @@ mod tests {
     #[test]
     fn the_wrapper_restores_what_was_touched() {
         let spec = StartSpec {
+            args: vec![b"a b".to_vec(), Vec::new()],
             environment: vec![
                 (b"GONE".to_vec(), None),
                 (b"NEW".to_vec(), Some(b"a b".to_vec())),
@@ -328,11 +249,22 @@ mod tests {
             blocked: vec![10],
             ignored: vec![1, 2],
         };
-        let wrapper = env_wrapper(&spec, &environment, &signals);
+        let outfit = Outfit {
+            starter: "/proc/self/fd/9".into(),
+            streams: [
+                Source::Path("/dev/null".into()),
+                Source::Path("/dev/pts/3".into()),
+                Source::Pipe(8),
+            ],
+            closed: vec![9],
+        };
+        let launch = Launch::new("/bin/x".into(), &spec, &environment, &signals, outfit).unwrap();
         assert_eq!(
-            String::from_utf8(wrapper).unwrap(),
-            "/usr/bin/env --ignore-signal=1,2 --block-signal=10 -u COLUMNS -u GONE -u LC_ALL \
-             -u LINES -u OLDPWD -u PYTHONHOME -u PYTHONPATH -u SHLVL -u _ -- 'NEW=a b' PWD=/x SHELL=/bin/zsh 'f%%=()'"
+            String::from_utf8(launch.wrapper).unwrap(),
+            "/proc/self/fd/9 --exec-program -0 /dev/null -1 /dev/pts/3 -2 pipe:8 -x 9 -i 1,2 -b 10 \
+             -u COLUMNS -u GONE -u LC_ALL -u LINES -e 'NEW=a b' -u OLDPWD -e PWD=/x -u PYTHONHOME -u PYTHONPATH \
+             -e SHELL=/bin/zsh -u SHLVL -u _ -e 'f%%=()' --"
         );
+        assert_eq!(launch.args, b"'a b' ''");
     }
 }

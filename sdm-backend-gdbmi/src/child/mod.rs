@@ -4,18 +4,23 @@ mod autoload;
 mod binding;
 mod gdb;
 mod launch;
+mod orders;
 mod preload;
 mod program;
 mod signals;
+mod starter;
 
 pub use binding::Binding;
 pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
 pub use preload::{Completion, UnknownCompletion};
 pub use signals::SignalState;
+pub use starter::{ExecFailure, exec_program};
 
 pub(crate) use autoload::MARK as SCRIPT_MARK;
 pub(crate) use gdb::{GdbChild, LastWords};
-pub(crate) use launch::{Environment, Launch, Redirects, program_environment};
+pub(crate) use launch::{Environment, Launch, Outfit, program_environment};
+pub(crate) use orders::Source;
 pub(crate) use preload::{Preload, is_loaded};
 pub(crate) use program::{find_directory, find_gdb, find_program};
+pub(crate) use starter::{name_of, name_of_pipe};

@@ -2,7 +2,7 @@
 //!
 //! `portable-pty` opens it, as every pseudo-terminal of the project. Its reader blocks and its `spawn` closes
 //! descriptors that MPI programs inherit (`PMI_FD`), so neither is used: what is kept of the master is a non-blocking
-//! descriptor for the event loop, and gdb's shell opens the slave by its path.
+//! descriptor for the event loop, and the program's starter opens the slave by its path.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

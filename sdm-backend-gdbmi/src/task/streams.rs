@@ -1,25 +1,51 @@
 //! The program's standard streams: what it prints goes up, what it is to read goes in.
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
-use sdm_system::lender::Lender;
 
 use super::Task;
+use crate::child::{Source, name_of_pipe};
 use crate::shim::{HeldAtShim, ShimLink};
-use crate::stdio::{InputStream, OutputStream, Pty, ReadMore, StdinError};
+use crate::stdio::{InheritedStreams, InputStream, OutputStream, Pty, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
 
-/// The program's ends of its streams, held until it has opened them itself.
+/// The program's ends of its streams, held until it has opened them itself: without them reads of ours would end.
 pub(crate) struct ProgramEnds {
     _tty: Box<dyn portable_pty::SlavePty + Send>,
-    pub(crate) pipes: Lender,
+    _pipes: [Option<OwnedFd>; 2],
+}
+
+/// How a program's starter comes to its streams.
+pub(crate) struct WayToStreams {
+    /// Its standard input, output and errors.
+    pub(crate) sources: [Source; 3],
+    /// What the sources name, to be handed on to gdb.
+    pub(crate) names: Vec<OwnedFd>,
+    /// Further descriptors that gdb inherits, and the program is not to have.
+    pub(crate) closed: Vec<RawFd>,
+}
+
+impl WayToStreams {
+    /// To this process's own; who does not read finds an empty input.
+    pub(crate) fn to(inherited: &InheritedStreams, reads: bool) -> Self {
+        let [stdin, stdout, stderr] = inherited.copies();
+        let (input, closed) = match reads {
+            true => (Source::Copy(stdin), Vec::new()),
+            false => (Source::Path("/dev/null".into()), vec![stdin]),
+        };
+        Self {
+            sources: [input, Source::Copy(stdout), Source::Copy(stderr)],
+            names: Vec::new(),
+            closed,
+        }
+    }
 }
 
 /// The streams of one program.
@@ -42,8 +68,8 @@ pub(crate) enum TheirEnds {
 }
 
 impl Streams {
-    /// Opens them; gives the path of the pty too.
-    pub(crate) fn open(with_stdin: bool) -> std::io::Result<(Self, std::path::PathBuf)> {
+    /// Opens them; says how the program's starter comes to them, too.
+    pub(crate) fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
         use nix::fcntl::OFlag;
         use nix::unistd::pipe2;
         let pty = Pty::open()?;
@@ -57,9 +83,24 @@ impl Streams {
             input = Some(InputStream::new(ours));
             their_stdin = Some(theirs);
         }
+        let mut names = Vec::new();
+        let mut source = |end: &OwnedFd| -> std::io::Result<Source> {
+            let name = name_of_pipe(end)?;
+            let source = Source::Pipe(name.as_raw_fd());
+            names.push(name);
+            Ok(source)
+        };
+        let sources = [
+            match &their_stdin {
+                Some(end) => source(end)?,
+                None => Source::Path("/dev/null".into()),
+            },
+            Source::Path(pty.path),
+            source(&their_stderr)?,
+        ];
         let theirs = ProgramEnds {
             _tty: pty.slave,
-            pipes: Lender::start(their_stdin, Some(their_stderr))?,
+            _pipes: [their_stdin, Some(their_stderr)],
         };
         let outputs = vec![
             OutputStream::new(Stream::Stdout, pty.master),
@@ -72,7 +113,12 @@ impl Streams {
             elsewhere: false,
             theirs: Some(TheirEnds::Here(theirs)),
         };
-        Ok((streams, pty.path))
+        let way = WayToStreams {
+            sources,
+            names,
+            closed: Vec::new(),
+        };
+        Ok((streams, way))
     }
 
     /// The program's ends, and ours to be handed on: of its output and errors, and of its input where that is fed; none

@@ -84,7 +84,7 @@ fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
 fn arguments_and_changes_of_the_environment_arrive_byte_by_byte() {
     let mut harness = Harness::new();
     let program = harness.compile("show", &[]);
-    // gdb and `env` must also take a path with blanks, quotes and `=`.
+    // gdb and its shell must also take a path with blanks, quotes and `=`.
     let odd = harness.directory.join("odd name's = $x");
     std::fs::copy(&program, &odd).unwrap();
     for program in [program, odd] {

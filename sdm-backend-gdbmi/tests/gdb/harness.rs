@@ -50,6 +50,7 @@ impl Harness {
         config.gdb = config
             .gdb
             .or(std::env::var_os("SDM_GDB").map(PathBuf::from));
+        config.starter = Some(env!("CARGO_BIN_EXE_sdm-starter").into());
         if let (Completion::Auto, Ok(text)) = (config.completion, std::env::var("SDM_XSTATE")) {
             config.completion = text.parse().unwrap();
         }

@@ -18,4 +18,5 @@ mod registers;
 mod run;
 mod shared;
 mod stacks;
+mod starter;
 mod streams;

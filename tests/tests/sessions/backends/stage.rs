@@ -62,7 +62,11 @@ impl Stage {
             args: vec![way.to_vec()],
             ..StartSpec::default()
         };
-        let backend = Box::new(GdbBackend::new(GdbConfig::default()));
+        let config = GdbConfig {
+            starter: Some(sdm_tests::binaries::folder().join("sdm-server")),
+            ..GdbConfig::default()
+        };
+        let backend = Box::new(GdbBackend::new(config));
         Self::of(backend, start, Some(place))
     }
 

@@ -1,0 +1,214 @@
+//! What the starter of a program is told: the words that stand before the program on gdb's command line.
+//!
+//! Each option has one value. `--` ends them, and the program with its arguments follows:
+//!
+//! | option | value |
+//! |---|---|
+//! | `-0`, `-1`, `-2` | where a standard stream comes from: a [`Source`] |
+//! | `-x` | a descriptor that the program is not to have |
+//! | `-i`, `-b` | signals that the program finds ignored, or blocked: numbers with commas between |
+//! | `-u` | a variable that the program does not have |
+//! | `-e` | `NAME=VALUE`, a variable that the program has |
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use super::SignalState;
+
+/// The first argument of a starter.
+pub(super) const MODE: &str = "--exec-program";
+
+/// Ends the options.
+const END: &[u8] = b"--";
+
+/// Where a standard stream of a program comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A file that is opened; absolute.
+    Path(PathBuf),
+    /// A descriptor that only names a pipe (`O_PATH`): the pipe is opened by it.
+    Pipe(RawFd),
+    /// A descriptor that is the stream.
+    Copy(RawFd),
+}
+
+/// What is done between gdb and a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Orders {
+    /// Standard input, output and errors; gdb's own where absent. The descriptors of these are closed then.
+    pub(super) streams: [Option<Source>; 3],
+    /// Further descriptors that the program is not to have.
+    pub(super) closed: Vec<RawFd>,
+    pub(super) signals: SignalState,
+    /// Variables that are set, or unset.
+    pub(super) changes: Vec<(OsString, Option<OsString>)>,
+}
+
+/// Words that are no orders: which of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadOrder(OsString);
+
+impl fmt::Display for BadOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: not what a program is started by", self.0)
+    }
+}
+
+impl Source {
+    fn word(&self) -> Vec<u8> {
+        match self {
+            Self::Path(path) => path.as_os_str().as_bytes().to_vec(),
+            Self::Pipe(fd) => format!("pipe:{fd}").into_bytes(),
+            Self::Copy(fd) => format!("copy:{fd}").into_bytes(),
+        }
+    }
+
+    fn parse(word: &OsStr) -> Option<Self> {
+        if word.as_bytes().starts_with(b"/") {
+            return Some(Self::Path(word.into()));
+        }
+        match word.to_str()?.split_once(':')? {
+            ("pipe", fd) => Some(Self::Pipe(descriptor(fd)?)),
+            ("copy", fd) => Some(Self::Copy(descriptor(fd)?)),
+            _ => None,
+        }
+    }
+}
+
+impl Orders {
+    /// The words, from [`MODE`] to `--`.
+    pub(super) fn words(&self) -> Vec<Vec<u8>> {
+        let mut words = vec![MODE.as_bytes().to_vec()];
+        let mut say = |option: &str, value: Vec<u8>| words.extend([option.into(), value]);
+        for (option, source) in ["-0", "-1", "-2"].iter().zip(&self.streams) {
+            if let Some(source) = source {
+                say(option, source.word());
+            }
+        }
+        for fd in &self.closed {
+            say("-x", fd.to_string().into_bytes());
+        }
+        let signals = [("-i", &self.signals.ignored), ("-b", &self.signals.blocked)];
+        for (option, list) in signals.into_iter().filter(|(_, list)| !list.is_empty()) {
+            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+            say(option, list.join(",").into_bytes());
+        }
+        for (name, value) in &self.changes {
+            match value {
+                Some(value) => say("-e", [name.as_bytes(), b"=", value.as_bytes()].concat()),
+                None => say("-u", name.as_bytes().to_vec()),
+            }
+        }
+        words.push(END.to_vec());
+        words
+    }
+
+    /// Reads what follows [`MODE`]; gives the program and its arguments, too.
+    pub(super) fn parse(
+        words: impl IntoIterator<Item = OsString>,
+    ) -> Result<(Self, Vec<OsString>), BadOrder> {
+        let mut orders = Self::default();
+        let mut words = words.into_iter();
+        while let Some(option) = words.next() {
+            if option.as_bytes() == END {
+                return Ok((orders, words.collect()));
+            }
+            let Some(value) = words.next() else {
+                return Err(BadOrder(option));
+            };
+            if orders.take(&option, &value).is_none() {
+                return Err(BadOrder(value));
+            }
+        }
+        Err(BadOrder(OsString::new()))
+    }
+
+    fn take(&mut self, option: &OsStr, value: &OsStr) -> Option<()> {
+        let [input, output, errors] = &mut self.streams;
+        match option.as_bytes() {
+            b"-0" => *input = Some(Source::parse(value)?),
+            b"-1" => *output = Some(Source::parse(value)?),
+            b"-2" => *errors = Some(Source::parse(value)?),
+            b"-x" => self.closed.push(descriptor(value.to_str()?)?),
+            b"-i" => self.signals.ignored = signals(value)?,
+            b"-b" => self.signals.blocked = signals(value)?,
+            b"-u" => self.changes.push((value.to_owned(), None)),
+            b"-e" => {
+                let bytes = value.as_bytes();
+                let at = bytes.iter().position(|byte| *byte == b'=')?;
+                let (name, value) = (bytes[..at].to_vec(), bytes[at + 1..].to_vec());
+                let value = Some(OsString::from_vec(value));
+                self.changes.push((OsString::from_vec(name), value));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn descriptor(text: &str) -> Option<RawFd> {
+    text.parse().ok().filter(|fd| *fd >= 0)
+}
+
+fn signals(list: &OsStr) -> Option<Vec<i32>> {
+    let numbers = list.to_str()?.split(',');
+    numbers.map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<(Orders, Vec<OsString>), BadOrder> {
+        Orders::parse(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn orders_are_read_as_they_were_written() {
+        let orders = Orders {
+            streams: [
+                Some(Source::Pipe(7)),
+                Some(Source::Path("/dev/pts/3".into())),
+                Some(Source::Copy(12)),
+            ],
+            closed: vec![3, 40],
+            signals: SignalState {
+                blocked: vec![10],
+                ignored: vec![1, 2],
+            },
+            changes: vec![
+                ("GONE".into(), None),
+                ("A".into(), Some("b=c d".into())),
+                ("f%%".into(), Some(OsString::from_vec(vec![0xff, b'\n']))),
+            ],
+        };
+        let mut words = orders.words();
+        assert_eq!(words.remove(0), MODE.as_bytes());
+        words.extend([b"/bin/x".to_vec(), b"--".to_vec()]);
+        let words = words.into_iter().map(OsString::from_vec);
+        let command = vec!["/bin/x".into(), "--".into()];
+        assert_eq!(Orders::parse(words), Ok((orders, command)));
+        assert_eq!(read(&["--"]), Ok(Default::default()));
+    }
+
+    #[test]
+    fn what_is_no_order_is_refused() {
+        for words in [
+            &[][..],
+            &["-0"],
+            &["-0", "file", "--"],
+            &["-1", "copy:-1", "--"],
+            &["-2", "pipe:x", "--"],
+            &["-x", "", "--"],
+            &["-i", "1,,2", "--"],
+            &["-e", "A", "--"],
+            &["-z", "1", "--"],
+            &["-u", "A"],
+        ] {
+            assert!(read(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The starter of a program: the process between gdb and the program, which gives the program its world and becomes it.
+//!
+//! It is the executable of the server, or shim, in another mode: [`exec_program`] is the first that its `main` does. gdb runs
+//! it as `exec-wrapper`. The way from there to `exec` is short, as it is gone for each task.
+
+use std::ffi::{CString, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use sdm_system::proc;
+use sdm_text::{printable, printable_name};
+
+use super::orders::{BadOrder, MODE, Orders, Source};
+use crate::sys;
+
+/// What a shell says of a program that is there and cannot be run, and of one that is not there.
+const CANNOT_RUN: u8 = 126;
+const NOT_THERE: u8 = 127;
+
+/// Why a program has not begun.
+#[derive(Debug)]
+pub struct ExecFailure {
+    code: u8,
+    text: String,
+}
+
+impl ExecFailure {
+    fn new(text: String) -> Self {
+        let code = CANNOT_RUN;
+        Self { code, text }
+    }
+
+    /// The exit code to end with: 126 or, where there is no such program, 127.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for ExecFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ExecFailure {}
+
+impl From<BadOrder> for ExecFailure {
+    fn from(error: BadOrder) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Becomes the program that this process was started to become, and does not come back then. To be called first thing in
+/// `main`: nothing where this process was started for something else, and why it has not become the program where it has not.
+#[must_use]
+pub fn exec_program() -> Option<ExecFailure> {
+    let mut words = std::env::args_os().skip(1);
+    if words.next()? != MODE {
+        return None;
+    }
+    Some(carry_out(words).unwrap_or_else(|failure| failure))
+}
+
+/// Gives why there is no program either way; `Ok` where all but the last step was done.
+fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecFailure> {
+    let (orders, command) = Orders::parse(words)?;
+    let arguments = c_strings(command);
+    let environment = c_strings(environment(orders.changes));
+    let Some(program) = arguments.first() else {
+        return Err(ExecFailure::new("no program was named".to_owned()));
+    };
+    set_streams(&orders.streams)?;
+    for fd in orders.closed {
+        // What is not open is closed.
+        let _ = nix::unistd::close(fd);
+    }
+    sys::set_signals(&orders.signals.ignored, &orders.signals.blocked);
+    let Err(error) = nix::unistd::execve(program, &arguments, &environment);
+    let text = format!("{}: {}", printable(program.to_bytes()), error.desc());
+    let code = match error {
+        Errno::ENOENT => NOT_THERE,
+        _ => CANNOT_RUN,
+    };
+    Ok(ExecFailure { code, text })
+}
+
+/// This process's environment with these changes.
+fn environment(changes: Vec<(OsString, Option<OsString>)>) -> impl Iterator<Item = OsString> {
+    let is_changed = |name: &OsString| changes.iter().any(|(changed, _)| changed == name);
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter(|(name, _)| !is_changed(name))
+        .collect();
+    let set = changes.into_iter();
+    variables.extend(set.filter_map(|(name, value)| Some((name, value?))));
+    variables.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    })
+}
+
+/// What came from the kernel has no byte 0 in it.
+fn c_strings(words: impl IntoIterator<Item = OsString>) -> Vec<CString> {
+    let words = words.into_iter().map(OsString::into_vec);
+    words.filter_map(|word| CString::new(word).ok()).collect()
+}
+
+/// Opens all streams, and then puts them where they belong: what cannot be opened is said where gdb's errors go.
+fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
+    let mut opened = Vec::new();
+    for (number, source) in (0..).zip(streams) {
+        let Some(source) = source else { continue };
+        let fd = open_stream(number, source).map_err(|(name, error)| {
+            let name = printable_name(&name);
+            ExecFailure::new(format!("standard stream {number}: {name}: {error}"))
+        })?;
+        opened.push((number, fd));
+    }
+    for (number, fd) in opened {
+        if fd != number {
+            sys::duplicate_to(fd, number)
+                .map_err(|error| ExecFailure::new(format!("standard stream {number}: {error}")))?;
+            let _ = nix::unistd::close(fd);
+        }
+    }
+    // A pipe's name is not its stream.
+    for source in streams.iter().flatten() {
+        if let Source::Pipe(fd) = source {
+            let _ = nix::unistd::close(*fd);
+        }
+    }
+    Ok(())
+}
+
+/// A descriptor that is the stream; fails with the path of what cannot be opened.
+fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::PathBuf, io::Error)> {
+    let path = match source {
+        Source::Copy(fd) => return Ok(*fd),
+        Source::Pipe(fd) => proc::own().path(&format!("fd/{fd}")),
+        Source::Path(path) => path.clone(),
+    };
+    let mut options = File::options();
+    options.read(number == 0).write(number != 0);
+    options.custom_flags(OFlag::O_NOCTTY.bits());
+    let file = options.open(&path);
+    file.map(IntoRawFd::into_raw_fd)
+        .map_err(|error| (path, error))
+}
+
+/// A descriptor that names a file and holds nothing open: neither end of a pipe is counted as there for it. It is not
+/// inherited.
+///
+/// # Errors
+/// [`io::Error`] where there is no such file, or no descriptor is left.
+pub(crate) fn name_of(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
+}
+
+/// The same for an end of a pipe of this process.
+///
+/// # Errors
+/// [`io::Error`] where no descriptor is left.
+pub(crate) fn name_of_pipe(end: &impl AsFd) -> io::Result<OwnedFd> {
+    use std::os::fd::AsRawFd;
+    let fd = end.as_fd().as_raw_fd();
+    name_of(&proc::own().path(&format!("fd/{fd}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_pipes_name_is_neither_of_its_ends() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let name = name_of_pipe(&writer).unwrap();
+        let source = Source::Pipe(name.as_raw_fd());
+        let opened = open_stream(1, &source).unwrap();
+        drop(writer);
+        File::from(sys::own_received(opened))
+            .write_all(b"through")
+            .unwrap();
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through", "it ends although the name is there");
+        let (reader, mut writer) = io::pipe().unwrap();
+        let name = name_of_pipe(&reader).unwrap();
+        drop(reader);
+        let error = writer.write(b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        drop(name);
+    }
+
+    #[test]
+    fn the_environment_is_changed_by_name() {
+        let path = std::env::var_os("PATH").unwrap();
+        let changes = vec![
+            ("PATH".into(), None),
+            ("SDM_STARTER".into(), Some("a=b".into())),
+        ];
+        let words: Vec<_> = environment(changes).collect();
+        assert_eq!(words.last().unwrap(), "SDM_STARTER=a=b");
+        assert!(
+            !words
+                .iter()
+                .any(|word| word.as_bytes().starts_with(b"PATH="))
+        );
+        let mut wanted = OsString::from("PATH=");
+        wanted.push(path);
+        assert!(environment(Vec::new()).any(|word| word == wanted));
+    }
+}

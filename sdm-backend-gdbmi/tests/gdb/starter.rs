@@ -1,0 +1,86 @@
+//! What stands between gdb and a program, without gdb.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::process::{Command as Process, Output};
+
+use nix::fcntl::{FcntlArg, fcntl};
+use sdm_debug::command::StopAt;
+use sdm_debug::event::Stream;
+use sdm_debug::{Command, FailureCode};
+
+use crate::harness::{Harness, code, spec};
+
+fn starter(orders: &[&str], command: &[&str]) -> Process {
+    let mut process = Process::new(env!("CARGO_BIN_EXE_sdm-starter"));
+    process.arg("--exec-program").args(orders).arg("--");
+    process.args(command);
+    process
+}
+
+fn said(output: &Output) -> (Option<i32>, &str) {
+    let text = std::str::from_utf8(&output.stderr).unwrap();
+    (output.status.code(), text)
+}
+
+#[test]
+fn streams_of_any_kind_have_their_numbers_back_and_their_copies_are_closed() {
+    for lowest in [3, 40] {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let copies = [0, 1, 2].map(|_| fcntl(&theirs, FcntlArg::F_DUPFD(lowest)).unwrap());
+        drop(theirs);
+        let [stdin, stdout, stderr] = copies.map(|copy| format!("copy:{copy}"));
+        let orders = ["-0", &*stdin, "-1", &*stdout, "-2", &*stderr];
+        let [first, second, third] = copies;
+        let script = format!(
+            "read -r line; echo $line; echo second >&2; for fd in {first} {second} {third}; do \
+             [ -L /proc/$$/fd/$fd ] && echo left $fd; done; exit 3"
+        );
+        let mut process = starter(&orders, &["/bin/sh", "-c", &script]);
+        let mut process = process.spawn().unwrap();
+        for copy in copies {
+            nix::unistd::close(copy).unwrap();
+        }
+        ours.write_all(b"first\n").unwrap();
+        ours.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(process.wait().unwrap().code(), Some(3));
+        let mut text = String::new();
+        ours.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "first\nsecond\n", "{copies:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_said_as_a_shell_says_it() {
+    let output = starter(&[], &["/nosuch"]).output().unwrap();
+    let text = "sdm-starter: /nosuch: No such file or directory\n";
+    assert_eq!(said(&output), (Some(127), text));
+    let output = starter(&[], &["/etc/passwd"]).output().unwrap();
+    let text = "sdm-starter: /etc/passwd: Permission denied\n";
+    assert_eq!(said(&output), (Some(126), text));
+    let output = starter(&["-1", "/nosuch/tty"], &["/bin/true"]).output();
+    let text =
+        "sdm-starter: standard stream 1: /nosuch/tty: No such file or directory (os error 2)\n";
+    assert_eq!(said(&output.unwrap()), (Some(126), text));
+    let output = starter(&["-z", "1"], &["/bin/true"]).output().unwrap();
+    let text = "sdm-starter: \"1\": not what a program is started by\n";
+    assert_eq!(said(&output), (Some(126), text));
+    let output = starter(&[], &[]).output().unwrap();
+    let text = "sdm-starter: no program was named\n";
+    assert_eq!(said(&output), (Some(126), text));
+}
+
+#[test]
+fn a_program_whose_interpreter_is_missing_fails_with_its_name() {
+    let mut harness = Harness::new();
+    let program = harness.compile("steps", &["-Wl,--dynamic-linker=/nosuch/ld.so"]);
+    let mut start = spec(&program, &[]);
+    start.stop = StopAt::Nowhere;
+    assert_eq!(
+        code(harness.ask(Command::Start(start))),
+        FailureCode::NoProgram
+    );
+    let text = format!("{}: No such file or directory", program.display());
+    harness.wait_output(Stream::Stderr, &text);
+}
