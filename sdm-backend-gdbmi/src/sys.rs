@@ -75,8 +75,17 @@ pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
 }
 
+/// What gdb inherits for us has a number from here on where there is one, so that what closes or uses low ones on the way to
+/// gdb, a script that calls it for example, leaves it alone.
+pub(crate) const HANDED_FD_FIRST: RawFd = 200;
+
+/// The same file under such a number; where none is as high, under the one that it has.
+pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
+    duplicate_from(&file, HANDED_FD_FIRST).unwrap_or(file)
+}
+
 /// The same file under a number that is at least `first`; it is not inherited.
-pub(crate) fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
+fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
     let fd = file.as_fd().as_raw_fd();
     // SAFETY: takes a descriptor and a number and returns a descriptor or -1.
     let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, first) };

@@ -16,6 +16,8 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use sdm_system::proc;
 
+use crate::sys::out_of_the_way;
+
 /// The library; empty where processors have no such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
 
@@ -27,9 +29,6 @@ const VARIABLE: &str = "LD_PRELOAD";
 
 /// How many bytes of registers a gdb older than 14 knows.
 const KNOWN_BYTES: u32 = 2696;
-
-/// The file has a number from here on, so that what closes or uses low ones on the way to gdb leaves it alone.
-const FD_FIRST: i32 = 200;
 
 /// When the library is loaded that has a gdb older than 14 write registers on a processor with more of them than it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,11 +95,8 @@ impl Preload {
         let mut file = std::fs::File::from(memfd_create(NAME, flags)?);
         file.write_all(LIBRARY)?;
         fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
-        let high = crate::sys::duplicate_from(&file, FD_FIRST);
-        Ok(Self {
-            // Where no number is as high, any will do.
-            file: high.unwrap_or_else(|_| file.into()),
-        })
+        let file = out_of_the_way(file.into());
+        Ok(Self { file })
     }
 
     /// Has a gdb load it; the user's own libraries after it, as without it.
@@ -196,7 +192,7 @@ mod tests {
         let maps = run("grep -c sdm-xstate /proc/self/maps; echo");
         assert_ne!(maps.trim(), "0");
         let fd = preload.file.as_raw_fd();
-        assert!(fd >= FD_FIRST);
+        assert!(fd >= crate::sys::HANDED_FD_FIRST);
         let again = io::Write::write(&mut std::fs::File::from(preload.file), b"x");
         assert!(again.is_err(), "it is sealed");
     }

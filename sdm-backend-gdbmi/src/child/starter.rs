@@ -163,7 +163,7 @@ fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::Path
 /// [`io::Error`] where there is no such file, or no descriptor is left.
 pub(crate) fn name_of(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
-    Ok(open(path, flags, Mode::empty())?)
+    Ok(sys::out_of_the_way(open(path, flags, Mode::empty())?))
 }
 
 /// The same for an end of a pipe of this process.

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
 use nix::fcntl::{FcntlArg, fcntl};
 
+use crate::sys::HANDED_FD_FIRST;
+
 /// This process's standard streams, as a program that gdb starts can have them.
 ///
 /// They are handed down under other numbers, as gdb has standard streams of its own; what starts the program
@@ -36,9 +38,10 @@ impl InheritedStreams {
     }
 }
 
-/// Copies a descriptor to a number from 3 on that children have, too.
+/// Copies a descriptor to a number that children have, too: out of the way of what calls gdb, where there is one.
 fn hand_down(number: RawFd, fd: BorrowedFd<'_>) -> io::Result<RawFd> {
-    fcntl(fd, FcntlArg::F_DUPFD(3)).map_err(|errno| {
+    let copy = |first| fcntl(fd, FcntlArg::F_DUPFD(first));
+    copy(HANDED_FD_FIRST).or_else(|_| copy(3)).map_err(|errno| {
         let error = io::Error::from(errno);
         io::Error::new(error.kind(), format!("standard stream {number}: {error}"))
     })

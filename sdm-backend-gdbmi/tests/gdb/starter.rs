@@ -1,7 +1,9 @@
 //! What stands between gdb and a program, without gdb.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command as Process, Output};
 
@@ -83,4 +85,32 @@ fn a_program_whose_interpreter_is_missing_fails_with_its_name() {
     );
     let text = format!("{}: No such file or directory", program.display());
     harness.wait_output(Stream::Stderr, &text);
+}
+
+#[test]
+fn a_script_that_calls_gdb_may_use_low_descriptors() {
+    let mut harness = Harness::new();
+    let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
+    let script = harness.directory.join("gdb");
+    let closed = "3>&- 4>&- 5</dev/null 6>&- 7>&- 8>&- 9>&-";
+    let text = format!("#!/bin/sh\nexec {closed}\nexec {gdb} \"$@\"\n");
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let program = harness.compile("stream", &[]);
+    let mut start = spec(&program, &["cat"]);
+    start.gdb = Some(script.into_os_string().into_encoded_bytes());
+    start.stdin_tasks = "0".parse().unwrap();
+    harness.ask(Command::Start(start)).unwrap();
+    let bytes = b"through".to_vec();
+    let eof = true;
+    let fed = harness.ask(Command::Stdin {
+        offset: 0,
+        bytes,
+        eof,
+    });
+    fed.unwrap();
+    harness.run_on().unwrap();
+    harness.wait_output_end();
+    assert_eq!(harness.output(Stream::Stdout), b"through");
+    assert_eq!(harness.output(Stream::Stderr), b"eof after 7\n");
 }
