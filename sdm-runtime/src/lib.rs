@@ -5,3 +5,4 @@
 #![forbid(unsafe_code)]
 
 pub mod ids;
+pub mod wire;

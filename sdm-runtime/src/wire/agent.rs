@@ -1,0 +1,262 @@
+//! The agent's end ("Protocol Phases").
+
+use std::collections::BTreeSet;
+
+use super::command::{self, Command};
+use super::event::{Event, Failure};
+use super::frame::{Decoder, FrameError, Message};
+use super::{Dialect, filter};
+
+/// How many bytes may wait for a client that does not read.
+pub const OUTPUT_BYTES_MAX: usize = 16 << 20;
+/// How many commands may wait for their completion.
+pub const OPEN_MAX: usize = 4096;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Before INIT.
+    Initialize,
+    /// After INIT, before MODEL_DEF.
+    Discovery,
+    /// Events are told: after START_EVENTS.
+    Normal,
+    /// No events are told: before START_EVENTS and after STOP_EVENTS.
+    Suspended,
+    /// After QUIT.
+    Ended,
+}
+
+/// Why an event was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// No events are told now; the owner keeps what changed, or tells the whole model later.
+    #[error("events are suspended")]
+    Suspended,
+    /// The client does not read; the owner merges changes and tries again once output was taken.
+    #[error("{OUTPUT_BYTES_MAX} bytes wait for the client")]
+    Full,
+    /// The event is too long for a message, or the dialect has none such.
+    #[error("no such event can be told")]
+    NoMessage,
+}
+
+/// The agent's end of a session. It answers INIT, MODEL_DEF, START_EVENTS, STOP_EVENTS, filters and QUIT itself.
+#[derive(Debug)]
+pub struct Agent {
+    decoder: Decoder,
+    output: Vec<u8>,
+    definitions: Vec<Event>,
+    dialect: Dialect,
+    phase: Phase,
+    base_id: String,
+    events_tid: u32,
+    stop_tid: Option<u32>,
+    is_paused: bool,
+    filters: Vec<String>,
+    open: BTreeSet<u32>,
+}
+
+impl Agent {
+    /// An agent that answers MODEL_DEF with these [`Event::AttrDef`] and [`Event::FilterDef`].
+    #[must_use]
+    pub fn new(definitions: Vec<Event>) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            output: Vec::new(),
+            definitions,
+            dialect: Dialect::Document,
+            phase: Phase::Initialize,
+            base_id: String::new(),
+            events_tid: 0,
+            stop_tid: None,
+            is_paused: false,
+            filters: Vec::new(),
+            open: BTreeSet::new(),
+        }
+    }
+
+    /// Where the session stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The base id of INIT.
+    #[must_use]
+    pub fn base_id(&self) -> &str {
+        &self.base_id
+    }
+
+    /// Takes bytes from the client.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        self.decoder.push(bytes);
+    }
+
+    /// Takes what is to be written to the client.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// The next command for the owner, who answers with [`complete`](Self::complete).
+    /// Nothing is read while the output is full.
+    ///
+    /// # Errors
+    /// The bytes are no messages; the session is to be closed.
+    pub fn poll(&mut self) -> Result<Option<(u32, Command)>, FrameError> {
+        while self.phase != Phase::Ended && self.output.len() < OUTPUT_BYTES_MAX {
+            let Some(message) = self.decoder.poll()? else {
+                break;
+            };
+            if let Some(request) = self.handle(message) {
+                return Ok(Some(request));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Answers a command that [`poll`](Self::poll) gave; other transactions are passed over.
+    pub fn complete(&mut self, tid: u32, result: Result<(), Failure>) {
+        if self.open.remove(&tid) {
+            self.tell(tid, &result.map_or_else(Event::Error, |()| Event::Ok));
+        }
+    }
+
+    /// Tells an event, less what filters take out.
+    ///
+    /// # Errors
+    /// The event was not taken.
+    pub fn send(&mut self, event: Event) -> Result<(), SendError> {
+        if self.phase != Phase::Normal || self.is_paused {
+            return Err(SendError::Suspended);
+        }
+        let Some(event) = filter::apply(&self.filters, event) else {
+            return Ok(());
+        };
+        let message = event.encode(self.dialect, self.events_tid);
+        let message = message.map_err(|_| SendError::NoMessage)?;
+        if self.output.len() + message.wire_len() > OUTPUT_BYTES_MAX {
+            return Err(if self.output.is_empty() {
+                SendError::NoMessage
+            } else {
+                SendError::Full
+            });
+        }
+        message
+            .encode(&mut self.output)
+            .map_err(|_| SendError::NoMessage)
+    }
+
+    fn tell(&mut self, tid: u32, event: &Event) {
+        if let Ok(message) = event.encode(self.dialect, tid) {
+            let _ = message.encode(&mut self.output);
+        }
+    }
+
+    fn refuse(&mut self, tid: u32, text: String) {
+        let code = "1".to_owned();
+        self.tell(tid, &Event::Error(Failure { code, text }));
+    }
+
+    fn handle(&mut self, message: Message) -> Option<(u32, Command)> {
+        let tid = message.tid;
+        if message.id == 1 && self.phase == Phase::Initialize {
+            match command::init(message.args) {
+                Ok((dialect, Command::Init { base_id, .. })) => {
+                    (self.dialect, self.base_id) = (dialect, base_id);
+                    self.phase = Phase::Discovery;
+                    self.tell(tid, &Event::Ok);
+                }
+                Ok(_) => {}
+                Err(error) => self.refuse(tid, error.to_string()),
+            }
+            return None;
+        }
+        let command = match Command::decode(self.dialect, message) {
+            Ok(command) => command,
+            Err(error) => {
+                self.refuse(tid, error.to_string());
+                return None;
+            }
+        };
+        if !is_legal(self.phase, &command) {
+            self.refuse(
+                tid,
+                format!("{} is not legal in phase {:?}", command.name(), self.phase),
+            );
+            return None;
+        }
+        self.obey(tid, command)
+    }
+
+    fn obey(&mut self, tid: u32, command: Command) -> Option<(u32, Command)> {
+        match command {
+            Command::Quit => {
+                if self.dialect == Dialect::Document {
+                    let events = (self.phase == Phase::Normal).then_some(self.events_tid);
+                    for open in events.into_iter().chain(self.stop_tid.take()) {
+                        self.tell(open, &Event::Ok);
+                    }
+                }
+                self.tell(tid, &Event::Shutdown);
+                self.phase = Phase::Ended;
+                return None;
+            }
+            Command::ModelDef => {
+                for event in std::mem::take(&mut self.definitions) {
+                    self.tell(tid, &event);
+                }
+                self.phase = Phase::Suspended;
+            }
+            Command::StartEvents => {
+                if let Some(stop) = self.stop_tid.take() {
+                    self.tell(stop, &Event::Ok);
+                }
+                (self.events_tid, self.phase) = (tid, Phase::Normal);
+                return None;
+            }
+            Command::StopEvents => {
+                self.phase = Phase::Suspended;
+                if self.dialect == Dialect::Document {
+                    self.tell(self.events_tid, &Event::Ok);
+                    self.stop_tid = Some(tid);
+                    return None;
+                }
+                self.tell(tid, &Event::Ok);
+                self.tell(self.events_tid, &Event::Ok);
+                return None;
+            }
+            Command::SuspendEvents => self.is_paused = true,
+            Command::ResumeEvents => self.is_paused = false,
+            Command::SetFilters(filters) => self.filters = filters,
+            Command::ClearFilters(gone) => {
+                self.filters
+                    .retain(|filter| !gone.is_empty() && !gone.contains(filter));
+            }
+            other => {
+                if self.open.len() >= OPEN_MAX || !self.open.insert(tid) {
+                    self.refuse(tid, format!("transaction {tid} cannot be opened"));
+                    return None;
+                }
+                return Some((tid, other));
+            }
+        }
+        self.tell(tid, &Event::Ok);
+        None
+    }
+}
+
+/// True where a phase allows a command; the stored document's lists are empty, this is what its text and PTP bear out.
+#[must_use]
+pub fn is_legal(phase: Phase, command: &Command) -> bool {
+    match (phase, command) {
+        (Phase::Ended, _) => false,
+        (_, Command::Quit) => true,
+        (Phase::Initialize, command) => matches!(command, Command::Init { .. }),
+        (Phase::Discovery, command) => *command == Command::ModelDef,
+        (_, Command::Init { .. } | Command::ModelDef) => false,
+        (phase, Command::StartEvents) => phase == Phase::Suspended,
+        (phase, Command::StopEvents) => phase == Phase::Normal,
+        _ => true,
+    }
+}

@@ -1,0 +1,189 @@
+//! Messages from bytes and back ("Message Format", "String Format", "Commands").
+
+/// How long a message may be, in bytes, its length not counted.
+pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+const HEADER: usize = 23;
+const STRING_MIN: usize = 10;
+
+/// A command or an event before its meaning: a header and strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Which command or event.
+    pub id: u16,
+    /// The transaction.
+    pub tid: u32,
+    /// The strings.
+    pub args: Vec<String>,
+}
+
+/// What is wrong with the bytes of a stream; nothing can be read behind it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at} of the stream: {fault}")]
+pub struct FrameError {
+    /// Where: bytes from the stream's first, which is 0.
+    pub at: u64,
+    /// What.
+    pub fault: FrameFault,
+}
+
+/// The kinds of [`FrameError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameFault {
+    /// A hexadecimal number was expected.
+    #[error("no hexadecimal number")]
+    NoHex,
+    /// A space or colon was expected.
+    #[error("no separator")]
+    NoSeparator,
+    /// The message is longer than [`MESSAGE_BYTES_MAX`] or shorter than a header.
+    #[error("a message of {0} bytes (from {HEADER} to {MESSAGE_BYTES_MAX})")]
+    Length(usize),
+    /// The strings do not fill the message, or need more than it has.
+    #[error("strings and message differ in length")]
+    Strings,
+}
+
+/// Reads messages from pieces of a stream.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    start: usize,
+    taken: u64,
+    broken: Option<FrameError>,
+}
+
+impl Decoder {
+    /// Takes the next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.broken.is_none() {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// How many bytes wait for [`poll`](Self::poll).
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// The next whole message.
+    ///
+    /// # Errors
+    /// The bytes are no message; every later call says the same.
+    pub fn poll(&mut self) -> Result<Option<Message>, FrameError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let bytes = &self.buffer[self.start..];
+        match read(bytes) {
+            Ok(Some((message, used))) => {
+                self.start += used;
+                self.taken += used as u64;
+                Ok(Some(message))
+            }
+            Ok(None) => Ok(None),
+            Err((at, fault)) => {
+                let at = self.taken + at as u64;
+                let error = FrameError { at, fault };
+                self.broken = Some(error.clone());
+                self.buffer = Vec::new();
+                self.start = 0;
+                Err(error)
+            }
+        }
+    }
+}
+
+type Fault = (usize, FrameFault);
+
+fn read(bytes: &[u8]) -> Result<Option<(Message, usize)>, Fault> {
+    let known = bytes.len().min(8);
+    if let Some(at) = bytes[..known].iter().position(|b| !b.is_ascii_hexdigit()) {
+        return Err((at, FrameFault::NoHex));
+    }
+    if known < 8 {
+        return Ok(None);
+    }
+    let length = hex(bytes, 0, 8)? as usize;
+    if !(HEADER..=MESSAGE_BYTES_MAX).contains(&length) {
+        return Err((0, FrameFault::Length(length)));
+    }
+    let end = 8 + length;
+    let Some(bytes) = bytes.get(..end) else {
+        return Ok(None);
+    };
+    separator(bytes, 8, b' ')?;
+    let id = u16::try_from(hex(bytes, 9, 4)?).map_err(|_| (9, FrameFault::NoHex))?;
+    separator(bytes, 13, b':')?;
+    let tid = hex(bytes, 14, 8)?;
+    separator(bytes, 22, b':')?;
+    let count = hex(bytes, 23, 8)? as usize;
+    // Every string takes ten bytes at least, so that the count is believed only as far as the bytes are there.
+    if count > (end - 31) / STRING_MIN {
+        return Err((23, FrameFault::Strings));
+    }
+    let mut args = Vec::with_capacity(count);
+    let mut at = 31;
+    for _ in 0..count {
+        separator(bytes, at, b' ')?;
+        let length = hex(bytes, at + 1, 8)? as usize;
+        separator(bytes, at + 9, b':')?;
+        let from = at + STRING_MIN;
+        let string = from.checked_add(length).and_then(|to| bytes.get(from..to));
+        let string = string.ok_or((at + 1, FrameFault::Strings))?;
+        args.push(String::from_utf8_lossy(string).into_owned());
+        at = from + length;
+    }
+    match at == end {
+        true => Ok(Some((Message { id, tid, args }, end))),
+        false => Err((at, FrameFault::Strings)),
+    }
+}
+
+fn separator(bytes: &[u8], at: usize, wanted: u8) -> Result<(), Fault> {
+    match bytes.get(at) == Some(&wanted) {
+        true => Ok(()),
+        false => Err((at, FrameFault::NoSeparator)),
+    }
+}
+
+fn hex(bytes: &[u8], at: usize, digits: usize) -> Result<u32, Fault> {
+    let wrong = (at, FrameFault::NoHex);
+    let digits = bytes.get(at..at + digits).ok_or(wrong)?;
+    digits.iter().try_fold(0, |sum: u32, byte| {
+        let digit = char::from(*byte).to_digit(16).ok_or(wrong)?;
+        Ok(sum << 4 | digit)
+    })
+}
+
+impl Message {
+    /// How many bytes the message takes on the wire.
+    #[must_use]
+    pub fn wire_len(&self) -> usize {
+        let strings = self.args.iter().map(|arg| STRING_MIN + arg.len());
+        8 + HEADER + strings.sum::<usize>()
+    }
+
+    /// Appends the message; numbers are in lower case.
+    ///
+    /// # Errors
+    /// It is longer than a decoder takes; nothing is appended.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), FrameFault> {
+        use std::io::Write as _;
+        let length = self.wire_len() - 8;
+        if length > MESSAGE_BYTES_MAX {
+            return Err(FrameFault::Length(length));
+        }
+        out.reserve(length + 8);
+        let (id, tid, count) = (self.id, self.tid, self.args.len());
+        // Writing to a vector does not fail.
+        let _ = write!(out, "{length:08x} {id:04x}:{tid:08x}:{count:08x}");
+        for arg in &self.args {
+            let _ = write!(out, " {:08x}:", arg.len());
+            out.extend_from_slice(arg.as_bytes());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
+
+use super::{Dialect, command::Command, event::Event, frame::Decoder};
+
+/// Decodes messages in both dialects as commands and events; what is read is written and read again alike.
+pub fn fuzz_messages(bytes: &[u8]) {
+    let mut decoder = Decoder::default();
+    decoder.push(bytes);
+    while let Ok(Some(message)) = decoder.poll() {
+        for dialect in [Dialect::Document, Dialect::Ptp] {
+            if let Ok(event) = Event::decode(dialect, message.clone()) {
+                let again = event.encode(dialect, message.tid).expect("it was read");
+                assert_eq!(Event::decode(dialect, again), Ok(event));
+            }
+            // INIT tells its dialect itself.
+            if let Ok(command) = Command::decode(dialect, message.clone()) {
+                let again = command.encode(dialect, message.tid).expect("it was read");
+                assert!(message.id == 1 || Command::decode(dialect, again) == Ok(command));
+            }
+        }
+    }
+}

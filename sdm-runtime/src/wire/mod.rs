@@ -1,0 +1,68 @@
+//! Both ends of the resource-manager proxy protocol ("PTP rm proxy"), without I/O.
+//!
+//! Bytes are [messages](frame), which are [commands](command) to the agent and [events](event) to the client.
+//! An [`agent::Agent`] and a [`client::Client`] are the two ends of a session.
+//!
+//! The document says US-ASCII. Here lengths count bytes and UTF-8 passes unchanged; bytes that are no UTF-8 are read as U+FFFD,
+//! so that one process with an odd name does not end a session.
+
+pub mod agent;
+pub mod client;
+pub mod command;
+pub mod definition;
+pub mod event;
+mod filter;
+pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod groups;
+
+/// One attribute: the id of its definition and its value as text ("Attribute Value": `key=value`).
+pub type Attribute = (String, String);
+
+/// Which of the two protocols that call themselves version 2.0 is spoken; INIT's arguments tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// The document's: bare arguments of INIT, MOVE_JOB, CHANGE_JOB, LIST_FILTERS.
+    Document,
+    /// What PTP's client and agents do: `key=value`, other commands from 7 on.
+    Ptp,
+}
+
+/// Why a message that is framed well is no command or event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// No command or event of the dialect has this id.
+    #[error("{0:#06x} is no {1} of this dialect")]
+    Unknown(u16, &'static str),
+    /// An argument is missing.
+    #[error("{0} lacks {1}")]
+    Missing(&'static str, &'static str),
+    /// There are more arguments than the message has.
+    #[error("{0} has {1} arguments too many")]
+    TooMany(&'static str, usize),
+    /// An argument is not what it should be; the text is cut.
+    #[error("`{1}` is no {0}")]
+    Bad(&'static str, String),
+    /// The dialect has no such command or event.
+    #[error("the dialect has no {0}")]
+    NotInDialect(&'static str),
+    /// A set of ids is broken.
+    #[error(transparent)]
+    Range(#[from] crate::ids::RangeError),
+}
+
+fn bad(what: &'static str, text: &str) -> MessageError {
+    MessageError::Bad(what, text.chars().take(40).collect())
+}
+
+fn pair(text: String) -> Result<Attribute, MessageError> {
+    match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err(bad("attribute", &text)),
+    }
+}
+
+fn text((key, value): &Attribute) -> String {
+    format!("{key}={value}")
+}
