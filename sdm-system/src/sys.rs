@@ -17,6 +17,30 @@ pub fn confine(command: &mut Command) {
     }
 }
 
+/// Has the command's process killed when the thread that starts it ends, however that is.
+pub fn goes_with_its_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let bind = move || {
+        let signal = libc::c_ulong::try_from(libc::SIGKILL).unwrap_or_default();
+        // SAFETY: these are plain system calls on numbers.
+        let bound = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+        if bound == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        let is_orphan = u32::try_from(unsafe { libc::getppid() }) != Ok(parent);
+        match is_orphan {
+            // It has ended before this could be bound to it.
+            true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            false => Ok(()),
+        }
+    };
+    // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(bind);
+    }
+}
+
 fn give_up() -> io::Result<()> {
     const FIRST: libc::c_uint = 3;
     const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;

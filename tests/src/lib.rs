@@ -1,5 +1,6 @@
 //! What the tests across crates share: the binaries, sessions, and a look for what was left behind.
 
+pub mod agent;
 pub mod binaries;
 pub mod browser;
 pub mod control;

@@ -6,5 +6,6 @@ mod neighbours_gdb;
 mod openmpi5;
 mod session_key;
 mod slurm;
+mod slurm_agent;
 mod ssh;
 mod tunnel;

@@ -1,5 +1,6 @@
 //! Whole sessions with real gdbs on this machine, as a person or a script has them.
 
+mod agents;
 mod all_at_once;
 mod around;
 mod attach;

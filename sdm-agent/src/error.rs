@@ -1,0 +1,75 @@
+//! Why a resource manager cannot be asked, or will not do something.
+
+use std::io;
+
+use crate::slurm::Unreadable;
+
+/// Why a manager has not said what there is, or has not done what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// Programs of which one is needed are not on `PATH`.
+    #[error("{0} is not on PATH")]
+    NoProgram(String),
+    /// One of its programs has failed, or has said nothing of use.
+    #[error("{program}: {words}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// Its own words, or how it ended.
+        words: String,
+    },
+    /// What one of its programs has said cannot be read.
+    #[error("{0}: {1}")]
+    Unreadable(&'static str, #[source] Unreadable),
+    /// The system refuses something.
+    #[error("{0}: {1}")]
+    System(String, #[source] io::Error),
+    /// Why a job cannot be submitted.
+    #[error(transparent)]
+    Submission(#[from] SubmissionError),
+    /// A job is not such that it could be done: the job, and why.
+    #[error("job {0} {1}")]
+    Job(String, String),
+}
+
+/// Why no job can be made of what a client wants submitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmissionError {
+    /// A value no program can be given.
+    #[error("{0} has a zero byte in it")]
+    ZeroByte(String),
+    /// No number of processes.
+    #[error("jobNumProcs is `{0}`: 1 or more is needed")]
+    NoCount(String),
+    /// It does not say what to run.
+    #[error("no program: execName is missing")]
+    NoProgram,
+    /// A variable of no form.
+    #[error("env `{0}` is not NAME=value")]
+    NoVariable(String),
+    /// A folder that is none.
+    #[error("workingDir `{0}` is no folder")]
+    NoFolder(String),
+    /// A queue that the manager has not.
+    #[error("queue `{0}`: the only one is `{1}`")]
+    NoQueue(String, &'static str),
+}
+
+impl ManagerError {
+    /// What the system says of this.
+    pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |why| Self::System(what, why)
+    }
+
+    pub(crate) fn program(program: &str, words: impl ToString) -> Self {
+        Self::Program {
+            program: program.to_owned(),
+            words: words.to_string(),
+        }
+    }
+
+    pub(crate) fn job(job: &str, why: impl Into<String>) -> Self {
+        Self::Job(job.to_owned(), why.into())
+    }
+}

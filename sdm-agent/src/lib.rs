@@ -1,0 +1,17 @@
+//! An agent: it tells a client over the resource-manager proxy protocol what a resource manager has, and submits to it.
+//!
+//! A [`manager::Manager`] is asked by the thread of a [`worker::Worker`]. What it has is a [`snapshot::Snapshot`]; a [`ledger::Ledger`] knows
+//! what the client was told and finds what is new. A [`service::Service`] decides, [`serve::serve`] waits.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod ledger;
+pub mod local;
+pub mod manager;
+pub mod serve;
+pub mod service;
+pub mod slurm;
+pub mod snapshot;
+pub mod tcp_peer;
+pub mod worker;

@@ -1,0 +1,289 @@
+//! This host as a resource manager of its own: a machine of one node and a queue, whose jobs run at once.
+//!
+//! With a launcher of MPI jobs in front (`openmpi`, `hydra`) the processes are started by that.
+
+pub mod record;
+pub mod runner;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, gethostname};
+use sdm_system::files;
+
+use crate::error::{ManagerError, SubmissionError};
+use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use record::{Order, Records, Started, State};
+
+/// The one queue.
+const QUEUE: &str = "default";
+/// How long a runner may take to write down that it is there.
+const RUNNER_WAIT: Duration = Duration::from_secs(20);
+
+/// The jobs that this user has started on this host.
+pub struct Local {
+    records: Records,
+    /// What is put before the program, `-n` and the number of processes; nothing where processes are started as they are.
+    launcher: Option<PathBuf>,
+    /// This program, which is a job's runner as well.
+    program: PathBuf,
+    host: String,
+}
+
+impl Local {
+    /// With jobs kept under `kind`, started by the first of `launchers` that is on `PATH`.
+    ///
+    /// # Errors
+    /// There is no launcher, or no folder to keep jobs in.
+    pub fn new(kind: &str, launchers: &[&str]) -> Result<Self, ManagerError> {
+        let mut launcher = None;
+        if !launchers.is_empty() {
+            let found = launchers.iter().find_map(files::search);
+            launcher = Some(found.ok_or_else(|| ManagerError::NoProgram(launchers.join(", ")))?);
+        }
+        let records = Records::of(kind).map_err(ManagerError::system("the folder of jobs"))?;
+        let program = std::env::current_exe().map_err(ManagerError::system("this program"))?;
+        Self::with(records, launcher, program)
+    }
+
+    /// With jobs in `records`, whose runner is `program`.
+    ///
+    /// # Errors
+    /// This host has no name.
+    pub fn with(
+        records: Records,
+        launcher: Option<PathBuf>,
+        program: PathBuf,
+    ) -> Result<Self, ManagerError> {
+        let host = gethostname()
+            .map_err(|why| ManagerError::System("this host's name".to_owned(), why.into()))?;
+        Ok(Self {
+            records,
+            launcher,
+            program,
+            host: host.to_string_lossy().into_owned(),
+        })
+    }
+
+    fn words(&self, job: &Submission) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(launcher) = &self.launcher {
+            words.push(launcher.display().to_string());
+            words.extend(job.options.iter().cloned());
+            words.extend(["-n".to_owned(), job.processes.to_string()]);
+        }
+        words.push(job.program.clone());
+        words.extend(job.arguments.iter().cloned());
+        words
+    }
+
+    /// The record of a job whose number was told.
+    fn folder(&self, job: &str) -> Result<PathBuf, ManagerError> {
+        let number = job
+            .parse()
+            .map_err(|_| ManagerError::job(job, format!("is none of {}", self.host)))?;
+        Ok(self.records.place(number))
+    }
+}
+
+impl Manager for Local {
+    fn look(&mut self) -> Result<Snapshot, ManagerError> {
+        let mut node = Attributes::new();
+        set(&mut node, "name", &*self.host);
+        set(&mut node, "nodeState", "UP");
+        set(&mut node, "nodeNumber", "0");
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        set(&mut node, "nodeCpus", cpus.to_string());
+        let mut queue = Attributes::new();
+        set(&mut queue, "name", QUEUE);
+        set(&mut queue, "queueState", "NORMAL");
+        set(&mut queue, "queueIsDefault", "true");
+        let mut snapshot = Snapshot {
+            machine: machine(&self.host, "UP"),
+            queues: [(QUEUE.to_owned(), queue)].into(),
+            ..Snapshot::default()
+        };
+        set(&mut snapshot.machine, "numNodes", "1");
+        let numbers = self
+            .records
+            .numbers()
+            .map_err(ManagerError::system("the folder of jobs"))?;
+        for number in numbers {
+            let folder = self.records.place(number);
+            // One that is just being written, or is somebody's own, is none.
+            if let Ok(order) = record::order(&folder) {
+                let job = read_job(number, &folder, &order, &self.host);
+                snapshot.jobs.insert(number.to_string(), job);
+            }
+        }
+        let is_running =
+            |job: &Job| !job.processes.is_empty() && !job.attributes.contains_key("endTime");
+        let is_busy = snapshot.jobs.values().any(is_running);
+        set(
+            &mut node,
+            "nodeExtraState",
+            if is_busy { "USER_ALLOC_SHARED" } else { "NONE" },
+        );
+        snapshot.nodes.insert(self.host.clone(), node);
+        Ok(snapshot)
+    }
+
+    fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        let here = std::env::current_dir().map_err(ManagerError::system("this folder"))?;
+        let directory = here.join(&job.directory);
+        if !runner::is_folder(&directory) {
+            return Err(SubmissionError::NoFolder(job.directory.clone()).into());
+        }
+        if let Some(other) = job.queue.as_deref().filter(|queue| *queue != QUEUE) {
+            return Err(SubmissionError::NoQueue(other.to_owned(), QUEUE).into());
+        }
+        let program = job.program.rsplit('/').next().unwrap_or_default();
+        let order = Order {
+            host: self.host.clone(),
+            submitted: runner::now(),
+            name: if job.name.is_empty() {
+                program.to_owned()
+            } else {
+                job.name.clone()
+            },
+            words: self.words(job),
+            copies: if self.launcher.is_some() {
+                1
+            } else {
+                job.processes
+            },
+            processes: job.processes,
+            environment: job.environment.clone(),
+            directory,
+        };
+        let number = self
+            .records
+            .add(&order)
+            .map_err(ManagerError::system("the job's record"))?;
+        let folder = self.records.place(number);
+        runner::start(&self.program, &folder).map_err(ManagerError::system("the job's runner"))?;
+        Ok(number.to_string())
+    }
+
+    fn terminate(&mut self, job: &str) -> Result<(), ManagerError> {
+        let folder = self.folder(job)?;
+        let order = record::order(&folder).map_err(ManagerError::system(format!("job {job}")))?;
+        if order.host != self.host {
+            return Err(ManagerError::job(job, format!("runs on {}", order.host)));
+        }
+        let state = record::state(&folder).map_err(ManagerError::system(format!("job {job}")))?;
+        match runs(&state) {
+            true => kill(Pid::from_raw(state.runner), Signal::SIGTERM)
+                .map_err(|why| ManagerError::System(format!("job {job}"), why.into())),
+            false => Err(ManagerError::job(job, "has ended")),
+        }
+    }
+
+    fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
+        let why = format!("is not waiting: jobs of {} start at once", self.host);
+        Err(ManagerError::job(job, why))
+    }
+}
+
+/// True where a job's runner is there, on this host.
+fn runs(state: &State) -> bool {
+    state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
+}
+
+fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
+    let mut attributes = Attributes::new();
+    set(&mut attributes, "name", &*order.name);
+    set(&mut attributes, "systemJobId", number.to_string());
+    set(&mut attributes, "jobNumProcs", order.processes.to_string());
+    set(&mut attributes, "submitTime", order.submitted.to_string());
+    set(
+        &mut attributes,
+        "userId",
+        files::user(nix::unistd::geteuid().as_raw()),
+    );
+    set(&mut attributes, "jobNodes", &*order.host);
+    set(
+        &mut attributes,
+        "workingDir",
+        order.directory.to_string_lossy(),
+    );
+    for (id, name) in [("outputPath", "out"), ("errorPath", "err")] {
+        set(&mut attributes, id, folder.join(name).to_string_lossy());
+    }
+    if let Some(program) = order.words.first() {
+        let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
+        set(&mut attributes, "execPath", path);
+        set(&mut attributes, "execName", name);
+    }
+    let state = record::state(folder).unwrap_or_default();
+    let is_new =
+        state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64;
+    let (word, why) = match &state {
+        State {
+            error: Some(error), ..
+        } => ("ERROR", error.clone()),
+        State { ended: Some(_), .. } => ("TERMINATED", String::new()),
+        _ if order.host != host => ("UNKNOWN", format!("it is on {}", order.host)),
+        _ if is_new => ("STARTED", String::new()),
+        _ if runs(&state) && state.started.is_empty() => ("STARTED", String::new()),
+        _ if runs(&state) => ("RUNNING", String::new()),
+        _ => ("TERMINATED", "its runner is gone".to_owned()),
+    };
+    set(&mut attributes, "jobState", word);
+    set(&mut attributes, "jobStatusMessage", why);
+    let ended = state.ended.map(|seconds| seconds.to_string());
+    set(&mut attributes, "endTime", ended.unwrap_or_default());
+    if let Some(first) = state
+        .started
+        .iter()
+        .find(|it| it.code != Some(0) && (it.code.is_some() || it.signal.is_some()))
+    {
+        set(
+            &mut attributes,
+            "exitCode",
+            first.code.unwrap_or(0).to_string(),
+        );
+    }
+    Job {
+        queue: QUEUE.to_owned(),
+        attributes,
+        processes: processes(order, &state),
+    }
+}
+
+/// The processes of a job; of those that a launcher has started nothing is known but that they are there as long as it is.
+fn processes(order: &Order, state: &State) -> Vec<Process> {
+    let of = |started| process(started, &order.host);
+    match (order.copies == order.processes, state.started.first()) {
+        (false, Some(launcher)) => {
+            let mut process = of(launcher);
+            process.attributes.remove("processPID");
+            vec![process; usize::try_from(order.processes).unwrap_or(0)]
+        }
+        _ => state.started.iter().map(of).collect(),
+    }
+}
+
+fn process(started: &Started, host: &str) -> Process {
+    let mut attributes = Attributes::new();
+    let state = match (&started.code, &started.signal) {
+        (_, Some(_)) => "EXITED_SIGNALLED",
+        (Some(_), None) => "EXITED",
+        (None, None) => "RUNNING",
+    };
+    set(&mut attributes, "processState", state);
+    set(&mut attributes, "processPID", started.pid.to_string());
+    let code = started.code.map(|code| code.to_string());
+    set(&mut attributes, "processExitCode", code.unwrap_or_default());
+    set(
+        &mut attributes,
+        "processSignalName",
+        started.signal.clone().unwrap_or_default(),
+    );
+    Process {
+        node: Some(host.to_owned()),
+        attributes,
+    }
+}

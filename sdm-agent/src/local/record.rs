@@ -1,0 +1,172 @@
+//! Jobs of this user's on disk: one folder for each, which their runner writes and every agent reads.
+//!
+//! `jobs/17/order.json` is what was ordered, `state.json` what became of it, `out` and `err` what it has printed. A folder may be
+//! shared by several login nodes, so that a record names its host.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sdm_system::files;
+use sdm_system::proc;
+use serde::{Deserialize, Serialize};
+
+/// What was ordered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The name of the host whose runner has the job.
+    pub host: String,
+    /// When, in seconds of Unix time.
+    pub submitted: i64,
+    /// What the job is called.
+    pub name: String,
+    /// The program that is started, a path or a name, and its arguments.
+    pub words: Vec<String>,
+    /// How many times it is started: 1 where `words` are those of a launcher, which starts the processes.
+    pub copies: u32,
+    /// How many processes the job has.
+    pub processes: u32,
+    /// What is added to the environment, as `NAME=value`.
+    pub environment: Vec<String>,
+    /// The folder that the job runs in.
+    pub directory: PathBuf,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The pid of its runner.
+    pub runner: i32,
+    /// When the runner began, in ticks since its host was started: a pid may be another process's by now.
+    pub runner_began: u64,
+    /// When the job ended, in seconds of Unix time.
+    pub ended: Option<i64>,
+    /// Why it could not be started.
+    pub error: Option<String>,
+    /// What was started, in order.
+    pub started: Vec<Started>,
+}
+
+/// A process that a runner has started.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its pid.
+    pub pid: i32,
+    /// Its exit code, where it has ended by itself.
+    pub code: Option<i32>,
+    /// The name of the signal that ended it.
+    pub signal: Option<String>,
+}
+
+/// Where the jobs of one kind of manager are.
+#[derive(Clone, Debug)]
+pub struct Records {
+    folder: PathBuf,
+}
+
+impl Records {
+    /// Those of this user: `sdm/KIND` in the folder for what programs keep (`XDG_STATE_HOME`, or `.local/state` in the home).
+    ///
+    /// # Errors
+    /// There is no home, or a folder on the way is not this user's alone.
+    pub fn of(kind: &str) -> io::Result<Self> {
+        let given = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+        let state = given.filter(|path| path.is_absolute()).or_else(|| {
+            let home = std::env::home_dir().filter(|home| home.is_absolute())?;
+            Some(home.join(".local/state"))
+        });
+        let state = state.ok_or_else(|| io::Error::other("no home to keep jobs in"))?;
+        fs::create_dir_all(&state)?;
+        Self::below(&state.join("sdm"), kind)
+    }
+
+    /// Those below this folder, which is made.
+    ///
+    /// # Errors
+    /// A folder on the way is not this user's alone.
+    pub fn below(folder: &Path, kind: &str) -> io::Result<Self> {
+        let folder_of_kind = folder.join(kind);
+        files::private_folder(folder)?;
+        files::private_folder(&folder_of_kind)?;
+        Ok(Self {
+            folder: folder_of_kind,
+        })
+    }
+
+    /// Writes an order down under a new number, the next after all that there are.
+    ///
+    /// # Errors
+    /// [`io::Error`] of the file system.
+    pub fn add(&self, order: &Order) -> io::Result<u32> {
+        let mut number = self.numbers()?.last().map_or(1, |last| last + 1);
+        loop {
+            match fs::create_dir(self.place(number)) {
+                Ok(()) => break,
+                // Another agent has just taken it.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        write(&self.place(number).join("order.json"), order)?;
+        Ok(number)
+    }
+
+    /// The numbers of all jobs, ascending.
+    ///
+    /// # Errors
+    /// [`io::Error`] of the file system.
+    pub fn numbers(&self) -> io::Result<Vec<u32>> {
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            numbers.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The folder of a job.
+    #[must_use]
+    pub fn place(&self, number: u32) -> PathBuf {
+        self.folder.join(number.to_string())
+    }
+}
+
+/// What was ordered.
+///
+/// # Errors
+/// There is no record, or it cannot be read.
+pub fn order(folder: &Path) -> io::Result<Order> {
+    read(&folder.join("order.json"))
+}
+
+/// What became of it; nothing was written before its runner was there.
+///
+/// # Errors
+/// There is no record, or it cannot be read.
+pub fn state(folder: &Path) -> io::Result<State> {
+    read(&folder.join("state.json"))
+}
+
+/// Writes down what became of a job, whole or not at all.
+///
+/// # Errors
+/// [`io::Error`] of the file system.
+pub fn set_state(folder: &Path, state: &State) -> io::Result<()> {
+    write(&folder.join("state.json"), state)
+}
+
+/// When a process of this host began, in ticks since it was started; `None` where there is none, or where it has ended.
+#[must_use]
+pub fn began(pid: i32) -> Option<u64> {
+    let stat = proc::of(pid).stat().ok()?;
+    stat.began_ticks().filter(|_| !stat.state().has_ended())
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> io::Result<T> {
+    serde_json::from_str(&files::read_text(path)?).map_err(io::Error::other)
+}
+
+fn write(path: &Path, what: &impl Serialize) -> io::Result<()> {
+    files::replace(path, &serde_json::to_vec(what)?)
+}

@@ -1,0 +1,175 @@
+//! The process that has a job: it starts what was ordered, waits for it, and writes down how it ended.
+//!
+//! It belongs to no agent and no terminal: whoever asks finds the job by its record. What it has started goes with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, alarm, setsid};
+
+use super::record::{self, Order, Started, State};
+
+/// How long processes that were asked to end have, in seconds, before they are killed.
+const END_WAIT_SECONDS: u32 = 5;
+/// The argument that has an agent's program be a runner.
+pub const WORD: &str = "--run-job";
+/// The argument behind it of the one that stays.
+pub const STAY: &str = "--stay";
+
+/// Starts the runner of a job, which stays when this process ends.
+///
+/// # Errors
+/// There is no room for one more process.
+pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.arg(WORD).arg(folder).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    // The first starts the second and ends, so that nobody here has to wait for the job.
+    let status = command.status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("the job's runner: {status}"))),
+    }
+}
+
+/// What the program does that [`start`] has started.
+///
+/// # Errors
+/// The runner cannot be started.
+pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args([WORD, STAY]).arg(folder);
+    command.spawn().map(drop)
+}
+
+/// Runs a job to its end.
+///
+/// # Errors
+/// [`io::Error`] of the record: what goes wrong with the job itself is written into it.
+pub fn run(folder: &Path) -> io::Result<()> {
+    setsid()?;
+    let order = record::order(folder)?;
+    let own = std::process::id().try_into().unwrap_or(0);
+    let mut state = State {
+        runner: own,
+        runner_began: record::began(own).unwrap_or(0),
+        ..State::default()
+    };
+    record::set_state(folder, &state)?;
+    if let Err(why) = start_all(&order, folder, &mut state) {
+        let program = order.words.first().map(String::as_str).unwrap_or_default();
+        state.error = Some(format!("{program}: {why}"));
+        end_all(&state, Signal::SIGKILL);
+    }
+    // From here on, as those that were started would have them blocked, too.
+    let mut signals = SigSet::empty();
+    for signal in [
+        Signal::SIGCHLD,
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGALRM,
+    ] {
+        signals.add(signal);
+    }
+    signals.thread_block()?;
+    reap(&mut state)?;
+    record::set_state(folder, &state)?;
+    while state.started.iter().any(is_running) {
+        match signals.wait()? {
+            Signal::SIGCHLD => {
+                if reap(&mut state)? {
+                    record::set_state(folder, &state)?;
+                }
+            }
+            Signal::SIGALRM => end_all(&state, Signal::SIGKILL),
+            asked => {
+                end_all(&state, asked);
+                alarm::set(END_WAIT_SECONDS);
+            }
+        }
+    }
+    state.ended = Some(now());
+    record::set_state(folder, &state)
+}
+
+fn start_all(order: &Order, folder: &Path, state: &mut State) -> io::Result<()> {
+    let open = |name| {
+        let mut options = File::options();
+        options.append(true).create(true).open(folder.join(name))
+    };
+    let (out, err) = (open("out")?, open("err")?);
+    let Some((program, arguments)) = order.words.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    for index in 0..order.copies {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&order.directory);
+        command.stdin(Stdio::null());
+        command.stdout(out.try_clone()?).stderr(err.try_clone()?);
+        let pairs = order
+            .environment
+            .iter()
+            .filter_map(|pair| pair.split_once('='));
+        command.envs(pairs).env("SDM_JOB_INDEX", index.to_string());
+        sdm_system::goes_with_its_parent(command.process_group(0));
+        let child = command.spawn()?;
+        state.started.push(Started {
+            pid: child.id().try_into().unwrap_or(0),
+            ..Started::default()
+        });
+    }
+    Ok(())
+}
+
+fn is_running(started: &Started) -> bool {
+    started.code.is_none() && started.signal.is_none()
+}
+
+/// Signals all process groups that are left.
+fn end_all(state: &State, signal: Signal) {
+    for started in state.started.iter().filter(|it| is_running(it)) {
+        // One that has just ended is gone, which is what is wanted.
+        let _ = killpg(Pid::from_raw(started.pid), signal);
+    }
+}
+
+/// Takes in who has ended; true where somebody has.
+fn reap(state: &mut State) -> io::Result<bool> {
+    let mut has_ended = false;
+    loop {
+        let (pid, code, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) => (pid, Some(code), None),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => {
+                (pid, None, Some(signal.as_str().to_owned()))
+            }
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(has_ended),
+            Ok(_) | Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(started) = state.started.iter_mut().find(|it| it.pid == pid.as_raw()) {
+            (started.code, started.signal) = (code, signal);
+            has_ended = true;
+            // What it has left behind in its group goes with it.
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Seconds of Unix time.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().try_into().unwrap_or(0))
+}
+
+/// Where the job's processes may be: true for a folder.
+pub(super) fn is_folder(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_dir())
+}

@@ -1,0 +1,122 @@
+//! Speaks the resource-manager proxy protocol for a resource manager of this host; also a job's runner.
+
+use std::ffi::OsStr;
+use std::io;
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, ValueEnum};
+use sdm_agent::local::{Local, runner};
+use sdm_agent::manager::Manager;
+use sdm_agent::serve::{Client, serve};
+use sdm_agent::slurm::Slurm;
+use sdm_agent::worker::Worker;
+
+/// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
+#[derive(Parser)]
+#[command(name = "sdm-agent", version)]
+struct Arguments {
+    /// The kind of resource manager
+    #[arg(long, value_enum)]
+    rm: ManagerType,
+    /// How the client is reached
+    #[arg(long, value_enum, default_value_t = Proxy::Stdio)]
+    proxy: Proxy,
+    /// Where the client listens; only this host (with ssh: a port forwarded to it)
+    #[arg(long, default_value = "localhost")]
+    host: String,
+    /// The port at which it listens
+    #[arg(long, required_if_eq("proxy", "tcp"))]
+    port: Option<u16>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ManagerType {
+    /// The Slurm whose commands are on PATH
+    Slurm,
+    /// This host: programs run as they are
+    Local,
+    /// This host: programs run under Open MPI's mpirun
+    Openmpi,
+    /// This host: programs run under MPICH's mpiexec
+    Hydra,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Proxy {
+    /// Standard input and output
+    Stdio,
+    /// A connection to the client's port
+    Tcp,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sdm-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
+    match words[..] {
+        [word, stay, folder] if word == runner::WORD && stay == runner::STAY => {
+            return runner::run(&PathBuf::from(folder)).context("the job's record");
+        }
+        [word, folder] if word == runner::WORD => {
+            let program = std::env::current_exe().context("this program")?;
+            return runner::detach(&program, &PathBuf::from(folder)).context("the job's runner");
+        }
+        _ => {}
+    }
+    let arguments = Arguments::parse();
+    let manager: Box<dyn Manager> = match arguments.rm {
+        ManagerType::Slurm => Box::new(Slurm::new()?),
+        ManagerType::Local => Box::new(Local::new("local", &[])?),
+        ManagerType::Openmpi => Box::new(Local::new("openmpi", &["mpirun.openmpi", "mpirun"])?),
+        ManagerType::Hydra => Box::new(Local::new("hydra", &["mpiexec.hydra", "mpiexec"])?),
+    };
+    let client = match arguments.proxy {
+        Proxy::Stdio => Client {
+            input: Box::new(io::stdin().lock()),
+            output: Box::new(io::stdout().lock()),
+        },
+        Proxy::Tcp => {
+            let port = arguments.port.context("--port is missing")?;
+            let stream = connect(&arguments.host, port)?;
+            let output = stream.try_clone().context("the client's socket")?;
+            Client {
+                input: Box::new(stream),
+                output: Box::new(output),
+            }
+        }
+    };
+    let worker = Worker::start(manager).context("the manager's thread")?;
+    serve(client, worker).context("the client")
+}
+
+/// Connects to a client of this user's on this host: whoever can submit runs programs as this user.
+fn connect(host: &str, port: u16) -> Result<TcpStream> {
+    let mut addresses = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("--host {host}"))?;
+    let Some(address) = addresses.find(|address| is_loopback(address.ip())) else {
+        bail!("--host {host} is not this host: forward the port with ssh");
+    };
+    let stream = TcpStream::connect(address).with_context(|| format!("the client at {address}"))?;
+    sdm_agent::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
+    stream
+        .set_nonblocking(true)
+        .context("the client's socket")?;
+    Ok(stream)
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}

@@ -1,0 +1,338 @@
+//! What an agent needs of a resource manager, of whatever kind.
+
+use crate::error::{ManagerError, SubmissionError};
+use crate::snapshot::{Attributes, Snapshot};
+
+/// A resource manager as its own programs let themselves be asked. A call may take seconds: nothing else of it goes on then.
+pub trait Manager: Send {
+    /// All that it has now.
+    ///
+    /// # Errors
+    /// It cannot be asked, with what it or the system says.
+    fn look(&mut self) -> Result<Snapshot, ManagerError>;
+
+    /// Starts a job; gives its number.
+    ///
+    /// # Errors
+    /// It refuses the job, with its words.
+    fn submit(&mut self, job: &Submission) -> Result<String, ManagerError>;
+
+    /// Ends a job, in whatever state it is.
+    ///
+    /// # Errors
+    /// It refuses, with its words.
+    fn terminate(&mut self, job: &str) -> Result<(), ManagerError>;
+
+    /// Changes a job.
+    ///
+    /// # Errors
+    /// It refuses, with its words, or has nothing of the kind.
+    fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError>;
+}
+
+/// What becomes of a job that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobChange {
+    /// It is not started until it is released.
+    Hold,
+    /// It may be started again.
+    Release,
+    /// It comes before others of a lower number.
+    Priority(u32),
+    /// It goes to another queue.
+    Move(String),
+}
+
+/// A job to be started ("PTP rm proxy, SUBMIT_JOB").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Submission {
+    /// What it is to be called; the program's name where that is empty.
+    pub name: String,
+    /// Its queue; the manager's default where there is none.
+    pub queue: Option<String>,
+    /// How many processes: 1 or more.
+    pub processes: u32,
+    /// The program, a path or a name.
+    pub program: String,
+    /// The program's arguments.
+    pub arguments: Vec<String>,
+    /// What is added to the environment, as `NAME=value`.
+    pub environment: Vec<String>,
+    /// The folder that it runs in; where the agent is, if empty.
+    pub directory: String,
+    /// Further options for the manager's own command, one word each.
+    pub options: Vec<String>,
+}
+
+impl Submission {
+    /// A job of what a SUBMIT_JOB command says.
+    ///
+    /// # Errors
+    /// What is missing or of no use.
+    pub fn of(attributes: &[(String, String)]) -> Result<Self, SubmissionError> {
+        let mut job = Self {
+            processes: 1,
+            ..Self::default()
+        };
+        let mut path = "";
+        for (id, value) in attributes {
+            if value.contains('\0') {
+                return Err(SubmissionError::ZeroByte(id.clone()));
+            }
+            match id.as_str() {
+                "name" | "jobName" => value.clone_into(&mut job.name),
+                "execName" => value.clone_into(&mut job.program),
+                "execPath" => path = value,
+                "progArgs" => job.arguments.push(value.clone()),
+                "env" => job.environment.push(value.clone()),
+                "workingDir" => value.clone_into(&mut job.directory),
+                "submitOptions" => job.options.push(value.clone()),
+                "jobNumProcs" => {
+                    let count = value.parse().ok().filter(|&count| count > 0);
+                    job.processes = count.ok_or_else(|| SubmissionError::NoCount(value.clone()))?;
+                }
+                _ => {}
+            }
+        }
+        if job.program.is_empty() {
+            return Err(SubmissionError::NoProgram);
+        }
+        let wrong = job.environment.iter().find(|pair| !is_variable(pair));
+        if let Some(wrong) = wrong {
+            return Err(SubmissionError::NoVariable(wrong.clone()));
+        }
+        if !path.is_empty() {
+            job.program = format!("{}/{}", path.trim_end_matches('/'), job.program);
+        }
+        Ok(job)
+    }
+}
+
+/// True for `NAME=value` where the name is one that a shell knows.
+fn is_variable(pair: &str) -> bool {
+    let Some((name, _)) = pair.split_once('=') else {
+        return false;
+    };
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
+}
+
+/// An attribute that a manager has beside those of the model: id, type, name, description, default.
+pub type Definition = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+/// What this agent's managers tell beside the pre-defined attributes.
+pub const DEFINITIONS: &[Definition] = &[
+    (
+        "systemJobId",
+        "STRING",
+        "Job",
+        "The job's number, as the manager's own commands take it",
+        "",
+    ),
+    (
+        "jobStatus",
+        "STRING",
+        "Status",
+        "The manager's own word for the job's state",
+        "",
+    ),
+    (
+        "jobStatusMessage",
+        "STRING",
+        "Reason",
+        "Why the job is in its state",
+        "",
+    ),
+    ("userId", "STRING", "User", "Whose job it is", ""),
+    (
+        "account",
+        "STRING",
+        "Account",
+        "Who is charged for the job",
+        "",
+    ),
+    ("qos", "STRING", "QOS", "The job's quality of service", ""),
+    (
+        "dependency",
+        "STRING",
+        "Dependency",
+        "What the job waits for",
+        "",
+    ),
+    (
+        "jobNodes",
+        "STRING",
+        "Nodes",
+        "The nodes of the job, as the manager writes them",
+        "",
+    ),
+    (
+        "gpus",
+        "STRING",
+        "GPUs",
+        "Generic resources of the job on each node",
+        "",
+    ),
+    (
+        "submitTime",
+        "BIGINTEGER",
+        "Submitted",
+        "Seconds of Unix time",
+        "0",
+    ),
+    (
+        "startTime",
+        "BIGINTEGER",
+        "Start",
+        "Seconds of Unix time; of a pending job when it is expected",
+        "0",
+    ),
+    (
+        "endTime",
+        "BIGINTEGER",
+        "End",
+        "Seconds of Unix time; of a running job its limit",
+        "0",
+    ),
+    (
+        "timeLimitMinutes",
+        "STRING",
+        "Limit",
+        "Minutes, or `unlimited`",
+        "",
+    ),
+    (
+        "outputPath",
+        "STRING",
+        "Output",
+        "The file with the job's output",
+        "",
+    ),
+    (
+        "errorPath",
+        "STRING",
+        "Errors",
+        "The file with the job's errors",
+        "",
+    ),
+    (
+        "exitCode",
+        "INTEGER",
+        "Exit code",
+        "The job's exit code",
+        "0",
+    ),
+    (
+        "exitSignal",
+        "INTEGER",
+        "Exit signal",
+        "The signal that ended the job",
+        "0",
+    ),
+    (
+        "nodeStatus",
+        "STRING",
+        "Status",
+        "The manager's own words for the node's state",
+        "",
+    ),
+    (
+        "nodeReason",
+        "STRING",
+        "Reason",
+        "Why the node is in its state",
+        "",
+    ),
+    (
+        "nodeCpus",
+        "INTEGER",
+        "Processors",
+        "How many processors the node has",
+        "0",
+    ),
+    ("nodeMemory", "BIGINTEGER", "Memory", "MiB of memory", "0"),
+    (
+        "nodeGres",
+        "STRING",
+        "Resources",
+        "Generic resources of the node",
+        "",
+    ),
+    (
+        "queueStatus",
+        "STRING",
+        "Status",
+        "The manager's own word for the queue's state",
+        "",
+    ),
+    (
+        "queueTimeLimit",
+        "STRING",
+        "Limit",
+        "The longest that a job of the queue may run",
+        "",
+    ),
+    (
+        "queueIsDefault",
+        "BOOLEAN",
+        "Default",
+        "True for the queue of jobs that name none",
+        "false",
+    ),
+];
+
+/// Nothing but a machine of this name and state.
+#[must_use]
+pub fn machine(name: &str, state: &str) -> Attributes {
+    [("name", name), ("machineState", state)]
+        .map(|(id, value)| (id.to_owned(), value.to_owned()))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        let pair = |part: &str| {
+            part.split_once('=')
+                .map(|(id, value)| (id.to_owned(), value.to_owned()))
+        };
+        text.split(' ').filter_map(pair).collect()
+    }
+
+    #[test]
+    fn a_submission_is_what_the_command_says() {
+        let job = Submission::of(&pairs(
+            "jobSubId=J1 execPath=/opt/ execName=app progArgs=-a progArgs=2 env=A=b jobNumProcs=8 workingDir=/tmp",
+        ));
+        let expected = Submission {
+            processes: 8,
+            program: "/opt/app".to_owned(),
+            arguments: vec!["-a".to_owned(), "2".to_owned()],
+            environment: vec!["A=b".to_owned()],
+            directory: "/tmp".to_owned(),
+            ..Submission::default()
+        };
+        assert_eq!(job, Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_submitted_is_named() {
+        for (said, word) in [
+            ("jobSubId=J1", "execName"),
+            ("execName=a jobNumProcs=0", "jobNumProcs"),
+            ("execName=a env=1A=b", "env"),
+            ("execName=a env=A", "env"),
+        ] {
+            let refused = Submission::of(&pairs(said)).unwrap_err().to_string();
+            assert!(refused.contains(word), "{said}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! What an agent does between its client and its manager: no I/O, and no waiting.
+//!
+//! The manager is looked at again after a pause, which doubles while nothing changes and is at least twenty times what a look
+//! took: so a manager that is slow, or has nothing new, is asked seldom.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use sdm_runtime::ids::Ids;
+use sdm_runtime::wire::agent::{Agent, Phase, SendError};
+use sdm_runtime::wire::command::{self, Command};
+use sdm_runtime::wire::definition::Definition;
+use sdm_runtime::wire::event::{Event, Failure, Kind};
+use sdm_runtime::wire::frame::FrameError;
+use sdm_runtime::wire::groups::Group;
+
+use crate::error::ManagerError;
+use crate::ledger::{self, Alike, Ledger, Notice};
+use crate::manager::{DEFINITIONS, JobChange, Submission};
+use crate::worker::{Reply, Request};
+
+/// The shortest pause between two looks.
+const PAUSE_MIN: Duration = Duration::from_secs(2);
+/// The longest.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How many groups of elements are in one event: all of them together can be too much for one message.
+const GROUPS_MAX: usize = 1000;
+/// How many times as long as a look the pause behind it is at least.
+const PAUSE_OF_LOOK: u32 = 20;
+
+/// A command of the client's that the manager has been asked.
+struct Asked {
+    /// The client's transaction.
+    transaction: u32,
+    /// The submission, where it is one.
+    submission: Option<String>,
+}
+
+/// The agent of one client.
+pub struct Service {
+    wire: Agent,
+    ledger: Option<Ledger>,
+    /// What the client is still to be told.
+    untold: VecDeque<Event>,
+    requests: VecDeque<Request>,
+    asked: BTreeMap<u64, Asked>,
+    last_number: u64,
+    /// Since when the manager is being looked at.
+    looking: Option<Instant>,
+    next_look: Option<Instant>,
+    pause: Duration,
+    /// Why the last look has failed.
+    trouble: Option<String>,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Service {
+    /// One whose client has said nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let definition = |it: &(&str, &str, &str, &str, &str)| Definition {
+            id: it.0.to_owned(),
+            kind: it.1.to_owned(),
+            name: it.2.to_owned(),
+            description: it.3.to_owned(),
+            display: true,
+            default: it.4.to_owned(),
+            extra: Vec::new(),
+        };
+        let definitions = DEFINITIONS.iter().map(definition).collect();
+        Self {
+            wire: Agent::new(vec![Event::AttrDef(definitions)]),
+            ledger: None,
+            untold: VecDeque::new(),
+            requests: VecDeque::new(),
+            asked: BTreeMap::new(),
+            last_number: 0,
+            looking: None,
+            next_look: None,
+            pause: PAUSE_MIN,
+            trouble: None,
+        }
+    }
+
+    /// Takes bytes of the client's.
+    ///
+    /// # Errors
+    /// They are no messages: the session is over.
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Result<(), FrameError> {
+        self.wire.receive(bytes);
+        self.go_on(now)
+    }
+
+    /// What is to be sent to the client.
+    ///
+    /// # Errors
+    /// What had come before is no message: the session is over.
+    pub fn take_output(&mut self, now: Instant) -> Result<Vec<u8>, FrameError> {
+        let output = self.wire.take_output();
+        // There is room again.
+        self.go_on(now)?;
+        Ok(output)
+    }
+
+    /// The next thing to ask the manager.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// When [`Service::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let may_look = self.looking.is_none() && self.untold.is_empty();
+        self.next_look
+            .filter(|_| may_look && self.wire.phase() == Phase::Normal)
+    }
+
+    /// The time of [`Service::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.poll_timeout().is_some_and(|at| at <= now) {
+            self.looking = Some(now);
+            self.next_look = None;
+            self.requests.push_back(Request::Look);
+        }
+    }
+
+    /// True once the client has ended the session, and all that is to be sent was taken.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.wire.phase() == Phase::Ended
+    }
+
+    /// Takes what the manager has said.
+    ///
+    /// # Errors
+    /// What the client had sent before is no message: the session is over.
+    pub fn handle_reply(&mut self, now: Instant, reply: Reply) -> Result<(), FrameError> {
+        match reply {
+            Reply::Looked(found) => {
+                let took = self
+                    .looking
+                    .take()
+                    .map_or(Duration::ZERO, |since| now - since);
+                let notices = match (found, &mut self.ledger) {
+                    (Ok(snapshot), Some(ledger)) => {
+                        self.trouble = None;
+                        ledger.update(*snapshot)
+                    }
+                    (Err(why), Some(ledger)) => {
+                        let notices = ledger.machine_is("ALERT");
+                        self.complain(&why);
+                        notices
+                    }
+                    (_, None) => Vec::new(),
+                };
+                self.pause = match notices.is_empty() {
+                    true => (self.pause * 2).min(PAUSE_MAX),
+                    false => PAUSE_MIN,
+                };
+                self.pause = self.pause.max(took * PAUSE_OF_LOOK);
+                self.next_look = Some(now + self.pause);
+                self.untold.extend(notices.into_iter().flat_map(events));
+            }
+            Reply::Submitted(number, result) => {
+                let asked = self.asked.remove(&number);
+                if let (Ok(job), Some(ledger), Some(submission)) = (
+                    &result,
+                    &mut self.ledger,
+                    asked.as_ref().and_then(|it| it.submission.clone()),
+                ) {
+                    ledger.submitted(job.clone(), submission);
+                }
+                self.answer(now, asked, result.map(drop));
+            }
+            Reply::Done(number, result) => {
+                let asked = self.asked.remove(&number);
+                self.answer(now, asked, result);
+            }
+        }
+        self.go_on(now)
+    }
+
+    /// Says once why the manager cannot be asked.
+    fn complain(&mut self, why: &ManagerError) {
+        let text = why.to_string();
+        if self.trouble.as_ref() != Some(&text) {
+            let code = "0".to_owned();
+            let failure = Failure {
+                code,
+                text: text.clone(),
+            };
+            self.untold
+                .push_back(Event::Message("WARNING".to_owned(), failure));
+            self.trouble = Some(text);
+        }
+    }
+
+    fn answer(&mut self, now: Instant, asked: Option<Asked>, result: Result<(), ManagerError>) {
+        let Some(asked) = asked else { return };
+        let result = result.map_err(|why| failure(&why));
+        self.wire.complete(asked.transaction, result);
+        // What has come of it is to be seen soon.
+        self.pause = PAUSE_MIN;
+        if self.looking.is_none() {
+            self.next_look = Some(now);
+        }
+    }
+
+    /// Tells what is untold, as far as there is room, and takes up commands.
+    fn go_on(&mut self, now: Instant) -> Result<(), FrameError> {
+        while let Some((transaction, command)) = self.wire.poll()? {
+            if let Err(why) = self.command(transaction, command) {
+                self.wire.complete(transaction, Err(failure(&why)));
+            }
+        }
+        if self.wire.phase() == Phase::Normal && self.ledger.is_none() {
+            // A base that is no number would have been refused by who gave it.
+            let base = self.wire.base_id().parse().unwrap_or(0);
+            self.ledger = Some(Ledger::new(base));
+            self.next_look = Some(now);
+        }
+        while let Some(event) = self.untold.pop_front() {
+            match self.wire.send(event.clone()) {
+                Ok(()) => {}
+                Err(SendError::NoMessage) => say_lost(&event),
+                Err(SendError::Suspended | SendError::Full) => {
+                    self.untold.push_front(event);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, transaction: u32, command: Command) -> Result<(), ManagerError> {
+        self.last_number += 1;
+        let number = self.last_number;
+        let mut submission = None;
+        let request = match command {
+            Command::SubmitJob(attributes) => {
+                let value = |id: &str| {
+                    attributes
+                        .iter()
+                        .find(|it| it.0 == id)
+                        .map(|it| it.1.clone())
+                };
+                let mut job = Submission::of(&attributes)?;
+                if let Some(queue) = value("queueId") {
+                    job.queue = Some(self.queue(&queue)?);
+                }
+                submission = value("jobSubId");
+                Request::Submit(number, job)
+            }
+            Command::TerminateJob(job) => Request::Terminate(number, self.job(&job)?),
+            Command::MoveJob { job, queue } => {
+                let to = JobChange::Move(self.queue(&queue)?);
+                Request::Change(number, self.job(&job)?, to)
+            }
+            Command::ChangeJob { job, attributes } => {
+                let change = match attributes.iter().map(change).collect::<Option<Vec<_>>>() {
+                    Some(mut changes) if changes.len() == 1 => changes.remove(0),
+                    _ => {
+                        return Err(ManagerError::job(
+                            &job,
+                            "can be changed by jobHold or jobPriority, one at a time",
+                        ));
+                    }
+                };
+                Request::Change(number, self.job(&job)?, change)
+            }
+            Command::ListFilters => {
+                self.wire.complete(transaction, Ok(()));
+                return Ok(());
+            }
+            other => {
+                return Err(ManagerError::program(
+                    other.name(),
+                    "this agent does not do that",
+                ));
+            }
+        };
+        let asked = Asked {
+            transaction,
+            submission,
+        };
+        self.asked.insert(number, asked);
+        self.requests.push_back(request);
+        Ok(())
+    }
+
+    fn job(&self, id: &str) -> Result<String, ManagerError> {
+        let known = id.parse().ok().and_then(|id| self.ledger.as_ref()?.job(id));
+        known
+            .map(str::to_owned)
+            .ok_or_else(|| ManagerError::job(id, "was not told of"))
+    }
+
+    fn queue(&self, id: &str) -> Result<String, ManagerError> {
+        let known = id
+            .parse()
+            .ok()
+            .and_then(|id| self.ledger.as_ref()?.queue(id));
+        let unknown = || ManagerError::program("queueId", format!("no queue {id} was told of"));
+        known.map(str::to_owned).ok_or_else(unknown)
+    }
+}
+
+/// A change of a job as the wire has it.
+fn change(attribute: &(String, String)) -> Option<JobChange> {
+    Some(match command::JobChange::from_attribute(attribute)? {
+        command::JobChange::Hold => JobChange::Hold,
+        command::JobChange::Release => JobChange::Release,
+        command::JobChange::Priority(number) => JobChange::Priority(number.try_into().ok()?),
+    })
+}
+
+fn failure(why: &ManagerError) -> Failure {
+    Failure {
+        code: "1".to_owned(),
+        text: why.to_string(),
+    }
+}
+
+/// An event that is too long for the wire: whoever has started the agent hears what it is about.
+fn say_lost(event: &Event) {
+    let what: String = format!("{event:?}").chars().take(200).collect();
+    eprintln!("sdm-agent: an event is too long to be told: {what}");
+}
+
+/// A notice as the wire has it, in as many events as its groups need.
+fn events(notice: Notice) -> Vec<Event> {
+    let kind = |kind| match kind {
+        ledger::Kind::Machine => Kind::Machine,
+        ledger::Kind::Node => Kind::Node,
+        ledger::Kind::Queue => Kind::Queue,
+        ledger::Kind::Job => Kind::Job,
+        ledger::Kind::Process => Kind::Process,
+    };
+    let groups = |all: &[Alike]| -> Vec<Group> {
+        let group = |alike: &Alike| Group {
+            ids: Ids::Numbers(alike.ids.clone()),
+            attributes: alike.attributes.clone(),
+        };
+        all.iter().map(group).collect()
+    };
+    let of = |job: Option<u32>| job.map_or_else(String::new, |job| job.to_string());
+    match notice {
+        Notice::New(it, parent, all) => {
+            let event = |part| Event::New(kind(it), parent.to_string(), groups(part));
+            all.chunks(GROUPS_MAX).map(event).collect()
+        }
+        Notice::Changed(it, job, all) => {
+            let event = |part| Event::Change(kind(it), of(job), groups(part));
+            all.chunks(GROUPS_MAX).map(event).collect()
+        }
+        Notice::Removed(it, job, ids) => {
+            vec![Event::Remove(kind(it), of(job), Ids::Numbers(ids))]
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What `squeue` and `sinfo` say of jobs, nodes and partitions, read.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::json::{is_infinite, moment, number, text, words};
+use super::names::names;
+use super::states;
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+
+/// Processes of a job that are told of at most.
+const PROCESSES_MAX: i64 = 1 << 20;
+
+/// Why an answer of Slurm's cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It is no JSON.
+    #[error("{0}: {1}")]
+    Json(&'static str, serde_json::Error),
+    /// Something is not there that every version has.
+    #[error("{0} says nothing of its {1}")]
+    Missing(&'static str, &'static str),
+}
+
+/// The nodes, of `sinfo --json` or `scontrol show nodes --json`.
+pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadable> {
+    let all: Value = serde_json::from_str(said).map_err(|why| Unreadable::Json("nodes", why))?;
+    let list = all.get("nodes").and_then(Value::as_array);
+    let list = list.ok_or(Unreadable::Missing("Slurm", "nodes"))?;
+    let mut nodes = BTreeMap::new();
+    for (index, node) in list.iter().enumerate() {
+        let name = text(&node["name"]);
+        if name.is_empty() {
+            continue;
+        }
+        let mut state = words(&node["state"]);
+        state.extend(words(&node["state_flags"]));
+        let mut attributes = Attributes::new();
+        set(&mut attributes, "name", name);
+        set(&mut attributes, "nodeState", states::node(&state));
+        set(
+            &mut attributes,
+            "nodeStatus",
+            state.join("+").to_lowercase(),
+        );
+        set(&mut attributes, "nodeNumber", index.to_string());
+        set(&mut attributes, "nodeReason", text(&node["reason"]));
+        set(&mut attributes, "nodeGres", text(&node["gres"]));
+        for (id, field) in [("nodeCpus", "cpus"), ("nodeMemory", "real_memory")] {
+            let found = number(&node[field]).map(|number| number.to_string());
+            set(&mut attributes, id, found.unwrap_or_default());
+        }
+        nodes.insert(name.to_owned(), attributes);
+    }
+    Ok(nodes)
+}
+
+/// The partitions, of lines `name|up|limit|*` or without the last field, as [`super::PARTITIONS`] asks for them.
+pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
+    let mut queues = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split('|').collect();
+        let [name, state, limit, marked] = fields[..] else {
+            continue;
+        };
+        let mut attributes = Attributes::new();
+        set(&mut attributes, "name", name);
+        set(&mut attributes, "queueState", states::queue(state));
+        set(&mut attributes, "queueStatus", state);
+        set(&mut attributes, "queueTimeLimit", limit);
+        let is_default = marked.ends_with('*');
+        set(&mut attributes, "queueIsDefault", is_default.to_string());
+        queues.insert(name.to_owned(), attributes);
+    }
+    queues
+}
+
+/// The jobs, of `squeue --json`.
+pub(super) fn jobs(said: &str) -> Result<BTreeMap<String, Job>, Unreadable> {
+    let all: Value = serde_json::from_str(said).map_err(|why| Unreadable::Json("jobs", why))?;
+    let list = all.get("jobs").and_then(Value::as_array);
+    let list = list.ok_or(Unreadable::Missing("Slurm", "jobs"))?;
+    let jobs = list.iter().filter_map(|job| {
+        let id = number(&job["job_id"])?;
+        Some((id.to_string(), read_job(id, job)))
+    });
+    Ok(jobs.collect())
+}
+
+fn read_job(id: i64, job: &Value) -> Job {
+    let mut attributes = Attributes::new();
+    let state = words(&job["job_state"]);
+    let model_state = states::job(&state);
+    set(&mut attributes, "name", text(&job["name"]));
+    set(&mut attributes, "jobState", model_state);
+    set(&mut attributes, "jobStatus", state.join("+"));
+    let reason = text(&job["state_reason"]);
+    if reason != "None" {
+        set(&mut attributes, "jobStatusMessage", reason);
+    }
+    set(&mut attributes, "systemJobId", display_id(id, job));
+    for (attribute, field) in [
+        ("userId", "user_name"),
+        ("account", "account"),
+        ("qos", "qos"),
+        ("dependency", "dependency"),
+        ("jobNodes", "nodes"),
+        ("workingDir", "current_working_directory"),
+        ("gpus", "tres_per_node"),
+    ] {
+        set(&mut attributes, attribute, text(&job[field]));
+    }
+    let command = text(&job["command"]);
+    let (path, name) = command.rsplit_once('/').unwrap_or(("", command));
+    set(&mut attributes, "execPath", path);
+    set(&mut attributes, "execName", name);
+    for (attribute, field) in [
+        ("submitTime", "submit_time"),
+        ("startTime", "start_time"),
+        ("endTime", "end_time"),
+    ] {
+        let found = moment(&job[field]).map(|seconds| seconds.to_string());
+        set(&mut attributes, attribute, found.unwrap_or_default());
+    }
+    let limit = &job["time_limit"];
+    let minutes = number(limit).map(|minutes| minutes.to_string());
+    let limit = if is_infinite(limit) {
+        "unlimited".to_owned()
+    } else {
+        minutes.unwrap_or_default()
+    };
+    set(&mut attributes, "timeLimitMinutes", limit);
+    output_paths(id, job, &mut attributes);
+    if matches!(model_state, "TERMINATED" | "ERROR") {
+        end(job, &mut attributes);
+    }
+    let count = number(&job["tasks"])
+        .or_else(|| number(&job["cpus"]))
+        .unwrap_or(1);
+    set(&mut attributes, "jobNumProcs", count.to_string());
+    let queue = text(&job["partition"]);
+    with_processes(queue, attributes, count, places(job))
+}
+
+/// A job of these attributes, with its processes where it runs.
+pub(super) fn with_processes(
+    partitions: &str,
+    attributes: Attributes,
+    count: i64,
+    places: Vec<(String, usize)>,
+) -> Job {
+    let state = attributes.get("jobState").map(String::as_str);
+    let processes = match state {
+        Some(state @ ("RUNNING" | "SUSPENDED")) => processes(&places, count, state),
+        _ => Vec::new(),
+    };
+    // A job that waits may name several.
+    let queue = partitions.split(',').next().unwrap_or_default();
+    Job {
+        queue: queue.to_owned(),
+        attributes,
+        processes,
+    }
+}
+
+/// The number of a job as people write it: of an array and its member, of a heterogeneous job and its part.
+fn display_id(id: i64, job: &Value) -> String {
+    let above = |field: &str| number(&job[field]).filter(|&number| number > 0);
+    if let (Some(array), Some(member)) = (above("array_job_id"), number(&job["array_task_id"])) {
+        return format!("{array}_{member}");
+    }
+    match above("het_job_id") {
+        Some(whole) => format!("{whole}+{}", number(&job["het_job_offset"]).unwrap_or(0)),
+        None => id.to_string(),
+    }
+}
+
+/// Where a job's output is; what Slurm does not say is what it takes unless told otherwise.
+fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
+    let directory = text(&job["current_working_directory"]);
+    let is_batch =
+        job["batch_flag"].as_bool() == Some(true) || number(&job["batch_flag"]) == Some(1);
+    let said = text(&job["standard_output"]);
+    let usual = match is_batch {
+        true => format!("{directory}/slurm-{}.out", display_id(id, job)),
+        false => String::new(),
+    };
+    let output = if said.is_empty() {
+        usual
+    } else {
+        said.to_owned()
+    };
+    let errors = text(&job["standard_error"]);
+    let errors = if errors.is_empty() {
+        output.clone()
+    } else {
+        errors.to_owned()
+    };
+    set(attributes, "outputPath", output);
+    set(attributes, "errorPath", errors);
+}
+
+/// How a job ended: its exit code, or the signal.
+fn end(job: &Value, attributes: &mut Attributes) {
+    let code = &job["exit_code"];
+    // From version 23.02 in parts; before, as `wait` gives it.
+    let parts = code.get("return_code").map(|parts| {
+        let signal = code.pointer("/signal/id").and_then(number);
+        (number(parts).unwrap_or(0), signal.unwrap_or(0))
+    });
+    let whole = number(code).unwrap_or(0);
+    let (status, signal) = parts.unwrap_or((whole >> 8 & 0xFF, whole & 0x7F));
+    set(attributes, "exitCode", status.to_string());
+    if signal > 0 {
+        set(attributes, "exitSignal", signal.to_string());
+    }
+}
+
+/// The processes of a job that runs: as many on each node as it has processors there. Where they are not as many as its
+/// processors nobody knows, before its steps do, which is where.
+fn processes(places: &[(String, usize)], count: i64, state: &str) -> Vec<Process> {
+    let count = usize::try_from(count.clamp(1, PROCESSES_MAX)).unwrap_or(1);
+    let shares = places.iter().map(|(_, share)| *share).sum::<usize>();
+    let mut nodes: Vec<&String> = match places {
+        [(only, _)] => vec![only; count],
+        _ if shares == count => places
+            .iter()
+            .flat_map(|(node, share)| std::iter::repeat_n(node, *share))
+            .collect(),
+        _ => Vec::new(),
+    };
+    nodes.truncate(count);
+    let process = |index: usize| {
+        let mut attributes = Attributes::new();
+        set(&mut attributes, "processState", state);
+        Process {
+            node: nodes.get(index).map(|&node| node.clone()),
+            attributes,
+        }
+    };
+    (0..count).map(process).collect()
+}
+
+/// The nodes of a job and how many processors it has on each.
+fn places(job: &Value) -> Vec<(String, usize)> {
+    let allocated = job
+        .pointer("/job_resources/allocated_nodes")
+        .and_then(Value::as_array);
+    if let Some(list) = allocated {
+        let place = |node: &Value| {
+            let cores =
+                |socket: &Value| socket["cores"].as_object().map_or(0, serde_json::Map::len);
+            let sockets = node["sockets"].as_object();
+            let share = sockets.map_or(0, |sockets| sockets.values().map(cores).sum());
+            (text(&node["nodename"]).to_owned(), share)
+        };
+        return list.iter().map(place).collect();
+    }
+    let nodes = names(text(&job["nodes"])).unwrap_or_default();
+    nodes.into_iter().map(|node| (node, 0)).collect()
+}
+
+/// Says of each node whose jobs are on it (`nodeExtraState`): the user's before others', alone where the node is full of one job.
+pub(super) fn mark_nodes(snapshot: &mut Snapshot, user: &str) {
+    let mut on: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    let mut lists = BTreeMap::new();
+    for (id, job) in &snapshot.jobs {
+        if matches!(
+            job.attributes.get("jobState").map(String::as_str),
+            Some("RUNNING" | "SUSPENDED")
+        ) {
+            let list = job
+                .attributes
+                .get("jobNodes")
+                .map(String::as_str)
+                .unwrap_or_default();
+            lists.insert(
+                id,
+                (
+                    names(list).unwrap_or_default(),
+                    job.attributes.get("userId"),
+                ),
+            );
+        }
+    }
+    for (nodes, owner) in lists.values() {
+        let is_own = owner.is_some_and(|owner| owner.as_str() == user);
+        for node in nodes {
+            let (count, own) = on.entry(node).or_default();
+            *count += 1;
+            *own |= is_own;
+        }
+    }
+    for (name, attributes) in &mut snapshot.nodes {
+        let status = attributes
+            .get("nodeStatus")
+            .map(String::as_str)
+            .unwrap_or_default();
+        let is_full = status.starts_with("allocated");
+        let state = match on.get(name.as_str()) {
+            None => "NONE",
+            Some((1, true)) if is_full => "USER_ALLOC_EXCL",
+            Some((_, true)) => "USER_ALLOC_SHARED",
+            Some((1, false)) if is_full => "OTHER_ALLOC_EXCL",
+            Some((_, false)) => "OTHER_ALLOC_SHARED",
+        };
+        set(attributes, "nodeExtraState", state);
+    }
+}

@@ -1,0 +1,262 @@
+//! Slurm, asked by its own programs.
+//!
+//! A look costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for partitions in every version.
+
+mod json;
+mod look;
+mod names;
+mod states;
+mod text;
+
+pub use look::Unreadable;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::unistd::{Uid, User};
+use sdm_system::bounded::{Bounds, run};
+use sdm_system::files;
+use sdm_text::printable;
+
+use crate::error::ManagerError;
+use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::snapshot::{Attributes, Job, Snapshot};
+
+/// How long one of Slurm's programs may take: its own time-outs are of a minute.
+const WAIT: Duration = Duration::from_secs(90);
+/// How many lines one may say: a job takes some hundred of JSON.
+const LINES_MAX: usize = 64 << 20;
+/// What is asked of partitions: name, availability, limit, and the name with a mark at the default.
+const PARTITIONS: &str = "%R|%a|%l|%P";
+
+/// The Slurm whose programs are on `PATH`.
+pub struct Slurm {
+    user: String,
+    /// Its name, once it has said so.
+    cluster: Option<String>,
+    /// It has no JSON.
+    is_text_only: bool,
+}
+
+impl Slurm {
+    /// For this user.
+    ///
+    /// # Errors
+    /// Which of its programs is not on `PATH`.
+    pub fn new() -> Result<Self, ManagerError> {
+        for program in ["squeue", "sinfo", "scontrol", "sbatch", "scancel"] {
+            find(program)?;
+        }
+        let user = User::from_uid(Uid::effective()).ok().flatten();
+        let user = user.map_or_else(|| Uid::effective().to_string(), |user| user.name);
+        Ok(Self {
+            user,
+            cluster: None,
+            is_text_only: false,
+        })
+    }
+
+    /// The cluster's name; asked once.
+    fn cluster(&mut self) -> String {
+        if self.cluster.is_none() {
+            let said = ask("scontrol", &["show", "config"], &[]).unwrap_or_default();
+            let name = said
+                .iter()
+                .find_map(|line| line.strip_prefix("ClusterName"));
+            let name = name.map(|rest| rest.trim_start_matches([' ', '=']).trim().to_owned());
+            self.cluster = name;
+        }
+        self.cluster.clone().unwrap_or_else(|| "slurm".to_owned())
+    }
+}
+
+impl Manager for Slurm {
+    fn look(&mut self) -> Result<Snapshot, ManagerError> {
+        let (jobs, nodes) = match self.is_text_only {
+            true => in_text()?,
+            false => match in_json() {
+                Ok(both) => both,
+                // A controller that is away says so to both; who can say it in text only is not asked for JSON again.
+                Err(why) => {
+                    let both = in_text().map_err(|_| why)?;
+                    self.is_text_only = true;
+                    both
+                }
+            },
+        };
+        let queues = look::queues(&ask("sinfo", &["-a", "-h", "-o", PARTITIONS], &[])?);
+        let mut machine = machine(&self.cluster(), "UP");
+        machine.insert("numNodes".to_owned(), nodes.len().to_string());
+        let mut snapshot = Snapshot {
+            machine,
+            nodes,
+            queues,
+            jobs,
+        };
+        look::mark_nodes(&mut snapshot, &self.user);
+        Ok(snapshot)
+    }
+
+    fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        let mut options = vec![
+            "--parsable".to_owned(),
+            format!("--ntasks={}", job.processes),
+        ];
+        let program = job.program.rsplit('/').next().unwrap_or_default();
+        let name = if job.name.is_empty() {
+            program
+        } else {
+            &job.name
+        };
+        options.push(format!("--job-name={name}"));
+        if let Some(queue) = &job.queue {
+            options.push(format!("--partition={queue}"));
+        }
+        if !job.directory.is_empty() {
+            options.push(format!("--chdir={}", job.directory));
+        }
+        options.extend(job.options.iter().cloned());
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let said = ask("sbatch", &options, script(job).as_bytes())?;
+        let number = said.last().map(String::as_str).unwrap_or_default();
+        // With several clusters its name is behind a semicolon.
+        let number = number.split(';').next().unwrap_or_default();
+        match number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() {
+            true => Ok(number.to_owned()),
+            false => {
+                let words = printable(said.join(" ").as_bytes()).to_string();
+                let words = format!("no number of a job in `{words}`");
+                Err(ManagerError::program("sbatch", words))
+            }
+        }
+    }
+
+    fn terminate(&mut self, job: &str) -> Result<(), ManagerError> {
+        ask("scancel", &[job], &[]).map(drop)
+    }
+
+    fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError> {
+        let job_id = format!("JobId={job}");
+        let told = match change {
+            JobChange::Hold => ask("scontrol", &["hold", job], &[]),
+            JobChange::Release => ask("scontrol", &["release", job], &[]),
+            JobChange::Priority(number) => {
+                let priority = format!("Priority={number}");
+                ask("scontrol", &["update", &job_id, &priority], &[])
+            }
+            JobChange::Move(queue) => {
+                let partition = format!("Partition={queue}");
+                ask("scontrol", &["update", &job_id, &partition], &[])
+            }
+        };
+        told.map(drop)
+    }
+}
+
+type Both = (BTreeMap<String, Job>, BTreeMap<String, Attributes>);
+
+/// Jobs and nodes, of JSON.
+fn in_json() -> Result<Both, ManagerError> {
+    let said = ask("squeue", &["-a", "--json"], &[])?.join("\n");
+    let jobs = look::jobs(&said).map_err(|why| ManagerError::Unreadable("squeue --json", why))?;
+    let said = ask("sinfo", &["-a", "--json"], &[])?.join("\n");
+    let nodes = look::nodes(&said).map_err(|why| ManagerError::Unreadable("sinfo --json", why))?;
+    Ok((jobs, nodes))
+}
+
+/// Jobs and nodes, of lines.
+fn in_text() -> Result<Both, ManagerError> {
+    let format = text::job_format();
+    let said = ask(
+        "squeue",
+        &["-a", "-h", "-r", "-t", "all", "-o", &format],
+        &[],
+    )?;
+    let jobs = text::jobs(&said);
+    let nodes = text::nodes(&ask("sinfo", &["-a", "-h", "-N", "-o", text::NODES], &[])?);
+    Ok((jobs, nodes))
+}
+
+/// What Slurm runs: the program under `srun`, which starts its processes.
+fn script(job: &Submission) -> String {
+    let mut script = "#!/bin/sh\n".to_owned();
+    for pair in &job.environment {
+        if let Some((name, value)) = pair.split_once('=') {
+            script.push_str(&format!("export {name}={}\n", quoted(value)));
+        }
+    }
+    script.push_str("exec srun ");
+    script.push_str(&quoted(&job.program));
+    for argument in &job.arguments {
+        script.push(' ');
+        script.push_str(&quoted(argument));
+    }
+    script.push('\n');
+    script
+}
+
+/// A word for a shell, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn find(program: &str) -> Result<PathBuf, ManagerError> {
+    files::search(program).ok_or_else(|| ManagerError::NoProgram(program.to_owned()))
+}
+
+/// What one of Slurm's programs says.
+fn ask(program: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<String>, ManagerError> {
+    let bounds = Bounds {
+        wait: WAIT,
+        lines_max: LINES_MAX,
+    };
+    let mut command = Command::new(find(program)?);
+    // Times and names as they are everywhere.
+    command
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .env("SLURM_TIME_FORMAT", "%s");
+    for variable in [
+        "SQUEUE_FORMAT",
+        "SINFO_FORMAT",
+        "SQUEUE_USERS",
+        "SQUEUE_STATES",
+        "SQUEUE_PARTITION",
+    ] {
+        command.env_remove(variable);
+    }
+    let said = run(&mut command, input, bounds).map_err(ManagerError::system(program))?;
+    if said.status.success() {
+        return Ok(said.lines);
+    }
+    let complaint = said.complaints.last().or(said.lines.last());
+    let complaint = complaint.map_or_else(
+        || said.status.to_string(),
+        |line| printable(line.as_bytes()).to_string(),
+    );
+    // Most begin with their own name.
+    let words = complaint.strip_prefix(program).unwrap_or(&complaint);
+    Err(ManagerError::program(
+        program,
+        words.trim_start_matches([':', ' ']),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_run_is_quoted() {
+        let job = Submission {
+            program: "/opt/my app".to_owned(),
+            arguments: vec!["it's".to_owned(), "$HOME".to_owned(), String::new()],
+            environment: vec!["A=b c".to_owned()],
+            ..Submission::default()
+        };
+        let expected = "#!/bin/sh\nexport A='b c'\nexec srun '/opt/my app' 'it'\\''s' '$HOME' ''\n";
+        assert_eq!(script(&job), expected);
+    }
+}

@@ -1,0 +1,89 @@
+//! Slurm's states and the model's.
+
+/// The state of a job, of the first of Slurm's words that tells one ("PTP runtime platform, Job").
+pub(super) fn job(words: &[String]) -> &'static str {
+    let known = words.iter().find_map(|word| {
+        Some(match word.as_str() {
+            "PENDING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT"
+            | "RESV_DEL_HOLD" => "PENDING",
+            "CONFIGURING" | "POWER_UP_NODE" => "STARTED",
+            "RUNNING" | "COMPLETING" | "STAGE_OUT" | "SIGNALING" | "RESIZING" => "RUNNING",
+            "SUSPENDED" | "STOPPED" => "SUSPENDED",
+            "COMPLETED" | "CANCELLED" | "FAILED" | "TIMEOUT" | "NODE_FAIL" | "PREEMPTED"
+            | "OUT_OF_MEMORY" | "DEADLINE" | "REVOKED" => "TERMINATED",
+            "BOOT_FAIL" | "LAUNCH_FAILED" | "RECONFIG_FAIL" => "ERROR",
+            _ => return None,
+        })
+    });
+    known.unwrap_or("UNKNOWN")
+}
+
+/// The state of a node, of its base state and its flags ("PTP runtime platform, Node"): one that is drained is disabled, one
+/// that drains still runs what it has.
+pub(super) fn node(words: &[String]) -> &'static str {
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
+    if has(&[
+        "DOWN",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "POWERING_UP",
+        "PLANNED_DOWN",
+        "NOT_RESPONDING",
+    ]) {
+        "DOWN"
+    } else if has(&["FAIL", "FAILING", "ERROR", "INVALID", "INVALID_REG"]) {
+        "ERROR"
+    } else if has(&["UNKNOWN", "FUTURE"]) {
+        "UNKNOWN"
+    } else if has(&["DRAIN", "DRAINED"]) && !has(&["ALLOCATED", "MIXED", "COMPLETING"]) {
+        "DOWN"
+    } else if has(&["IDLE", "ALLOCATED", "MIXED", "COMPLETING", "DRAINING"]) {
+        "UP"
+    } else {
+        "UNKNOWN"
+    }
+}
+
+/// The state of a queue, of what Slurm says of a partition ("PTP runtime platform, Queue"): one that is down takes jobs and starts none.
+pub(super) fn queue(word: &str) -> &'static str {
+    match word.to_lowercase().as_str() {
+        "up" => "NORMAL",
+        "down" => "COLLECTING",
+        "drain" => "DRAINING",
+        _ => "STOPPED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn words_of_slurm_have_a_state_of_the_model() {
+        for (said, state) in [
+            ("PENDING", "PENDING"),
+            ("RUNNING COMPLETING", "RUNNING"),
+            ("SUSPENDED", "SUSPENDED"),
+            ("CANCELLED", "TERMINATED"),
+            ("BOOT_FAIL", "ERROR"),
+            ("NEW_IN_99", "UNKNOWN"),
+        ] {
+            assert_eq!(job(&words(said)), state, "{said}");
+        }
+        for (said, state) in [
+            ("IDLE", "UP"),
+            ("MIXED DRAIN", "UP"),
+            ("IDLE DRAIN", "DOWN"),
+            ("DOWN NOT_RESPONDING", "DOWN"),
+            ("IDLE NOT_RESPONDING", "DOWN"),
+            ("FAIL", "ERROR"),
+            ("UNKNOWN", "UNKNOWN"),
+        ] {
+            assert_eq!(node(&words(said)), state, "{said}");
+        }
+    }
+}

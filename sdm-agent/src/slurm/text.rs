@@ -1,0 +1,186 @@
+//! What `squeue` and `sinfo` say without JSON: before version 21.08, and where a site has built none in.
+
+use std::collections::BTreeMap;
+
+use super::look::with_processes;
+use super::names::names;
+use super::states;
+use crate::snapshot::{Attributes, Job, set};
+
+/// What parts the fields of a job: nothing that people write.
+const PART: char = '\u{1f}';
+/// What is asked of jobs: numbers and words of Slurm's own first, what its user wrote last.
+const JOB_FIELDS: [&str; 16] = [
+    "%A", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z", "%j",
+];
+/// What is asked of nodes; the reason is a person's text.
+pub(super) const NODES: &str = "%N|%T|%c|%m|%G|%E";
+
+/// The format of [`jobs`].
+pub(super) fn job_format() -> String {
+    JOB_FIELDS.join(&PART.to_string())
+}
+
+/// The jobs, of lines in [`job_format`]. A line that is cut, as by a name with a line end in it, is passed over.
+pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
+    let jobs = lines.iter().filter_map(|line| {
+        let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), PART).collect();
+        let fields: [&str; 16] = fields.try_into().ok()?;
+        let is_number =
+            !fields[0].is_empty() && fields[0].bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| (fields[0].to_owned(), job(fields)))
+    });
+    jobs.collect()
+}
+
+fn job(fields: [&str; 16]) -> Job {
+    let [
+        _,
+        shown,
+        word,
+        reason,
+        user,
+        account,
+        qos,
+        partition,
+        count,
+        nodes,
+        start,
+        end,
+        submit,
+        limit,
+        directory,
+        name,
+    ] = fields;
+    let mut attributes = Attributes::new();
+    let state = states::job(&[word.to_owned()]);
+    let seconds = |text: &'_ str| text.parse::<i64>().is_ok().then(|| text.to_owned());
+    let known = |text: &'_ str| !matches!(text, "(null)" | "N/A" | "None");
+    set(&mut attributes, "name", name);
+    set(&mut attributes, "jobState", state);
+    set(&mut attributes, "jobStatus", word);
+    set(&mut attributes, "systemJobId", shown);
+    set(&mut attributes, "jobNumProcs", count);
+    set(&mut attributes, "timeLimitMinutes", minutes(limit));
+    for (id, text) in [
+        ("jobStatusMessage", reason),
+        ("userId", user),
+        ("account", account),
+        ("qos", qos),
+        ("jobNodes", nodes),
+        ("workingDir", directory),
+    ] {
+        set(&mut attributes, id, if known(text) { text } else { "" });
+    }
+    for (id, text) in [
+        ("startTime", start),
+        ("endTime", end),
+        ("submitTime", submit),
+    ] {
+        set(&mut attributes, id, seconds(text).unwrap_or_default());
+    }
+    let places = names(nodes).unwrap_or_default();
+    let places = places.into_iter().map(|node| (node, 0)).collect();
+    with_processes(partition, attributes, count.parse().unwrap_or(1), places)
+}
+
+/// A limit of time, `days-hours:minutes:seconds` with parts left out, in minutes.
+fn minutes(limit: &str) -> String {
+    if limit == "UNLIMITED" {
+        return "unlimited".to_owned();
+    }
+    let (days, rest) = limit.split_once('-').unwrap_or(("0", limit));
+    let parts: Option<Vec<u64>> = rest.split(':').map(|part| part.parse().ok()).collect();
+    let minutes = match parts.as_deref() {
+        Some([hours, minutes, _]) => hours * 60 + minutes,
+        Some([minutes, _] | [minutes]) => *minutes,
+        _ => return String::new(),
+    };
+    let days: u64 = days.parse().unwrap_or(0);
+    (days * 24 * 60 + minutes).to_string()
+}
+
+/// The nodes, of lines as [`NODES`] asks for them: a node has one for each of its partitions.
+pub(super) fn nodes(lines: &[String]) -> BTreeMap<String, Attributes> {
+    let mut nodes = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<&str> = line.splitn(6, '|').collect();
+        let [name, state, cpus, memory, gres, reason] = fields[..] else {
+            continue;
+        };
+        let number = nodes.len();
+        nodes.entry(name.to_owned()).or_insert_with(|| {
+            // Marks behind the word: `*` for one that does not answer, others for power and maintenance.
+            let mut words = vec![
+                state
+                    .trim_end_matches(['*', '~', '#', '!', '%', '$', '@', '^', '-'])
+                    .to_uppercase(),
+            ];
+            if state.contains('*') {
+                words.push("NOT_RESPONDING".to_owned());
+            }
+            let mut attributes = Attributes::new();
+            set(&mut attributes, "name", name);
+            set(&mut attributes, "nodeState", states::node(&words));
+            set(
+                &mut attributes,
+                "nodeStatus",
+                words.join("+").to_lowercase(),
+            );
+            set(&mut attributes, "nodeNumber", number.to_string());
+            set(&mut attributes, "nodeCpus", cpus);
+            set(&mut attributes, "nodeMemory", memory);
+            set(
+                &mut attributes,
+                "nodeGres",
+                if gres == "(null)" { "" } else { gres },
+            );
+            set(
+                &mut attributes,
+                "nodeReason",
+                if reason == "none" { "" } else { reason },
+            );
+            attributes
+        });
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_job() {
+        let line = "12|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|N/A|1795410400|1-02:03:00|/home/ann|my | job";
+        let line = line.replacen('|', &PART.to_string(), 15);
+        let jobs = jobs(&[line, "cut".to_owned()]);
+        let job = &jobs["12"];
+        assert_eq!(job.queue, "debug");
+        let value = |id: &str| job.attributes.get(id).map(String::as_str);
+        assert_eq!(value("name"), Some("my | job"));
+        assert_eq!(value("systemJobId"), Some("12_3"));
+        assert_eq!(value("jobState"), Some("RUNNING"));
+        assert_eq!(value("account"), None);
+        assert_eq!(value("startTime"), Some("1795410403"));
+        assert_eq!(value("endTime"), None);
+        assert_eq!(value("timeLimitMinutes"), Some("1563"));
+        assert_eq!(job.processes.len(), 4);
+        assert_eq!(jobs.len(), 1);
+    }
+
+    #[test]
+    fn a_node_of_two_partitions_is_one() {
+        let lines = [
+            "n1|idle|16|1|(null)|none",
+            "n1|idle|16|1|(null)|none",
+            "n2|down*|16|1|gpu:4|no | power",
+        ];
+        let nodes = nodes(&lines.map(str::to_owned));
+        assert_eq!(nodes.len(), 2);
+        assert_eq!(nodes["n2"]["nodeState"], "DOWN");
+        assert_eq!(nodes["n2"]["nodeReason"], "no | power");
+        assert_eq!(nodes["n2"]["nodeNumber"], "1");
+        assert_eq!(nodes["n1"]["nodeState"], "UP");
+    }
+}

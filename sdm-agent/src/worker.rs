@@ -1,0 +1,103 @@
+//! The thread that asks the manager: it may take seconds over that, and the client is heard meanwhile.
+
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use crate::error::ManagerError;
+use crate::manager::{JobChange, Manager, Submission};
+use crate::snapshot::Snapshot;
+
+/// What the manager is asked.
+#[derive(Debug)]
+pub enum Request {
+    /// What there is.
+    Look,
+    /// To start a job; the number is the asker's own, for the reply.
+    Submit(u64, Submission),
+    /// To end a job.
+    Terminate(u64, String),
+    /// To change a job.
+    Change(u64, String, JobChange),
+}
+
+/// What it has said.
+#[derive(Debug)]
+pub enum Reply {
+    /// What there is, or why it cannot say.
+    Looked(Result<Box<Snapshot>, ManagerError>),
+    /// The number of the job that was started, or why none was.
+    Submitted(u64, Result<String, ManagerError>),
+    /// What was asked with this number was done, or why not.
+    Done(u64, Result<(), ManagerError>),
+}
+
+/// A manager that is asked by a thread of its own, in the order of the requests.
+pub struct Worker {
+    requests: Sender<Request>,
+    replies: Receiver<Reply>,
+    /// Readable when there is a reply.
+    bell: PipeReader,
+}
+
+impl Worker {
+    /// Starts the thread, which ends when this is dropped and what it is asked then has been answered.
+    ///
+    /// # Errors
+    /// [`io::Error`] where there is no descriptor or no thread.
+    pub fn start(mut manager: Box<dyn Manager>) -> io::Result<Self> {
+        let (requests, asked) = channel();
+        let (said, replies) = channel();
+        let (bell, mut ring) = io::pipe()?;
+        let work = move || {
+            for request in asked {
+                if said.send(carry_out(&mut *manager, request)).is_err() || tell(&mut ring).is_err()
+                {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new()
+            .name("manager".to_owned())
+            .spawn(work)?;
+        Ok(Self {
+            requests,
+            replies,
+            bell,
+        })
+    }
+
+    /// Asks for something; the reply comes later.
+    pub fn ask(&self, request: Request) {
+        // Where the thread is gone nothing is said any more: it ends with this only.
+        let _ = self.requests.send(request);
+    }
+
+    /// What is readable when there is a reply.
+    #[must_use]
+    pub fn bell(&self) -> &PipeReader {
+        &self.bell
+    }
+
+    /// The next reply, once for each time that the bell has become readable.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the thread is gone.
+    pub fn reply(&mut self) -> io::Result<Reply> {
+        io::Read::read_exact(&mut self.bell, &mut [0])?;
+        self.replies.recv().map_err(io::Error::other)
+    }
+}
+
+fn tell(ring: &mut PipeWriter) -> io::Result<()> {
+    ring.write_all(&[1])
+}
+
+fn carry_out(manager: &mut dyn Manager, request: Request) -> Reply {
+    match request {
+        Request::Look => Reply::Looked(manager.look().map(Box::new)),
+        Request::Submit(number, job) => Reply::Submitted(number, manager.submit(&job)),
+        Request::Terminate(number, job) => Reply::Done(number, manager.terminate(&job)),
+        Request::Change(number, job, change) => Reply::Done(number, manager.change(&job, &change)),
+    }
+}

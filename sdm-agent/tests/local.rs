@@ -1,0 +1,171 @@
+//! Jobs of this host: real processes, found again by their records.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sdm_agent::local::Local;
+use sdm_agent::local::record::{Records, began, state};
+use sdm_agent::manager::{Manager, Submission};
+use sdm_agent::snapshot::Job;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("sdm-agent-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    fn records(&self) -> Records {
+        Records::below(&self.folder.join("sdm"), "local").unwrap()
+    }
+
+    /// Another agent each time: nothing is known but what is on disk.
+    fn local(&self) -> Local {
+        let program = env!("CARGO_BIN_EXE_sdm-agent").into();
+        Local::with(self.records(), None, program).unwrap()
+    }
+
+    fn submit(&self, script: &str, processes: u32) -> String {
+        let job = Submission {
+            processes,
+            program: "/bin/sh".to_owned(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            environment: vec!["WORD=a b".to_owned()],
+            directory: self.folder.display().to_string(),
+            ..Submission::default()
+        };
+        self.local().submit(&job).unwrap()
+    }
+
+    /// The job once it is in this state.
+    fn wait(&self, number: &str, wanted: &str) -> Job {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut snapshot = self.local().look().unwrap();
+            let job = snapshot.jobs.remove(number).unwrap();
+            if job.attributes["jobState"] == wanted {
+                return job;
+            }
+            assert!(Instant::now() < deadline, "{job:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn pids(&self, number: &str) -> Vec<i32> {
+        let state = state(&self.records().place(number.parse().unwrap())).unwrap();
+        state.started.iter().map(|it| it.pid).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(Path::new(path)).unwrap()
+}
+
+fn wait_gone(pids: &[i32]) {
+    let deadline = Instant::now() + PATIENCE;
+    while pids.iter().any(|pid| began(*pid).is_some()) {
+        assert!(Instant::now() < deadline, "{pids:?} are left");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_job_runs_without_its_agent_and_is_found_again() {
+    let place = Place::new("runs");
+    let number = place.submit(
+        "read -r line < go; echo $SDM_JOB_INDEX $WORD $line; exit $SDM_JOB_INDEX",
+        2,
+    );
+    // Nobody reads the FIFO before it is there: the job ends with an error then, and the test with it.
+    assert_eq!(number, "1");
+    let ended = place.wait(&number, "TERMINATED");
+    assert_eq!(ended.processes.len(), 2);
+    let go = place.folder.join("go");
+    std::fs::write(&go, "now\n").unwrap();
+    let number = place.submit(
+        "read -r line < go; echo $SDM_JOB_INDEX $WORD $line; exit $SDM_JOB_INDEX",
+        2,
+    );
+    assert_eq!(number, "2");
+    let ended = place.wait(&number, "TERMINATED");
+    let value = |index: usize, id: &str| ended.processes[index].attributes.get(id).cloned();
+    assert_eq!(value(0, "processExitCode").as_deref(), Some("0"));
+    assert_eq!(value(1, "processExitCode").as_deref(), Some("1"));
+    assert_eq!(value(1, "processState").as_deref(), Some("EXITED"));
+    assert_eq!(ended.attributes["exitCode"], "1");
+    let mut lines: Vec<_> = read(&ended.attributes["outputPath"])
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    assert_eq!(lines, ["0 a b now", "1 a b now"]);
+}
+
+#[test]
+fn a_job_that_is_cancelled_ends_with_all_that_it_started() {
+    let place = Place::new("ends");
+    let number = place.submit("sleep 1000 & sleep 1000", 2);
+    let running = place.wait(&number, "RUNNING");
+    assert_eq!(running.processes.len(), 2);
+    let pids = place.pids(&number);
+    place.local().terminate(&number).unwrap();
+    let ended = place.wait(&number, "TERMINATED");
+    let signal = ended.processes[0].attributes.get("processSignalName");
+    assert_eq!(signal.map(String::as_str), Some("SIGTERM"));
+    wait_gone(&pids);
+    let again = place.local().terminate(&number).unwrap_err().to_string();
+    assert!(again.contains("has ended"), "{again}");
+}
+
+#[test]
+fn a_runner_that_is_killed_takes_its_processes_with_it_and_is_told_as_gone() {
+    let place = Place::new("gone");
+    let number = place.submit("exec sleep 1000", 3);
+    place.wait(&number, "RUNNING");
+    let pids = place.pids(&number);
+    let runner = state(&place.records().place(1)).unwrap().runner;
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(runner),
+        nix::sys::signal::Signal::SIGKILL,
+    )
+    .unwrap();
+    let ended = place.wait(&number, "TERMINATED");
+    assert_eq!(ended.attributes["jobStatusMessage"], "its runner is gone");
+    wait_gone(&pids);
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_with_its_reason() {
+    let place = Place::new("cannot");
+    let job = Submission {
+        processes: 1,
+        program: "/no/such/program".to_owned(),
+        ..Submission::default()
+    };
+    let number = place.local().submit(&job).unwrap();
+    let ended = place.wait(&number, "ERROR");
+    let why = &ended.attributes["jobStatusMessage"];
+    assert!(
+        why.contains("/no/such/program") && why.contains("No such file"),
+        "{why}"
+    );
+    let nowhere = Submission {
+        directory: "/no/such/folder".to_owned(),
+        ..job
+    };
+    let refused = place.local().submit(&nowhere).unwrap_err().to_string();
+    assert!(refused.contains("/no/such/folder"), "{refused}");
+}

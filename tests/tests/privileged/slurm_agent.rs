@@ -1,0 +1,88 @@
+//! The agent of a real Slurm, as an ordinary user has it.
+
+use std::process::Command as Process;
+
+use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::command::{Command, JobChange};
+use sdm_tests::agent::Talk;
+use sdm_tests::ordinary;
+use sdm_tests::parts::Part;
+use sdm_tests::place::Place;
+
+const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+
+/// Something that only root may do.
+fn scontrol(words: &[&str]) {
+    let mut command = Process::new("scontrol");
+    let status = command.args(words).env("SLURM_CONF", CONFIG).status();
+    assert!(status.expect("scontrol").success(), "{words:?}");
+}
+
+fn change(talk: &mut Talk, job: u32, change: JobChange) -> Result<(), String> {
+    talk.ask(Command::ChangeJob {
+        job: job.to_string(),
+        attributes: vec![change.attribute()],
+    })
+}
+
+fn wait_state(talk: &mut Talk, job: u32, state: &str) {
+    if talk.elements[&job]["jobState"] != state {
+        talk.until(|talk, _| talk.elements[&job]["jobState"] == state);
+    }
+}
+
+#[test]
+fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let place = Place::new();
+    ordinary::give(place.path());
+    let mut talk = Talk::start("slurm", Dialect::Document, |command| {
+        ordinary::lower(command.env("SLURM_CONF", CONFIG));
+        command.current_dir(place.path());
+    });
+    talk.wait("machineState", "UP");
+    for node in ["n1", "n2", "n3", "n4"] {
+        let node = talk.wait("name", node);
+        assert_eq!(talk.elements[&node]["nodeCpus"], "16");
+    }
+    let queue = talk.wait("name", "debug");
+    assert_eq!(talk.elements[&queue]["queueState"], "NORMAL");
+    assert_eq!(talk.elements[&queue]["queueIsDefault"], "true");
+    let (folder, queue_id) = (place.path().display().to_string(), queue.to_string());
+    let place_of = [
+        ("workingDir", folder.as_str()),
+        ("queueId", queue_id.as_str()),
+    ];
+    talk.submit("JOB_1", "echo rank $SLURM_PROCID; sleep 1000", &place_of)
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_1");
+    wait_state(&mut talk, job, "RUNNING");
+    let process = talk.wait("processState", "RUNNING");
+    let node: u32 = talk.elements[&process]["processNodeId"]
+        .parse()
+        .expect("a number");
+    assert!(talk.elements[&node]["name"].starts_with('n'));
+    assert_eq!(talk.elements[&job]["queueId"], queue_id);
+    let number = talk.elements[&job]["systemJobId"].clone();
+    scontrol(&["suspend", &number]);
+    wait_state(&mut talk, job, "SUSPENDED");
+    scontrol(&["resume", &number]);
+    wait_state(&mut talk, job, "RUNNING");
+    let held = [place_of[0], ("submitOptions", "--hold")];
+    talk.submit("JOB_2", "exit 5", &held).expect("it is taken");
+    let waiting = talk.wait("jobSubId", "JOB_2");
+    assert_eq!(talk.elements[&waiting]["jobState"], "PENDING");
+    change(&mut talk, waiting, JobChange::Release).expect("it is released");
+    wait_state(&mut talk, waiting, "TERMINATED");
+    assert_eq!(talk.elements[&waiting]["exitCode"], "5");
+    let refused = change(&mut talk, waiting, JobChange::Hold).unwrap_err();
+    assert!(refused.starts_with("scontrol: "), "{refused}");
+    let end = Command::TerminateJob(job.to_string());
+    talk.ask(end).expect("it is ended");
+    wait_state(&mut talk, job, "TERMINATED");
+    assert_eq!(talk.elements[&job]["jobStatus"], "CANCELLED");
+    let bad = [place_of[0], ("submitOptions", "--no-such-option")];
+    let refused = talk.submit("JOB_3", "true", &bad).unwrap_err();
+    assert!(refused.starts_with("sbatch: "), "{refused}");
+    talk.quit();
+}

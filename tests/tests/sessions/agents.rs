@@ -1,0 +1,145 @@
+//! Agents of this host, spoken to over the wire by a client of ours and by bytes as PTP's own wrote them.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::time::Instant;
+
+use sdm_agent::local::record;
+use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::client::Report;
+use sdm_runtime::wire::command::{Command, JobChange};
+use sdm_runtime::wire::event::{Event, Kind};
+use sdm_tests::agent::Talk;
+use sdm_tests::binaries;
+use sdm_tests::place::Place;
+use sdm_tests::run::BOUND;
+
+fn start(place: &Place, dialect: Dialect) -> Talk {
+    Talk::start("local", dialect, |command| {
+        command.env("XDG_STATE_HOME", place.path());
+        command.current_dir(place.path());
+    })
+}
+
+/// The pids of what the runner of a job has started.
+fn pids(place: &Place, number: &str) -> Vec<i32> {
+    let folder: PathBuf = place.path().join("sdm/local").join(number);
+    let state = record::state(&folder).expect("a record");
+    state.started.iter().map(|it| it.pid).collect()
+}
+
+fn are_there(pids: &[i32]) -> bool {
+    pids.iter().all(|pid| record::began(*pid).is_some())
+}
+
+fn wait_gone(pids: &[i32]) {
+    let deadline = Instant::now() + BOUND;
+    while pids.iter().any(|pid| record::began(*pid).is_some()) {
+        assert!(Instant::now() < deadline, "{pids:?} are left");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_job_is_submitted_watched_and_ended_in_both_dialects() {
+    for dialect in [Dialect::Document, Dialect::Ptp] {
+        let place = Place::new();
+        let mut talk = start(&place, dialect);
+        talk.until(|_, report| {
+            matches!(report, Report::Event(_, Event::New(Kind::Queue, parent, _)) if parent == "1000")
+        });
+        talk.wait("machineState", "UP");
+        talk.wait("nodeState", "UP");
+        talk.submit("JOB_1", "exit 3", &[]).expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_1");
+        talk.wait("jobState", "TERMINATED");
+        assert_eq!(talk.elements[&job]["exitCode"], "3");
+        talk.submit("JOB_2", "sleep 1000", &[])
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_2");
+        talk.wait("processState", "RUNNING");
+        if dialect == Dialect::Document {
+            let hold = Command::ChangeJob {
+                job: job.to_string(),
+                attributes: vec![JobChange::Hold.attribute()],
+            };
+            let refused = talk.ask(hold).unwrap_err();
+            assert!(refused.contains("start at once"), "{refused}");
+        }
+        let end = Command::TerminateJob(job.to_string());
+        talk.ask(end).expect("it is ended");
+        talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
+        talk.wait("processState", "EXITED_SIGNALLED");
+        let unknown = talk.ask(Command::TerminateJob("99".to_owned()));
+        assert_eq!(unknown.unwrap_err(), "job 99 was not told of");
+        let refused = talk.submit("JOB_3\0", "true", &[]).unwrap_err();
+        assert!(refused.contains("jobSubId has a zero byte"), "{refused}");
+        talk.quit();
+    }
+}
+
+#[test]
+fn jobs_go_on_without_their_agent_and_another_one_ends_them() {
+    let place = Place::new();
+    let mut talk = start(&place, Dialect::Document);
+    talk.wait("machineState", "UP");
+    talk.submit("JOB_1", "sleep 1000", &[])
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_1");
+    talk.wait("processState", "RUNNING");
+    let number = talk.elements[&job]["systemJobId"].clone();
+    let pids = pids(&place, &number);
+    assert_eq!(pids.len(), 2);
+    talk.child.kill().expect("a child");
+    talk.child.wait().expect("a child");
+    assert!(are_there(&pids));
+    let mut talk = start(&place, Dialect::Ptp);
+    let job = talk.wait("systemJobId", &number);
+    let end = Command::TerminateJob(job.to_string());
+    talk.ask(end).expect("it is ended");
+    wait_gone(&pids);
+    talk.quit();
+}
+
+fn over_tcp(place: &Place, host: &str, port: u16) -> Process {
+    let mut command = Process::new(binaries::folder().join("sdm-agent"));
+    command.args(["--rm", "local", "--proxy=tcp", "--host", host]);
+    command.args(["--port", &port.to_string()]);
+    command.env("XDG_STATE_HOME", Path::new(place.path()));
+    command
+}
+
+#[test]
+fn ptps_own_bytes_are_understood_over_a_connection_to_the_client() {
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    let mut child = over_tcp(&place, "127.0.0.1", port)
+        .spawn()
+        .expect("an agent");
+    let (mut stream, _) = listener.accept().expect("the agent comes");
+    let init = b"00000041 0001:00000000:00000002 0000000b:version=2.0 0000000b:baseId=1000";
+    stream.write_all(init).expect("it reads");
+    let mut ok = [0; 31];
+    stream.read_exact(&mut ok).expect("it answers");
+    assert_eq!(
+        String::from_utf8_lossy(&ok),
+        "00000017 0000:00000000:00000000"
+    );
+    let quit = b"00000017 0000:00000001:00000000";
+    stream.write_all(quit).expect("it reads");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("it answers");
+    assert_eq!(rest, "00000017 0006:00000001:00000000");
+    assert!(child.wait().expect("a child").success());
+    let elsewhere = over_tcp(&place, "192.0.2.1", port)
+        .output()
+        .expect("an agent");
+    let said = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
+    assert!(
+        !elsewhere.status.success() && said.contains("is not this host"),
+        "{said}"
+    );
+}
