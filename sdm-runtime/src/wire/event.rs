@@ -11,12 +11,16 @@ const FILTER_DEF: u16 = 254;
 
 /// Which elements an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Kind {
+    /// A job of a queue.
     Job,
+    /// A machine of the resource manager.
     Machine,
+    /// A node of a machine.
     Node,
+    /// A process of a job.
     Process,
+    /// A queue of the resource manager.
     Queue,
     /// The resource manager, which only changes.
     ResourceManager,
