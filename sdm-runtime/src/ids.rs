@@ -8,6 +8,10 @@ use roaring::RoaringBitmap;
 /// How many characters the text of a range set may have: one for every process of a million that share nothing.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// How many elements a range set, and all of one event together, may stand for: a dozen characters can stand for four thousand
+/// million.
+pub const IDS_MAX: u64 = 1 << 24;
+
 /// Which elements an event speaks of, as in "PTP rm proxy, Element IDs": many numbers, or one string.
 ///
 /// The text of a set is the document's range set notation: `1-7,34,38-41`, which may be unsorted and overlap.
@@ -29,6 +33,9 @@ pub enum RangeError {
     /// What stands between two commas is neither a number nor two.
     #[error("`{0}` is no range of ids")]
     NoRange(String),
+    /// It stands for more than [`IDS_MAX`] elements.
+    #[error("ranges of more than {IDS_MAX} ids")]
+    TooMany,
     /// The first number is above the last.
     #[error("the range {0}-{1} goes backwards")]
     Backwards(u32, u32),
@@ -73,6 +80,7 @@ impl FromStr for Ids {
             return Ok(Self::Text(text.to_owned()));
         }
         let mut numbers = RoaringBitmap::new();
+        let mut count = 0;
         for range in text.split(',') {
             let no_range = || RangeError::NoRange(range.chars().take(40).collect());
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -80,6 +88,10 @@ impl FromStr for Ids {
             let last = parse_number(last).ok_or_else(no_range)?;
             if first > last {
                 return Err(RangeError::Backwards(first, last));
+            }
+            count += u64::from(last - first) + 1;
+            if count > IDS_MAX {
+                return Err(RangeError::TooMany);
             }
             numbers.insert_range(first..=last);
         }
@@ -139,5 +151,6 @@ mod tests {
             Err(RangeError::NoRange(String::new()))
         );
         assert!("4294967296".parse::<Ids>().is_err());
+        assert_eq!("0-4294967295".parse::<Ids>(), Err(RangeError::TooMany));
     }
 }

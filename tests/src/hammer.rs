@@ -11,7 +11,7 @@ use sdm_sim::Rng;
 
 use seeds::{
     expressions, failures, framed, handshakes, keeper_frames, lives, messages, mi_lines, payloads,
-    set_texts, sets, slices,
+    proxy_messages, set_texts, sets, slices,
 };
 
 /// A decoder, and what it should be able to read.
@@ -66,6 +66,11 @@ pub fn targets() -> Vec<Target> {
             expressions(),
         ),
         target("keeper", sdm_keep::fuzz_frames, keeper_frames()),
+        target(
+            "proxy",
+            sdm_runtime::wire::fuzz::fuzz_messages,
+            proxy_messages(),
+        ),
     ]
 }
 

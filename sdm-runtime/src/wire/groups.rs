@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Attribute, MessageError, bad, pair, text};
-use crate::ids::Ids;
+use crate::ids::{IDS_MAX, Ids, RangeError};
 
 /// Elements that have the same attributes.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +39,13 @@ pub(super) fn encode(groups: &[Group], args: &mut Vec<String>) {
 
 pub(super) fn decode(args: &mut std::vec::IntoIter<String>) -> Result<Vec<Group>, MessageError> {
     let mut groups = Vec::new();
+    let mut elements = 0;
     for _ in 0..count(args, 2)? {
-        let ids = next(args)?.parse()?;
+        let ids: Ids = next(args)?.parse()?;
+        elements += ids.len();
+        if elements > IDS_MAX {
+            return Err(RangeError::TooMany.into());
+        }
         let attributes = count(args, 1)?;
         let attributes = args.take(attributes).map(pair).collect::<Result<_, _>>()?;
         groups.push(Group { ids, attributes });

@@ -204,6 +204,21 @@ pub(super) fn keeper_frames() -> Vec<Vec<u8>> {
     ]
 }
 
+/// What PTP's own client and agents wrote.
+pub(super) fn proxy_messages() -> Vec<Vec<u8>> {
+    [
+        "00000041 0001:00000000:00000002 0000000b:version=2.0 0000000b:baseId=1000",
+        "00000047 0005:00000001:00000002 0000000e:jobSubId=JOB_1 0000000e:execName=a.out",
+        "0000009b 00fb:00000000:0000000a 00000001:1 00000001:8 00000008:fakeEnum 0000000a:ENUMERATED 00000001:E \
+         00000004:enum 00000004:true 00000001:A 00000001:A 00000001:B",
+        "0000008e 00de:00000000:00000007 00000004:1001 00000001:1 00000009:1010-1013 00000001:3 00000009:name=node \
+         0000000c:nodeState=UP 0000000d:fakeStr=x=y z",
+        "00000058 00e8:00000000:00000004 00000001:1 00000009:1010-1013 00000001:1 0000000e:nodeState=DOWN",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
 /// Plans of every kind of tree, with a member in place of the master.
 fn plans() -> Vec<Vec<PlanEntry>> {
     let entry = |id: u32| PlanEntry {

@@ -48,5 +48,6 @@ targets! {
     mi "mi"
     set_grammar "set-grammar"
     keeper "keeper"
+    proxy "proxy"
     claim "claim"
 }
