@@ -1,6 +1,7 @@
 //! The command line.
 
 mod batch;
+mod cluster;
 mod core;
 mod emulate;
 mod error;
@@ -19,6 +20,10 @@ use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use batch::BatchArgs;
+pub use cluster::{
+    AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs, ManagerArgs, NamesArgs, PsArgs, ShowArgs,
+    StartArgs, SubmitArgs, ThereArgs,
+};
 pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
@@ -75,6 +80,29 @@ pub enum Verb {
     Resume(SessionArgs),
     /// Take a kept session from its terminal; it goes on.
     Detach(SessionArgs),
+    /// Define clusters, and start and stop those who ask them: their resource managers.
+    Cluster(ClusterArgs),
+    /// List the nodes of the clusters that are started, those alike together.
+    Nodes(ListArgs),
+    /// List the queues.
+    #[command(visible_alias = "partitions")]
+    Queues(ListArgs),
+    /// List jobs: your own, also those that have ended.
+    Jobs(JobsArgs),
+    /// List the processes of a job, those alike together.
+    Ps(PsArgs),
+    /// Show all attributes of a job, node, queue, machine or cluster.
+    Show(ShowArgs),
+    /// Submit a job, and print its number: `sdm submit -n 8 -- ./app args`.
+    Submit(SubmitArgs),
+    /// Show what a job has written.
+    Logs(LogsArgs),
+    /// End jobs.
+    Cancel(JobArgs),
+    /// Keep pending jobs from being started.
+    Hold(JobArgs),
+    /// Let held jobs be started.
+    Release(JobArgs),
     /// Keep a session: started by `--keep`.
     #[command(hide = true)]
     Keeper(KeeperArgs),

@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod cli;
+mod cluster;
 pub mod settings;
 mod sink;
 mod sys;

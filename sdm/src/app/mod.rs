@@ -67,6 +67,9 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
     if let Some((name, program)) = keep::wanted(&cli.command) {
         return keep::start(name, &program, &args);
     }
+    if let Some(code) = crate::cluster::carry_out(&cli.command) {
+        return code;
+    }
     match cli.command {
         Verb::Run(args) => run::run(&args, commands, opener),
         Verb::Diagnose(args) => diagnose::diagnose(&args, opener),
@@ -81,5 +84,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),
         Verb::Keeper(args) => keep::keeper(&args),
+        // The verbs of clusters have been carried out.
+        _ => 0,
     }
 }

@@ -1,0 +1,164 @@
+//! What is asked of a background process, and what it answers: JSON, a line each.
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of element ("PTP runtime platform, Elements").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A machine of the resource manager.
+    Machine,
+    /// A queue of the resource manager.
+    Queue,
+    /// A node of a machine.
+    Node,
+    /// A job of a queue.
+    Job,
+    /// A process of a job.
+    Process,
+}
+
+/// How it is with a resource manager ("PTP runtime platform, Resource Manager").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ManagerState {
+    /// Nobody asks it.
+    Stopped,
+    /// Its agent is being started, or has not told yet what it has.
+    Starting,
+    /// What it has is known, and jobs can be submitted.
+    Started,
+    /// Its agent is being ended.
+    Stopping,
+    /// Its agent could not be started, has ended, does not answer or talks nonsense.
+    Error,
+}
+
+/// A question. A job is named by its number, as the manager's own commands take it, or by its element's id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub enum Question {
+    /// How it is with the manager; the answer has no elements.
+    State,
+    /// What it has.
+    Elements {
+        /// Of these kinds.
+        kinds: Vec<Kind>,
+        /// Below this one.
+        parent: Option<String>,
+        /// These ones; all where absent.
+        ids: Option<Vec<String>>,
+    },
+    /// Answered once something differs from the version `since`, or the time is over.
+    Changed {
+        /// The version of an earlier answer.
+        since: u64,
+        /// How long to wait, in milliseconds.
+        wait_ms: u64,
+    },
+    /// Submit a job with these attributes ("PTP rm proxy, SUBMIT_JOB"); a queue may be named by its name.
+    Submit {
+        /// Ids of definitions and values.
+        attributes: Vec<(String, String)>,
+    },
+    /// End a job.
+    Cancel {
+        /// Which.
+        job: String,
+    },
+    /// Keep a job from being started.
+    Hold {
+        /// Which.
+        job: String,
+    },
+    /// Let a held job be started.
+    Release {
+        /// Which.
+        job: String,
+    },
+    /// Give a job another priority.
+    Priority {
+        /// Which.
+        job: String,
+        /// The manager's number for it.
+        value: i64,
+    },
+    /// Move a job to another queue.
+    Move {
+        /// Which.
+        job: String,
+        /// The queue's name, or its element's id.
+        queue: String,
+    },
+    /// End the background process; jobs run on.
+    Stop,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// How it is with the manager.
+    pub manager: ManagerView,
+    /// Which version of what the manager has this is: it grows with each change.
+    pub version: u64,
+    /// The elements that were asked for.
+    pub groups: Vec<Group>,
+    /// What the agent has announced of attributes, where elements were asked for.
+    pub definitions: Vec<AttributeDefinition>,
+    /// The number of the job that was submitted.
+    pub job: Option<String>,
+    /// Why what was asked could not be done.
+    pub error: Option<String>,
+}
+
+/// How it is with a manager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagerView {
+    /// The cluster's name.
+    pub name: String,
+    /// Its identifier.
+    pub rm_id: String,
+    /// What runs there.
+    pub rm_type: String,
+    /// Where it is; this host where absent.
+    pub host: Option<String>,
+    /// Its state.
+    pub state: ManagerState,
+    /// Why it is in its state, or what the manager last complained of.
+    pub reason: Option<String>,
+    /// True where the elements are those of an earlier time.
+    pub stale: bool,
+    /// Since when it is in its state, in seconds of Unix time.
+    pub since: u64,
+}
+
+/// Elements with the same attributes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// What they are.
+    pub kind: Kind,
+    /// The id of what they are below.
+    pub parent: String,
+    /// Their ids as a range set ("PTP rm proxy, Element IDs").
+    pub ids: String,
+    /// Ids of definitions and values, sorted.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What an attribute is ("PTP runtime platform, Attributes").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeDefinition {
+    /// Its id.
+    pub id: String,
+    /// Its type: ARRAY, BOOLEAN, DATE, DOUBLE, ENUMERATED, INTEGER, STRING, ...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// A short name for people.
+    pub name: String,
+    /// A sentence for people.
+    pub description: String,
+    /// The value that it has at first.
+    pub default: String,
+    /// Whether it is for people at all.
+    pub display: bool,
+}

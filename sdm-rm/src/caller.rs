@@ -1,0 +1,149 @@
+//! Whoever asks a manager's process something.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::poll::PollFlags;
+
+use crate::answer::{Answer, Question};
+use crate::controller::Ticket;
+use crate::line::{self, ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
+
+/// How long somebody may take to ask, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub(crate) enum Wants {
+    /// To say what it wants.
+    ToAsk,
+    /// What comes of a command.
+    Outcome(Ticket),
+    /// Another version than this, until then.
+    Change(u64, Instant),
+    /// The end of the manager's agent.
+    TheEnd,
+    /// To read its answer.
+    ToRead,
+    /// Nothing any more.
+    Nothing,
+}
+
+/// Whoever asks something.
+pub(crate) struct Caller {
+    stream: UnixStream,
+    read: Vec<u8>,
+    unsent: Vec<u8>,
+    sent: usize,
+    until: Instant,
+    pub(crate) wants: Wants,
+}
+
+impl Caller {
+    /// One that has connected; it is this user's.
+    pub(crate) fn new(now: Instant, stream: UnixStream) -> io::Result<Self> {
+        sdm_system::peer::check_this_user(&stream)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            read: Vec::new(),
+            unsent: Vec::new(),
+            sent: 0,
+            until: now + PATIENCE,
+            wants: Wants::ToAsk,
+        })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// What is to be waited for. Somebody who waits for an answer may go away meanwhile.
+    pub(crate) fn interest(&self) -> PollFlags {
+        match self.wants {
+            Wants::ToRead => PollFlags::POLLOUT,
+            _ => PollFlags::POLLIN,
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        match self.wants {
+            Wants::ToAsk | Wants::ToRead => Some(self.until),
+            Wants::Change(_, until) => Some(until),
+            Wants::Outcome(_) | Wants::TheEnd | Wants::Nothing => None,
+        }
+    }
+
+    /// Drops whoever takes too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if matches!(self.wants, Wants::ToAsk | Wants::ToRead) && self.until <= now {
+            self.wants = Wants::Nothing;
+        }
+    }
+
+    /// Reads; gives the question once it is whole, or why there is none.
+    pub(crate) fn read(&mut self) -> Option<Result<Question, String>> {
+        let mut piece = [0; 8192];
+        loop {
+            match self.stream.read(&mut piece) {
+                Ok(0) => {
+                    self.wants = Wants::Nothing;
+                    return None;
+                }
+                Ok(count) if matches!(self.wants, Wants::ToAsk) => {
+                    self.read.extend_from_slice(&piece[..count]);
+                }
+                // There is one question on a connection.
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(_) => {
+                    self.wants = Wants::Nothing;
+                    return None;
+                }
+            }
+            if !matches!(self.wants, Wants::ToAsk) {
+                continue;
+            }
+            match line::decode(&self.read, QUESTION_BYTES_MAX) {
+                Ok(None) => {}
+                Ok(Some(question)) => return Some(Ok(question)),
+                Err(error) => return Some(Err(error.to_string())),
+            }
+        }
+    }
+
+    /// Answers: the caller has nothing else to wait for.
+    pub(crate) fn answer(&mut self, now: Instant, answer: &Answer) {
+        let line = line::encode(answer, ANSWER_BYTES_MAX).or_else(|error| {
+            let without = Answer {
+                groups: Vec::new(),
+                error: Some(format!("the answer: {error}")),
+                ..answer.clone()
+            };
+            line::encode(&without, ANSWER_BYTES_MAX)
+        });
+        self.unsent = line.unwrap_or_default();
+        self.until = now + PATIENCE;
+        self.wants = Wants::ToRead;
+        self.write(now);
+    }
+
+    /// Writes as much as there is room for; who reads has time.
+    pub(crate) fn write(&mut self, now: Instant) {
+        while self.sent < self.unsent.len() {
+            match self.stream.write(&self.unsent[self.sent..]) {
+                Ok(count) => {
+                    self.sent += count;
+                    self.until = now + PATIENCE;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.wants = Wants::Nothing;
+    }
+}

@@ -1,0 +1,494 @@
+//! The life of a manager, from its agent's start to its end; no I/O ("PTP runtime platform, Resource Manager": STOPPED,
+//! STARTING, STARTED, STOPPING, ERROR).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::client::{Client, ClientError, Report};
+use sdm_runtime::wire::command::{Command, JobChange};
+use sdm_runtime::wire::event::{Event, Failure, Kind as WireKind};
+
+use crate::answer::{Kind, ManagerState, Question};
+use crate::store::{Refused, Store};
+
+/// The id of the manager itself; its agent's ids follow.
+const BASE_ID: &str = "1";
+/// How long an agent may be silent before it is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(20);
+/// The attributes that name a job to a person, the manager's own number first.
+const JOB_NUMBERS: [&str; 2] = ["systemJobId", "jobId"];
+
+/// A command that somebody waits for.
+pub type Ticket = u64;
+
+/// What came of a command: the number of the job that was submitted, or why it was refused.
+pub type Outcome = Result<Option<String>, CommandError>;
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The manager is in no state for it.
+    #[error("it is not started ({})", .0)]
+    NotStarted(String),
+    /// No job of this number.
+    #[error("{0}: no such job")]
+    NoJob(String),
+    /// No queue of this name.
+    #[error("{0}: no such queue")]
+    NoQueue(String),
+    /// The agent or the manager refuses; its words.
+    #[error("{0}")]
+    Refused(String),
+    /// The command does not fit into a message, or the wire has none of the kind.
+    #[error(transparent)]
+    Wire(#[from] ClientError),
+    /// The agent has ended meanwhile, so that nobody knows.
+    #[error("nobody knows whether it was done: {0}")]
+    Lost(String),
+}
+
+/// Why a manager is in ERROR.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The agent could not be started; why.
+    #[error("{0}")]
+    NoAgent(String),
+    /// The agent has ended; how, and what it said last.
+    #[error("its agent has ended: {0}")]
+    Ended(String),
+    /// The agent does not answer.
+    #[error("its agent has not answered {0} for {1} s")]
+    Stalled(&'static str, u64),
+    /// The agent talks nonsense.
+    #[error("its agent talks nonsense: {0}")]
+    Nonsense(ClientError),
+    /// The agent refuses a command without which nothing goes on.
+    #[error("its agent refuses {0}: {1}")]
+    Refused(&'static str, String),
+    /// The agent tells too much.
+    #[error("its agent tells of {0}")]
+    TooMuch(Refused),
+}
+
+/// What an open command is for.
+#[derive(Debug)]
+enum Purpose {
+    /// Somebody waits for it.
+    Asked(Ticket),
+    /// A submission, whose number comes with its job.
+    Submission(Ticket, String),
+}
+
+/// A submission that was taken, and whose job has not been told of.
+#[derive(Debug)]
+struct Taken {
+    ticket: Ticket,
+    until: Instant,
+}
+
+/// One manager.
+pub struct Controller {
+    state: ManagerState,
+    trouble: Option<Trouble>,
+    /// What the manager last complained of, while its machine is not up.
+    complaint: Option<String>,
+    client: Option<Client>,
+    store: Store,
+    version: u64,
+    patience: Duration,
+    /// When the agent was heard last, and since when it owes an answer.
+    heard: Option<Instant>,
+    owes: BTreeMap<u32, (Instant, &'static str)>,
+    /// The question whose answer says that all was told that was known when it was asked.
+    first_look: Option<u32>,
+    purposes: BTreeMap<u32, Purpose>,
+    taken: BTreeMap<String, Taken>,
+    last_ticket: Ticket,
+    outcomes: VecDeque<(Ticket, Outcome)>,
+}
+
+impl Controller {
+    /// One that is stopped, whose agent may leave a question unanswered so long.
+    #[must_use]
+    pub fn new(patience: Duration) -> Self {
+        Self {
+            state: ManagerState::Stopped,
+            trouble: None,
+            complaint: None,
+            client: None,
+            store: Store::default(),
+            version: 1,
+            patience,
+            heard: None,
+            owes: BTreeMap::new(),
+            first_look: None,
+            purposes: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            last_ticket: 0,
+            outcomes: VecDeque::new(),
+        }
+    }
+
+    /// Its state.
+    #[must_use]
+    pub fn state(&self) -> ManagerState {
+        self.state
+    }
+
+    /// Why it is in its state, or what its manager complains of.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        let trouble = self.trouble.as_ref().map(ToString::to_string);
+        trouble.or_else(|| self.complaint.clone())
+    }
+
+    /// True where what is known is of an earlier time.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.state == ManagerState::Error && !self.store.is_empty()
+    }
+
+    /// What is known.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Grows with each change of what is known, and of the state.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Its agent runs now.
+    pub fn agent_started(&mut self, now: Instant) {
+        match Client::new(Dialect::Document, BASE_ID) {
+            Ok(client) => {
+                self.owes = client.open().map(|(tid, it)| (tid, (now, it.name()))).collect();
+                self.client = Some(client);
+                self.heard = Some(now);
+                self.enter(ManagerState::Starting);
+            }
+            Err(error) => self.fail(Trouble::Nonsense(error)),
+        }
+    }
+
+    /// Its agent could not be started.
+    pub fn no_agent(&mut self, why: String) {
+        self.fail(Trouble::NoAgent(why));
+    }
+
+    /// Its agent is gone; `how` says how, and what it said last.
+    pub fn agent_ended(&mut self, how: String) {
+        match self.state {
+            ManagerState::Stopping => self.enter(ManagerState::Stopped),
+            ManagerState::Error => {}
+            _ => self.fail(Trouble::Ended(how)),
+        }
+    }
+
+    /// Ends the session with the agent.
+    pub fn stop(&mut self, now: Instant) {
+        match &mut self.client {
+            Some(client) => {
+                if let Ok(tid) = client.send(Command::Quit) {
+                    self.owes.insert(tid, (now, "QUIT"));
+                }
+                self.enter(ManagerState::Stopping);
+            }
+            None => self.enter(ManagerState::Stopped),
+        }
+    }
+
+    /// Takes bytes of the agent's.
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        self.heard = Some(now);
+        if let Some(client) = &mut self.client {
+            client.receive(bytes);
+        }
+        loop {
+            let Some(client) = &mut self.client else {
+                return;
+            };
+            match client.poll() {
+                Ok(None) => break,
+                Ok(Some(report)) => self.handle(now, report),
+                Err(error) => self.fail(Trouble::Nonsense(error)),
+            }
+        }
+        self.note_debts(now);
+    }
+
+    /// What is to be sent to the agent.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        self.client.as_mut().map(Client::take_output).unwrap_or_default()
+    }
+
+    /// Has something done; what comes of it comes out of [`Controller::poll_outcome`].
+    pub fn command(&mut self, now: Instant, question: &Question) -> Ticket {
+        self.last_ticket += 1;
+        let ticket = self.last_ticket;
+        if let Err(error) = self.try_command(now, ticket, question) {
+            self.outcomes.push_back((ticket, Err(error)));
+        }
+        ticket
+    }
+
+    /// What came of a command.
+    pub fn poll_outcome(&mut self) -> Option<(Ticket, Outcome)> {
+        self.outcomes.pop_front()
+    }
+
+    /// When [`Controller::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.client.as_ref()?;
+        let owed = self.owes.values().map(|(since, _)| *since + self.patience);
+        let silent = self.heard.filter(|_| self.may_be_asked());
+        let silent = silent.map(|heard| heard + SILENCE.min(self.patience));
+        let taken = self.taken.values().map(|it| it.until);
+        owed.chain(silent).chain(taken).min()
+    }
+
+    /// The time of [`Controller::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let late = |taken: &Taken| taken.until <= now;
+        for (_, taken) in self.taken.extract_if(.., |_, taken| late(taken)) {
+            let why = "it was taken, but its number has not been told yet; `sdm jobs` will show it";
+            let error = CommandError::Refused(why.to_owned());
+            self.outcomes.push_back((taken.ticket, Err(error)));
+        }
+        let owed = self.owes.values();
+        let overdue = owed.filter(|(since, _)| *since + self.patience <= now);
+        if let Some((_, what)) = overdue.min_by_key(|(since, _)| *since).copied() {
+            return self.fail(Trouble::Stalled(what, self.patience.as_secs()));
+        }
+        let silent = self.heard.is_some_and(|heard| heard + SILENCE.min(self.patience) <= now);
+        if silent && self.may_be_asked() {
+            self.ask_whether_there(now);
+        }
+    }
+
+    fn may_be_asked(&self) -> bool {
+        self.state == ManagerState::Started && self.owes.is_empty()
+    }
+
+    /// LIST_FILTERS changes nothing, and is answered in its turn.
+    fn ask_whether_there(&mut self, now: Instant) -> Option<u32> {
+        let tid = self.client.as_mut()?.send(Command::ListFilters).ok()?;
+        self.owes.insert(tid, (now, "LIST_FILTERS"));
+        Some(tid)
+    }
+
+    /// Commands that the client has sent by itself are owed an answer as well, but START_EVENTS, which is answered at its end.
+    fn note_debts(&mut self, now: Instant) {
+        let Some(client) = &self.client else {
+            return;
+        };
+        for (tid, command) in client.open() {
+            if *command != Command::StartEvents {
+                self.owes.entry(tid).or_insert((now, command.name()));
+            } else if self.state == ManagerState::Starting && self.first_look.is_none() {
+                // The first that it tells is the machine.
+                self.owes.entry(tid).or_insert((now, "START_EVENTS"));
+            }
+        }
+    }
+
+    fn handle(&mut self, now: Instant, report: Report) {
+        match report {
+            Report::Event(tid, event) => self.handle_event(now, tid, event),
+            Report::Done(tid, command, result) => self.handle_done(now, tid, &command, result),
+            Report::Shutdown if self.state == ManagerState::Stopping => {}
+            Report::Shutdown => self.fail(Trouble::Ended("it says that it ends".to_owned())),
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, tid: u32, event: Event) {
+        match &event {
+            Event::Message(_, failure) => {
+                self.complaint = Some(failure.text.clone());
+                self.version += 1;
+            }
+            Event::SubmitJobError(submission, failure) => {
+                if let Some(taken) = self.taken.remove(submission) {
+                    self.refuse(taken.ticket, failure);
+                }
+            }
+            Event::New(WireKind::Machine, ..) if self.first_look.is_none() => {
+                self.owes.remove(&tid);
+                self.first_look = self.ask_whether_there(now);
+            }
+            _ => {}
+        }
+        let is_new_job = matches!(event, Event::New(WireKind::Job, ..));
+        match self.store.apply(event) {
+            Ok(changed) => self.version += u64::from(changed),
+            Err(refused) => return self.fail(Trouble::TooMuch(refused)),
+        }
+        if is_new_job {
+            self.find_submitted();
+        }
+    }
+
+    /// Jobs of submissions that somebody waits for have been told of.
+    fn find_submitted(&mut self) {
+        let store = &self.store;
+        let number = |submission: &str| {
+            let job = store.find(Kind::Job, &["jobSubId"], submission)?;
+            let number = JOB_NUMBERS.iter().find_map(|id| store.value(&job, id));
+            Some(number.unwrap_or(&job).to_owned())
+        };
+        let mut found = Vec::new();
+        self.taken.retain(|submission, taken| {
+            let number = number(submission);
+            if let Some(number) = &number {
+                found.push((taken.ticket, Ok(Some(number.clone()))));
+            }
+            number.is_none()
+        });
+        self.outcomes.extend(found);
+    }
+
+    fn handle_done(
+        &mut self,
+        now: Instant,
+        tid: u32,
+        command: &Command,
+        result: Result<(), Failure>,
+    ) {
+        self.owes.remove(&tid);
+        if self.first_look == Some(tid) && self.state == ManagerState::Starting {
+            self.enter(ManagerState::Started);
+        }
+        match (self.purposes.remove(&tid), result) {
+            (Some(Purpose::Asked(ticket)), Ok(())) => self.outcomes.push_back((ticket, Ok(None))),
+            (Some(Purpose::Submission(ticket, submission)), Ok(())) => {
+                let until = now + self.patience;
+                self.taken.insert(submission, Taken { ticket, until });
+                self.find_submitted();
+            }
+            (
+                Some(Purpose::Asked(ticket) | Purpose::Submission(ticket, _)),
+                Err(failure),
+            ) => self.refuse(ticket, &failure),
+            (None, Err(failure)) if is_needed(command) => {
+                self.fail(Trouble::Refused(command.name(), failure.text));
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn refuse(&mut self, ticket: Ticket, failure: &Failure) {
+        let error = CommandError::Refused(failure.text.clone());
+        self.outcomes.push_back((ticket, Err(error)));
+    }
+
+    fn try_command(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        question: &Question,
+    ) -> Result<(), CommandError> {
+        if self.state != ManagerState::Started {
+            let why = self.reason().unwrap_or_else(|| "wait for it".to_owned());
+            return Err(CommandError::NotStarted(why));
+        }
+        let mut purpose = Purpose::Asked(ticket);
+        let command = match question {
+            Question::Submit { attributes } => {
+                let submission = format!("JOB_{ticket}");
+                let attributes = self.submission(&submission, attributes)?;
+                purpose = Purpose::Submission(ticket, submission);
+                Command::SubmitJob(attributes)
+            }
+            Question::Cancel { job } => Command::TerminateJob(self.job(job)?),
+            Question::Hold { job } => self.change(job, JobChange::Hold)?,
+            Question::Release { job } => self.change(job, JobChange::Release)?,
+            Question::Priority { job, value } => self.change(job, JobChange::Priority(*value))?,
+            Question::Move { job, queue } => Command::MoveJob {
+                job: self.job(job)?,
+                queue: self.queue(queue)?,
+            },
+            // Nothing that an agent has to do.
+            _ => {
+                self.outcomes.push_back((ticket, Ok(None)));
+                return Ok(());
+            }
+        };
+        let name = command.name();
+        let Some(client) = &mut self.client else {
+            return Err(CommandError::NotStarted(String::new()));
+        };
+        let tid = client.send(command)?;
+        self.owes.insert(tid, (now, name));
+        self.purposes.insert(tid, purpose);
+        Ok(())
+    }
+
+    /// The attributes of SUBMIT_JOB: the queue by its id, and the submission's own id.
+    fn submission(
+        &self,
+        submission: &str,
+        attributes: &[(String, String)],
+    ) -> Result<Vec<(String, String)>, CommandError> {
+        let mut all = vec![("jobSubId".to_owned(), submission.to_owned())];
+        for (id, value) in attributes {
+            match id.as_str() {
+                "jobSubId" => {}
+                "queueId" => all.push((id.clone(), self.queue(value)?)),
+                _ => all.push((id.clone(), value.clone())),
+            }
+        }
+        Ok(all)
+    }
+
+    fn change(&self, job: &str, change: JobChange) -> Result<Command, CommandError> {
+        Ok(Command::ChangeJob {
+            job: self.job(job)?,
+            attributes: vec![change.attribute()],
+        })
+    }
+
+    fn job(&self, named: &str) -> Result<String, CommandError> {
+        let found = self.store.find(Kind::Job, &JOB_NUMBERS, named);
+        found.ok_or_else(|| CommandError::NoJob(named.to_owned()))
+    }
+
+    fn queue(&self, named: &str) -> Result<String, CommandError> {
+        let found = self.store.find(Kind::Queue, &["name"], named);
+        found.ok_or_else(|| CommandError::NoQueue(named.to_owned()))
+    }
+
+    fn enter(&mut self, state: ManagerState) {
+        self.state = state;
+        self.version += 1;
+    }
+
+    /// ERROR: the agent is not listened to any more, what is known stays, and who waits for something is told.
+    fn fail(&mut self, trouble: Trouble) {
+        let said = trouble.to_string();
+        let purposes = std::mem::take(&mut self.purposes).into_values();
+        let asked = purposes.map(|purpose| match purpose {
+            Purpose::Asked(ticket) | Purpose::Submission(ticket, _) => ticket,
+        });
+        let taken = std::mem::take(&mut self.taken).into_values();
+        for ticket in asked.chain(taken.map(|taken| taken.ticket)) {
+            let lost = CommandError::Lost(said.clone());
+            self.outcomes.push_back((ticket, Err(lost)));
+        }
+        self.client = None;
+        self.owes.clear();
+        self.trouble = Some(trouble);
+        self.enter(ManagerState::Error);
+    }
+}
+
+/// Commands without which there is no session.
+fn is_needed(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Init { .. } | Command::ModelDef | Command::StartEvents
+    )
+}

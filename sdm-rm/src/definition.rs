@@ -1,0 +1,324 @@
+//! What is defined: the file `clusters.toml`.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use sdm_system::files;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RmError;
+
+/// The longest name of a cluster, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 64;
+/// How long an agent may leave a question unanswered, in seconds, unless its cluster's definition says otherwise.
+const PATIENCE_S: u64 = 120;
+
+/// A cluster: a resource manager somewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// What it is called: 1 to 64 letters, digits, `.`, `_` and `-`.
+    pub name: String,
+    /// "PTP runtime platform, rmID: unique identifier for this resource manager. Used for persistence".
+    #[serde(rename = "id")]
+    pub rm_id: String,
+    /// What runs there: `slurm`, `openmpi`, `hydra`, `local`, ..., or the NAME of a program `sdm-rm-NAME`.
+    #[serde(rename = "type")]
+    pub rm_type: String,
+    /// Where it is, as ssh takes it; this host where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Further options for ssh, one word each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ssh_options: Vec<String>,
+    /// The agent's path there; `sdm-agent` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Further arguments for the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_args: Vec<String>,
+    /// How long the agent may leave a question unanswered, in seconds.
+    #[serde(default = "patience")]
+    pub patience: u64,
+    /// A few words for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+fn patience() -> u64 {
+    PATIENCE_S
+}
+
+impl Definition {
+    /// One of this name and type on this host, with an identifier of its own.
+    #[must_use]
+    pub fn new(name: &str, rm_type: &str) -> Self {
+        let id = getrandom::u64().unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            rm_id: format!("{id:016x}"),
+            rm_type: rm_type.to_owned(),
+            host: None,
+            ssh_options: Vec::new(),
+            agent: None,
+            agent_args: Vec::new(),
+            patience: PATIENCE_S,
+            description: String::new(),
+        }
+    }
+
+    /// Checks what a person or a file has said.
+    ///
+    /// # Errors
+    /// A name, type or host that cannot be.
+    pub fn check(&self) -> Result<(), RmError> {
+        if !is_word(&self.name) {
+            return Err(RmError::Name(self.name.clone()));
+        }
+        if !is_word(&self.rm_type) {
+            return Err(RmError::Type(self.rm_type.clone()));
+        }
+        match &self.host {
+            Some(host) if host.is_empty() || host.starts_with('-') || host.contains(is_blank) => {
+                Err(RmError::Host(host.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+/// True for what is good for a file's name and a word of a command line.
+pub(crate) fn is_word(text: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
+    fits && text.chars().all(good) && !text.starts_with(['.', '-'])
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    #[serde(default)]
+    cluster: Vec<Definition>,
+}
+
+/// All clusters that this user has defined, as the file has them.
+#[derive(Debug)]
+pub struct Clusters {
+    path: PathBuf,
+    contents: Contents,
+}
+
+impl Clusters {
+    /// Reads the file; a missing one has none.
+    ///
+    /// # Errors
+    /// It cannot be read, is another user's, or is broken: the error names line and column.
+    pub fn load() -> Result<Self, RmError> {
+        Self::of(path()?)
+    }
+
+    fn of(path: PathBuf) -> Result<Self, RmError> {
+        let contents = match files::open_own(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Contents::default(),
+            Err(error) => return Err(broken(&path, error)),
+            Ok(file) => {
+                let text = files::text_of(file, 1 << 20).map_err(|error| broken(&path, error))?;
+                toml::from_str(&text).map_err(|error| broken(&path, place(&text, &error)))?
+            }
+        };
+        for definition in &contents.cluster {
+            definition.check().map_err(|error| broken(&path, error))?;
+        }
+        Ok(Self { path, contents })
+    }
+
+    /// The cluster of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn get(&self, name: &str) -> Result<&Definition, RmError> {
+        let mut all = self.iter();
+        let found = all.find(|definition| definition.name == name);
+        found.ok_or_else(|| RmError::Undefined(name.to_owned(), self.names()))
+    }
+
+    /// All of them, in the order in which they were defined.
+    pub fn iter(&self) -> std::slice::Iter<'_, Definition> {
+        self.contents.cluster.iter()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.iter().map(|it| it.name.clone()).collect()
+    }
+
+    /// Defines one more.
+    ///
+    /// # Errors
+    /// There is one of its name, it cannot be, or the file cannot be written.
+    pub fn add(&mut self, definition: Definition) -> Result<(), RmError> {
+        definition.check()?;
+        self.change(|contents| {
+            let mut all = contents.cluster.iter();
+            if all.any(|known| known.name == definition.name) {
+                return Err(RmError::Defined(definition.name.clone()));
+            }
+            contents.cluster.push(definition);
+            Ok(())
+        })
+    }
+
+    /// Forgets one.
+    ///
+    /// # Errors
+    /// There is none of this name, or the file cannot be written.
+    pub fn remove(&mut self, name: &str) -> Result<(), RmError> {
+        self.get(name)?;
+        self.change(|contents| {
+            contents.cluster.retain(|known| known.name != name);
+            Ok(())
+        })
+    }
+
+    /// Changes one.
+    ///
+    /// # Errors
+    /// There is none of this name, it cannot be so, or the file cannot be written.
+    pub fn edit(&mut self, name: &str, how: impl FnOnce(&mut Definition)) -> Result<(), RmError> {
+        self.get(name)?;
+        let names = self.names();
+        self.change(|contents| {
+            let mut all = contents.cluster.iter_mut();
+            let found = all.find(|known| known.name == name);
+            let found = found.ok_or_else(|| RmError::Undefined(name.to_owned(), names))?;
+            how(found);
+            found.check()
+        })
+    }
+
+    /// Reads the file again, changes what it says and replaces it: another `sdm` may have written meanwhile, and none can
+    /// while this one does.
+    fn change(
+        &mut self,
+        how: impl FnOnce(&mut Contents) -> Result<(), RmError>,
+    ) -> Result<(), RmError> {
+        let broken = |error: std::io::Error| broken(&self.path, error);
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(broken)?;
+        }
+        let lock = self.path.with_extension("lock");
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock)
+            .map_err(RmError::io(sdm_text::printable_name(&lock)))?;
+        let locked = Flock::lock(file, FlockArg::LockExclusive);
+        let _lock = locked.map_err(|(_, errno)| broken(errno.into()))?;
+        let mut now = Self::of(self.path.clone())?;
+        how(&mut now.contents)?;
+        let text = toml::to_string(&now.contents);
+        let text = text.map_err(|error| broken(std::io::Error::other(error)))?;
+        files::replace(&self.path, text.as_bytes()).map_err(broken)?;
+        self.contents = now.contents;
+        Ok(())
+    }
+}
+
+fn path() -> Result<PathBuf, RmError> {
+    let set = |name| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")));
+    Ok(folder.ok_or(RmError::NoFolder)?.join("sdm/clusters.toml"))
+}
+
+fn broken(path: &Path, what: impl ToString) -> RmError {
+    RmError::File {
+        path: path.to_owned(),
+        what: what.to_string(),
+    }
+}
+
+/// What is wrong with the text, on one line, and in which.
+fn place(text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n');
+    let what = sdm_text::printable(error.message().as_bytes());
+    format!("line {}: {what}", line.count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_a_folder(with: impl FnOnce(PathBuf)) {
+        let word = format!("sdm-rm-definition-{}", getrandom::u64().unwrap());
+        let folder = std::env::temp_dir().join(word);
+        fs::create_dir(&folder).unwrap();
+        with(folder.join("sdm/clusters.toml"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_defined_is_found_again() {
+        in_a_folder(|path| {
+            let mut clusters = Clusters::of(path.clone()).unwrap();
+            let mut far = Definition::new("far", "slurm");
+            far.host = Some("me@login".to_owned());
+            far.ssh_options = vec!["-p2222".to_owned()];
+            clusters.add(far.clone()).unwrap();
+            clusters.add(Definition::new("here", "local")).unwrap();
+            let refused = clusters.add(Definition::new("here", "local"));
+            assert!(matches!(refused, Err(RmError::Defined(name)) if name == "here"));
+            let mut again = Clusters::of(path.clone()).unwrap();
+            assert_eq!(again.get("far").unwrap(), &far);
+            // Another writer's change stays.
+            clusters.edit("far", |it| it.host = None).unwrap();
+            again.remove("here").unwrap();
+            let last = Clusters::of(path).unwrap();
+            assert_eq!(last.iter().count(), 1);
+            assert_eq!(last.get("far").unwrap().host, None);
+            assert_eq!(last.get("far").unwrap().rm_id, far.rm_id);
+            let unknown = last.get("here").unwrap_err().to_string();
+            assert!(unknown.contains("there are: far"), "{unknown}");
+        });
+    }
+
+    #[test]
+    fn a_broken_file_is_named_with_its_line_and_stays() {
+        in_a_folder(|path| {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            for (text, part) in [
+                ("[[cluster]]\nname = 7\n", "line 2"),
+                ("[[cluster]]\nname = \"a\"\nsize = 3\n", "line 3"),
+                ("nonsense", "line 1"),
+                ("[[cluster]]\nname = \"../a\"\nid = \"1\"\ntype = \"local\"\n", "'../a'"),
+            ] {
+                fs::write(&path, text).unwrap();
+                let error = Clusters::of(path.clone()).unwrap_err().to_string();
+                assert!(error.contains("clusters.toml: "), "{error}");
+                assert!(error.contains(part), "{error}");
+                assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            }
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for name in ["", ".", "-a", "a b", "a/b", &"x".repeat(65)] {
+            assert!(Definition::new(name, "local").check().is_err(), "{name}");
+            assert!(Definition::new("a", name).check().is_err(), "{name}");
+        }
+        for host in ["", "-oProxyCommand=x", "a b", "a\nb"] {
+            let mut definition = Definition::new("a", "local");
+            definition.host = Some(host.to_owned());
+            assert!(definition.check().is_err(), "{host}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What can be wrong with a cluster.
+
+use std::io;
+use std::path::PathBuf;
+
+use sdm_text::{printable, printable_name};
+
+use crate::definition::NAME_BYTES_MAX;
+
+/// What is wrong with a cluster: each is a sentence for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum RmError {
+    /// A text that can be no cluster's name.
+    #[error(
+        "cluster '{}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'",
+        printable(.0.as_bytes())
+    )]
+    Name(String),
+    /// A text that can be no type of a resource manager.
+    #[error("type '{}': expected slurm, openmpi, hydra, local, or the NAME of a program sdm-rm-NAME", printable(.0.as_bytes()))]
+    Type(String),
+    /// A destination that ssh would take for an option.
+    #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]
+    Host(String),
+    /// There is none of this name; those that there are.
+    #[error("cluster '{}': not defined; {}", printable(.0.as_bytes()), known(.1))]
+    Undefined(String, Vec<String>),
+    /// There is one of this name.
+    #[error("cluster '{0}': defined already; `sdm cluster edit` changes it")]
+    Defined(String),
+    /// The file of definitions cannot be used.
+    #[error("{}: {what}", printable_name(path))]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        what: String,
+    },
+    /// There is no folder for the file: neither HOME nor XDG_CONFIG_HOME is set.
+    #[error("no folder for clusters.toml: set HOME or XDG_CONFIG_HOME")]
+    NoFolder,
+    /// A file or folder of the system's.
+    #[error("{what}: {error}")]
+    Io {
+        /// Which.
+        what: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// It is not started.
+    #[error("cluster '{0}': not started; `sdm cluster start {0}` starts it")]
+    NotStarted(String),
+    /// The background process could not be started; its words.
+    #[error("cluster '{name}': {}", printable(said.as_bytes()))]
+    NoStart {
+        /// The cluster.
+        name: String,
+        /// Why.
+        said: String,
+    },
+    /// The background process has not answered in time.
+    #[error("cluster '{name}': no answer within {seconds} s")]
+    NoAnswer {
+        /// The cluster.
+        name: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// What the background process has said is no answer.
+    #[error("cluster '{name}': {what}")]
+    BadAnswer {
+        /// The cluster.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another program of the site's is not to be trusted, or not there.
+    #[error("{0}")]
+    Agent(#[from] AgentError),
+}
+
+/// Why there is no agent for a type.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// There is none on `PATH`.
+    #[error("{0}: there is no such program, neither beside sdm nor on PATH")]
+    Missing(String),
+    /// It is another user's, or another user could change it.
+    #[error("{}: {what}: it is not run", printable_name(path))]
+    Foreign {
+        /// Its path.
+        path: PathBuf,
+        /// Whose, or what is wrong.
+        what: String,
+    },
+    /// It cannot be looked at or run.
+    #[error("{program}: {error}")]
+    Io {
+        /// Which program.
+        program: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+impl RmError {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Self::Io { what, error }
+    }
+}
+
+fn known(names: &[String]) -> String {
+    match names.is_empty() {
+        true => "`sdm cluster add NAME TYPE` defines one".to_owned(),
+        false => format!("there are: {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,30 @@
+//! The runtime controller: clusters that are defined, and a background process for each that is started.
+//!
+//! A cluster is a resource manager somewhere ([`definition`]). Starting it starts a background process (the program `sdm-rm`,
+//! [`process`]), which starts the manager's agent here or through ssh ([`remote`]), follows it ([`controller`]) and keeps what
+//! it tells ([`store`]). Whoever wants to know asks that process over a socket of the user's ([`ask()`]).
+//!
+//! The layers are those of "PTP runtime platform, Runtime Controller": resource manager ([`process`]), runtime system
+//! ([`controller`]), remote proxy runtime ([`remote`]), proxy runtime client and proxy client ([`sdm_runtime::wire`]).
+
+#![forbid(unsafe_code)]
+
+mod agent;
+mod answer;
+mod asking;
+pub mod controller;
+mod caller;
+mod definition;
+mod error;
+pub mod line;
+mod place;
+pub mod process;
+pub mod remote;
+pub mod store;
+
+pub use answer::{
+    Answer, AttributeDefinition, Group, Kind, ManagerState, ManagerView, Question,
+};
+pub use asking::{ask, is_running, start};
+pub use definition::{Clusters, Definition};
+pub use error::RmError;

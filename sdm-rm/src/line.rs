@@ -1,0 +1,62 @@
+//! JSON lines of bounded length.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The longest question, in bytes.
+pub const QUESTION_BYTES_MAX: usize = 1 << 20;
+/// The longest answer, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Why bytes are no message.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// The line does not end.
+    #[error("a line of more than {0} bytes")]
+    TooLong(usize),
+    /// It is no JSON, or not what was expected.
+    #[error("no message: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The other end has closed in the middle of a line, or without one.
+    #[error("the other end has closed without a word")]
+    Closed,
+}
+
+/// A message as a line.
+///
+/// # Errors
+/// It cannot be written as JSON, or is too long.
+pub fn encode(message: &impl Serialize, bytes_max: usize) -> Result<Vec<u8>, LineError> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    match line.len() > bytes_max {
+        true => Err(LineError::TooLong(bytes_max)),
+        false => Ok(line),
+    }
+}
+
+/// The message that `bytes` begin with, once its line is whole.
+///
+/// # Errors
+/// The line is too long, or no message.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], bytes_max: usize) -> Result<Option<T>, LineError> {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    match end {
+        Some(end) if end < bytes_max => Ok(Some(serde_json::from_slice(&bytes[..end])?)),
+        None if bytes.len() < bytes_max => Ok(None),
+        _ => Err(LineError::TooLong(bytes_max)),
+    }
+}
+
+/// Reads any bytes as a question and as an answer: nothing panics.
+#[doc(hidden)]
+pub fn fuzz_lines(bytes: &[u8]) {
+    let question = decode::<crate::Question>(bytes, QUESTION_BYTES_MAX);
+    let answer = decode::<crate::Answer>(bytes, ANSWER_BYTES_MAX);
+    if let Ok(Some(question)) = question {
+        let again = encode(&question, usize::MAX).expect("what was read can be written");
+        let again = decode::<crate::Question>(&again, usize::MAX).expect("it is one");
+        assert_eq!(again, Some(question));
+    }
+    drop(answer);
+}

@@ -1,0 +1,90 @@
+//! Where a background process listens: a socket in a folder of the user's own.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use nix::fcntl::{Flock, FlockArg};
+use sdm_system::files;
+
+/// The folder of all sockets, made where it is missing; never one that another user could have made.
+fn folder() -> io::Result<PathBuf> {
+    let folder = files::runtime_folder()?.join("rm");
+    files::private_folder(&folder).map_err(|error| {
+        let text = format!("{} {error}", sdm_text::printable_name(&folder));
+        io::Error::new(error.kind(), text)
+    })?;
+    Ok(folder)
+}
+
+/// Where the process of this cluster listens.
+pub(crate) fn socket(name: &str) -> io::Result<PathBuf> {
+    Ok(folder()?.join(name))
+}
+
+/// A socket that goes with whoever listens, and the lock that says that nobody else does.
+pub(crate) struct Place {
+    pub(crate) listener: UnixListener,
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Place {
+    /// Listens for a cluster; `None` where another process does.
+    pub(crate) fn take(name: &str) -> io::Result<Option<Self>> {
+        let path = socket(name)?;
+        // Locks are hidden: no name of a cluster begins so.
+        let lock = path.with_file_name(format!(".{name}.lock"));
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(lock)?;
+        let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
+            return Ok(None);
+        };
+        // What a killed one left behind.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(Some(Self {
+            listener,
+            path,
+            _lock: lock,
+        }))
+    }
+
+    /// True while the socket is where it was put: whoever removes it wants this process to end.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Somebody may have tidied up already.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Connects to the process of a cluster, which is this user's; `None` where there is none.
+pub(crate) fn connect(name: &str) -> io::Result<Option<UnixStream>> {
+    match UnixStream::connect(socket(name)?) {
+        Ok(stream) => {
+            sdm_system::peer::check_this_user(&stream)?;
+            Ok(Some(stream))
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,365 @@
+//! A started manager: one process of the user's that follows an agent and answers questions.
+//!
+//! It ends when it is asked to (SIGTERM, SIGINT, [`Question::Stop`]) or its socket is gone; its agent ends with it, jobs run on.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::agent::{Agent, End};
+use crate::answer::{Answer, ManagerState, ManagerView, Question};
+use crate::caller::{Caller, Wants};
+use crate::controller::Controller;
+use crate::definition::Definition;
+use crate::line::{self, QUESTION_BYTES_MAX};
+use crate::place::Place;
+
+/// The most callers at a time.
+const CALLERS_MAX: usize = 64;
+/// The longest that somebody waits for a change.
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
+/// How long an agent may take to end when it is asked to.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// How often it is seen whether the socket is where it was put.
+const PLACE_PERIOD: Duration = Duration::from_secs(10);
+/// What is read of an agent at once, in bytes.
+const PIECE_BYTES: usize = 256 << 10;
+/// What is said on standard output once somebody listens for the cluster.
+pub(crate) const READY: &str = "ready";
+
+/// Runs the process of the cluster whose definition is on standard input, as a line of JSON. It says `ready` on standard
+/// output once it, or another one that was there before, can be asked.
+///
+/// # Errors
+/// The definition cannot be read, or there is no place to listen.
+pub fn run() -> io::Result<()> {
+    let mut text = Vec::new();
+    let mut input = io::stdin().lock().take(QUESTION_BYTES_MAX as u64);
+    input.read_to_end(&mut text)?;
+    let definition: Option<Definition> =
+        line::decode(&text, QUESTION_BYTES_MAX).map_err(io::Error::other)?;
+    let definition = definition.ok_or_else(|| io::Error::other("no definition"))?;
+    definition.check().map_err(io::Error::other)?;
+    // It fails only where this process leads a session already.
+    let _ = nix::unistd::setsid();
+    let home = std::env::var_os("HOME").filter(|home| std::env::set_current_dir(home).is_ok());
+    if home.is_none() {
+        std::env::set_current_dir("/")?;
+    }
+    let mut ending = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD] {
+        ending.add(signal);
+    }
+    ending.thread_block()?;
+    let signals = SignalFd::with_flags(&ending, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    let place = Place::take(&definition.name)?;
+    println!("{READY}");
+    let Some(place) = place else {
+        return Ok(());
+    };
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    for done in [
+        nix::unistd::dup2_stdin(&null),
+        nix::unistd::dup2_stdout(&null),
+        nix::unistd::dup2_stderr(&null),
+    ] {
+        done?;
+    }
+    Process::new(definition, place, signals).run()
+}
+
+struct Process {
+    definition: Definition,
+    place: Place,
+    signals: SignalFd,
+    controller: Controller,
+    agent: Option<Agent>,
+    callers: Vec<Caller>,
+    /// The state that was seen last, and since when it is so.
+    seen: (ManagerState, u64),
+    stops_until: Option<Instant>,
+    next_look: Instant,
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Signals,
+    Listener,
+    Agent(End),
+    Caller(usize),
+}
+
+impl Process {
+    fn new(definition: Definition, place: Place, signals: SignalFd) -> Self {
+        let now = Instant::now();
+        let patience = Duration::from_secs(definition.patience.clamp(1, 86_400));
+        let mut controller = Controller::new(patience);
+        let agent = match Agent::start(&definition) {
+            Ok(agent) => {
+                controller.agent_started(now);
+                Some(agent)
+            }
+            Err(error) => {
+                controller.no_agent(error.to_string());
+                None
+            }
+        };
+        Self {
+            seen: (controller.state(), unix_time()),
+            definition,
+            place,
+            signals,
+            controller,
+            agent,
+            callers: Vec::new(),
+            stops_until: None,
+            next_look: now + PLACE_PERIOD,
+        }
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            let now = Instant::now();
+            self.settle(now);
+            if self.is_over() {
+                return Ok(());
+            }
+            for source in self.wait(now)? {
+                self.handle(source, &mut buffer)?;
+            }
+            self.handle_timeout();
+        }
+    }
+
+    /// Everybody who waited was told, and the agent is gone.
+    fn is_over(&self) -> bool {
+        let told = self.callers.iter().all(|it| matches!(it.wants, Wants::Nothing));
+        let late = self.stops_until.is_some_and(|until| until <= Instant::now());
+        self.stops_until.is_some() && (late || told && self.agent.is_none())
+    }
+
+    /// Brings everybody to where they can be by now.
+    fn settle(&mut self, now: Instant) {
+        if let Some(agent) = &mut self.agent {
+            agent.send(&self.controller.take_output());
+            agent.write();
+            if self.controller.state() == ManagerState::Error {
+                agent.kill();
+            }
+            if let Some(how) = agent.ended() {
+                self.agent = None;
+                self.controller.agent_ended(how);
+            }
+        }
+        if self.controller.state() != self.seen.0 {
+            self.seen = (self.controller.state(), unix_time());
+        }
+        while let Some((ticket, outcome)) = self.controller.poll_outcome() {
+            let is_its = |caller: &&mut Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
+            if let Some(at) = self.callers.iter_mut().position(|mut it| is_its(&&mut *it)) {
+                let mut answer = self.answer();
+                match outcome {
+                    Ok(job) => answer.job = job,
+                    Err(error) => answer.error = Some(error.to_string()),
+                }
+                self.callers[at].answer(now, &answer);
+            }
+        }
+        let version = self.controller.version();
+        let is_at_end = self.agent.is_none() && self.stops_until.is_some();
+        for at in 0..self.callers.len() {
+            let is_due = match self.callers[at].wants {
+                Wants::Change(since, until) => since != version || until <= now,
+                Wants::TheEnd => is_at_end,
+                _ => false,
+            };
+            if is_due {
+                let answer = self.answer();
+                self.callers[at].answer(now, &answer);
+            }
+        }
+        self.callers.retain(|it| !matches!(it.wants, Wants::Nothing));
+    }
+
+    fn wait(&self, now: Instant) -> io::Result<Vec<Source>> {
+        let mut sources = vec![Source::Signals];
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        if self.callers.len() < CALLERS_MAX {
+            sources.push(Source::Listener);
+            fds.push(PollFd::new(self.place.listener.as_fd(), PollFlags::POLLIN));
+        }
+        for (end, fd) in self.agent.iter().flat_map(Agent::ends) {
+            let flags = match end {
+                End::Input => PollFlags::POLLOUT,
+                End::Output | End::Errors => PollFlags::POLLIN,
+            };
+            sources.push(Source::Agent(end));
+            fds.push(PollFd::new(fd, flags));
+        }
+        for (at, caller) in self.callers.iter().enumerate() {
+            sources.push(Source::Caller(at));
+            fds.push(PollFd::new(caller.fd(), caller.interest()));
+        }
+        let until = self.poll_timeout().saturating_duration_since(now);
+        // Up to the next millisecond, so that the time has come then.
+        let until = PollTimeout::try_from(until + Duration::from_millis(1));
+        match poll(&mut fds, until.unwrap_or(PollTimeout::MAX)) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |fd: &PollFd<'_>| fd.any().unwrap_or(true);
+        let all = sources.into_iter().zip(&fds);
+        Ok(all.filter(|(_, fd)| is_ready(fd)).map(|(it, _)| it).collect())
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        let callers = self.callers.iter().filter_map(Caller::timeout);
+        let all = callers
+            .chain(self.controller.poll_timeout())
+            .chain(self.stops_until);
+        all.fold(self.next_look, Instant::min)
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = Instant::now();
+        for caller in &mut self.callers {
+            caller.handle_timeout(now);
+        }
+        if self.controller.poll_timeout().is_some_and(|at| at <= now) {
+            self.controller.handle_timeout(now);
+        }
+        if self.next_look <= now {
+            self.next_look = now + PLACE_PERIOD;
+            if !self.place.is_there() {
+                self.stop(now);
+            }
+        }
+    }
+
+    fn handle(&mut self, source: Source, buffer: &mut [u8]) -> io::Result<()> {
+        let now = Instant::now();
+        match source {
+            Source::Signals => {
+                while let Some(signal) = self.signals.read_signal()? {
+                    // A child's end is seen to as everything is settled.
+                    if signal.ssi_signo.cast_signed() != Signal::SIGCHLD as i32 {
+                        self.stop(now);
+                    }
+                }
+            }
+            Source::Listener => match self.place.listener.accept() {
+                // Another user's is let go.
+                Ok((stream, _)) => self.callers.extend(Caller::new(now, stream)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Out of descriptors: those who call wait in the kernel meanwhile.
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            },
+            Source::Agent(end) => self.handle_agent(end, now, buffer),
+            Source::Caller(at) => self.handle_caller(at, now),
+        }
+        Ok(())
+    }
+
+    fn handle_agent(&mut self, end: End, now: Instant, buffer: &mut [u8]) {
+        let Some(agent) = &mut self.agent else {
+            return;
+        };
+        match end {
+            End::Input => agent.write(),
+            End::Errors => agent.read_errors(buffer),
+            End::Output => {
+                let count = agent.read(buffer);
+                self.controller.receive(now, &buffer[..count]);
+                // One that tells nothing any more is of no use.
+                if agent.is_silent() && self.controller.state() != ManagerState::Stopping {
+                    agent.kill();
+                }
+            }
+        }
+    }
+
+    fn handle_caller(&mut self, at: usize, now: Instant) {
+        let caller = &mut self.callers[at];
+        if matches!(caller.wants, Wants::ToRead) {
+            return caller.write(now);
+        }
+        match caller.read() {
+            None => {}
+            Some(Ok(question)) => self.ask(at, now, &question),
+            Some(Err(why)) => {
+                let mut answer = self.answer();
+                answer.error = Some(format!("the question: {why}"));
+                self.callers[at].answer(now, &answer);
+            }
+        }
+    }
+
+    fn ask(&mut self, at: usize, now: Instant, question: &Question) {
+        match question {
+            Question::State => {
+                let answer = self.answer();
+                self.callers[at].answer(now, &answer);
+            }
+            Question::Elements { kinds, parent, ids } => {
+                let store = self.controller.store();
+                let mut answer = self.answer();
+                answer.groups = store.groups(kinds, parent.as_deref(), ids.as_deref());
+                answer.definitions = store.definitions();
+                self.callers[at].answer(now, &answer);
+            }
+            Question::Changed { since, wait_ms } => {
+                let wait = Duration::from_millis(*wait_ms).min(CHANGE_WAIT_MAX);
+                self.callers[at].wants = Wants::Change(*since, now + wait);
+            }
+            Question::Stop => {
+                self.callers[at].wants = Wants::TheEnd;
+                self.stop(now);
+            }
+            command => {
+                let ticket = self.controller.command(now, command);
+                self.callers[at].wants = Wants::Outcome(ticket);
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Instant) {
+        if self.stops_until.is_none() {
+            self.stops_until = Some(now + END_WAIT);
+            self.controller.stop(now);
+        }
+    }
+
+    /// How it is with the manager, without elements.
+    fn answer(&self) -> Answer {
+        let definition = &self.definition;
+        Answer {
+            manager: ManagerView {
+                name: definition.name.clone(),
+                rm_id: definition.rm_id.clone(),
+                rm_type: definition.rm_type.clone(),
+                host: definition.host.clone(),
+                state: self.controller.state(),
+                reason: self.controller.reason(),
+                stale: self.controller.is_stale(),
+                since: self.seen.1,
+            },
+            version: self.controller.version(),
+            groups: Vec::new(),
+            definitions: Vec::new(),
+            job: None,
+            error: None,
+        }
+    }
+}
+
+fn unix_time() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

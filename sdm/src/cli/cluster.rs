@@ -1,0 +1,236 @@
+//! The verbs of clusters: resource managers, what they have, and jobs.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+
+/// Which resource managers are asked.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ManagerArgs {
+    /// This cluster only, by the name that `sdm cluster add` gave it.
+    #[arg(short = 'M', long = "cluster", value_name = "NAME")]
+    pub manager: Option<String>,
+}
+
+/// How a list is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ListArgs {
+    /// Whose.
+    #[command(flatten)]
+    pub of: ManagerArgs,
+
+    /// One JSON document instead of a table.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show it again whenever it has changed, until Ctrl-C.
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// `sdm cluster`.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: ClusterVerb,
+}
+
+/// What can be done with the definition of a cluster.
+#[derive(Debug, Subcommand)]
+pub enum ClusterVerb {
+    /// Define a cluster and start its manager: `sdm cluster add here slurm`.
+    Add(AddArgs),
+    /// Stop a cluster's manager and forget its definition; its jobs run on.
+    #[command(visible_alias = "rm")]
+    Remove(NamesArgs),
+    /// Change the definition of a cluster; it holds from the next start on.
+    Edit(EditArgs),
+    /// Start the managers of clusters.
+    Start(StartArgs),
+    /// Stop the managers of clusters; their jobs run on.
+    Stop(NamesArgs),
+    /// List the clusters that are defined, and their machines.
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+}
+
+/// `sdm cluster add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// What it is to be called: letters, digits, `.`, `_` and `-`.
+    pub name: String,
+
+    /// What runs there: slurm, openmpi, hydra, local, or the NAME of a program `sdm-rm-NAME`.
+    #[arg(value_name = "TYPE")]
+    pub kind: String,
+
+    /// How it is reached.
+    #[command(flatten)]
+    pub there: ThereArgs,
+
+    /// Define it only.
+    #[arg(long)]
+    pub no_start: bool,
+}
+
+/// `sdm cluster edit`.
+#[derive(Debug, Args)]
+pub struct EditArgs {
+    /// Which cluster.
+    pub name: String,
+
+    /// What runs there.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<String>,
+
+    /// How it is reached; an option that is not given leaves what it says as it is, an empty value takes it away.
+    #[command(flatten)]
+    pub there: ThereArgs,
+}
+
+/// Where a resource manager is, and who asks it.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ThereArgs {
+    /// Where it is: a destination of ssh; this host unless given.
+    #[arg(long, value_name = "[USER@]HOST")]
+    pub host: Option<String>,
+
+    /// An option for ssh, as one word: `--ssh-option=-p2222`. May be given again.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub ssh_option: Vec<String>,
+
+    /// The path of `sdm-agent` there.
+    #[arg(long, value_name = "PATH")]
+    pub agent: Option<String>,
+
+    /// An argument for the agent. May be given again.
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub agent_arg: Vec<String>,
+
+    /// A few words for people.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+}
+
+/// `sdm cluster remove` and `sdm cluster stop`.
+#[derive(Debug, Args)]
+pub struct NamesArgs {
+    /// Which clusters.
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+}
+
+/// `sdm cluster start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// Which clusters.
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+}
+
+/// `sdm jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// How they are shown.
+    #[command(flatten)]
+    pub list: ListArgs,
+
+    /// Jobs of everybody, as far as the system shows them.
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+/// `sdm ps`.
+#[derive(Debug, Args)]
+pub struct PsArgs {
+    /// The job: its number, or CLUSTER:NUMBER.
+    pub job: String,
+
+    /// How they are shown.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// `sdm show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A job's number, the name of a node, a queue, a machine or a cluster; each also as CLUSTER:NAME.
+    pub element: String,
+
+    /// How it is shown.
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+/// `sdm submit`.
+#[derive(Debug, Args)]
+pub struct SubmitArgs {
+    /// To whom.
+    #[command(flatten)]
+    pub to: ManagerArgs,
+
+    /// How many processes.
+    #[arg(short = 'n', long, value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(super::TASKS_MAX)))]
+    pub count: u32,
+
+    /// Into which queue; the manager's own unless given.
+    #[arg(short, long, value_name = "QUEUE", visible_alias = "partition")]
+    pub queue: Option<String>,
+
+    /// What the job is to be called; as its program unless given.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The folder that it runs in; the current one unless given, where the cluster is on this host.
+    #[arg(long, value_name = "DIR")]
+    pub wdir: Option<String>,
+
+    /// A variable of its environment. May be given again.
+    #[arg(short = 'x', long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+
+    /// An option for the manager's own command, as one word: `--option=--time=10`. May be given again.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub option: Vec<String>,
+
+    /// Its number as JSON.
+    #[arg(long)]
+    pub json: bool,
+
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
+    pub program: Vec<OsString>,
+}
+
+/// `sdm logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// The job: its number, or CLUSTER:NUMBER.
+    pub job: String,
+
+    /// Whose.
+    #[command(flatten)]
+    pub of: ManagerArgs,
+
+    /// Go on until the job has ended.
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// What it has written to its standard error.
+    #[arg(long)]
+    pub err: bool,
+}
+
+/// `sdm cancel`, `hold` and `release`.
+#[derive(Debug, Args)]
+pub struct JobArgs {
+    /// The jobs: their numbers, or CLUSTER:NUMBER.
+    #[arg(value_name = "JOB", required = true)]
+    pub jobs: Vec<String>,
+
+    /// Whose.
+    #[command(flatten)]
+    pub of: ManagerArgs,
+}

@@ -1,0 +1,43 @@
+//! `sdm cancel`, `hold` and `release`.
+
+use sdm_rm::Question;
+
+use super::choose::{DONE_WAIT, ask, job};
+use super::error::ClusterError;
+use crate::cli::JobArgs;
+use crate::sink::complain;
+
+/// What becomes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It is ended.
+    Cancel,
+    /// It is not started until it is released.
+    Hold,
+    /// It may be started again.
+    Release,
+}
+
+/// Changes all of them that can be changed; why another cannot is said for each.
+pub(super) fn change(args: &JobArgs, change: Change) -> Result<u8, ClusterError> {
+    let mut code = 0;
+    for text in &args.jobs {
+        if let Err(error) = change_one(text, args.of.manager.as_deref(), change) {
+            complain(format_args!("sdm: {error}"));
+            code = super::REFUSED;
+        }
+    }
+    Ok(code)
+}
+
+fn change_one(text: &str, named: Option<&str>, change: Change) -> Result<(), ClusterError> {
+    let chosen = job(text, named)?;
+    let job = chosen.job;
+    let question = match change {
+        Change::Cancel => Question::Cancel { job },
+        Change::Hold => Question::Hold { job },
+        Change::Release => Question::Release { job },
+    };
+    ask(&chosen.cluster, &question, DONE_WAIT)?;
+    Ok(())
+}

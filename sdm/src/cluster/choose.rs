@@ -1,0 +1,145 @@
+//! Which clusters are asked, and which job is meant.
+
+use std::time::Duration;
+
+use sdm_rm::{Answer, Clusters, Definition, Kind, Question};
+
+use super::element::Element;
+use super::error::ClusterError;
+use crate::sink::complain;
+
+/// How long a manager may take to say what it knows.
+pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(20);
+/// How long a manager may take to do what it is asked: its own commands can wait for a controller.
+pub(super) const DONE_WAIT: Duration = Duration::from_secs(180);
+
+/// The clusters that are defined: the one that is named, or all.
+///
+/// # Errors
+/// There is none, or none of that name.
+pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
+    let clusters = Clusters::load()?;
+    if let Some(name) = named {
+        return Ok(vec![clusters.get(name)?.clone()]);
+    }
+    let all: Vec<Definition> = clusters.iter().cloned().collect();
+    match all.is_empty() {
+        true => Err(ClusterError::NoneDefined),
+        false => Ok(all),
+    }
+}
+
+/// Those of them that have been started.
+///
+/// # Errors
+/// None has.
+pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
+    let all = defined(named)?;
+    let names = all.iter().map(|definition| definition.name.clone()).collect();
+    let started: Vec<Definition> = all
+        .into_iter()
+        .filter(|definition| sdm_rm::is_running(&definition.name))
+        .collect();
+    match started.is_empty() {
+        true => Err(ClusterError::NoneStarted(names)),
+        false => Ok(started),
+    }
+}
+
+/// Asks a manager; what it refuses is an error.
+///
+/// # Errors
+/// It cannot be asked, or says no.
+pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, ClusterError> {
+    let answer = sdm_rm::ask(name, question, wait)?;
+    match answer.error {
+        Some(said) => Err(ClusterError::Refused {
+            cluster: name.to_owned(),
+            said,
+        }),
+        None => Ok(answer),
+    }
+}
+
+/// What the started managers know of these kinds. One that cannot be asked is said, and the others are shown.
+///
+/// # Errors
+/// None could be asked.
+pub(super) fn look(named: Option<&str>, kinds: &[Kind]) -> Result<Vec<Answer>, ClusterError> {
+    let question = Question::Elements {
+        kinds: kinds.to_vec(),
+        parent: None,
+        ids: None,
+    };
+    let mut answers = Vec::new();
+    let mut first = None;
+    for definition in started(named)? {
+        match ask(&definition.name, &question, ANSWER_WAIT) {
+            Ok(answer) => answers.push(answer),
+            Err(error) => {
+                if let Some(earlier) = first.replace(error) {
+                    complain(format_args!("sdm: {earlier}"));
+                }
+            }
+        }
+    }
+    match first {
+        Some(error) if answers.is_empty() => Err(error),
+        Some(error) => {
+            complain(format_args!("sdm: {error}"));
+            Ok(answers)
+        }
+        None => Ok(answers),
+    }
+}
+
+/// A job of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    /// The cluster's name.
+    pub(crate) cluster: String,
+    /// The job's number, as its manager's own commands take it.
+    pub(crate) job: String,
+    /// The id of its element.
+    pub(crate) id: String,
+}
+
+/// `CLUSTER:REST` where there is such a cluster; else all of it, of the cluster that is named elsewhere.
+pub(super) fn split<'a>(
+    text: &'a str,
+    named: Option<&'a str>,
+) -> Result<(Option<&'a str>, &'a str), ClusterError> {
+    if let Some((cluster, rest)) = text.split_once(':')
+        && defined(None)?.iter().any(|it| it.name == cluster)
+    {
+        return Ok((Some(cluster), rest));
+    }
+    Ok((named, text))
+}
+
+/// The job of this number, of whichever cluster has one.
+///
+/// # Errors
+/// There is none, or several clusters have one.
+pub(super) fn job(text: &str, named: Option<&str>) -> Result<Chosen, ClusterError> {
+    let (named, number) = split(text, named)?;
+    let answers = look(named, &[Kind::Job])?;
+    let found: Vec<Chosen> = Element::all(&answers, Kind::Job)
+        .filter(|element| element.job() == number)
+        .map(|element| Chosen {
+            cluster: element.cluster().to_owned(),
+            job: element.job().to_owned(),
+            id: element.group.ids.clone(),
+        })
+        .collect();
+    let names = || answers.iter().map(|it| it.manager.name.clone()).collect();
+    match &found[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(ClusterError::NoJob(number.to_owned(), names())),
+        several => {
+            let each = several.iter();
+            let each = each.map(|it| format!("{}:{}", it.cluster, it.job));
+            Err(ClusterError::WhichJob(number.to_owned(), each.collect()))
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What a manager says, by elements.
+
+use std::collections::BTreeMap;
+
+use sdm_rm::{Answer, Group, Kind, ManagerState};
+use serde_json::{Map, Value, json};
+
+/// Elements that are alike, or one.
+#[derive(Clone, Copy)]
+pub(super) struct Element<'a> {
+    pub(super) of: &'a Answer,
+    pub(super) group: &'a Group,
+}
+
+impl<'a> Element<'a> {
+    /// All of a kind that the managers have told.
+    pub(super) fn all(answers: &'a [Answer], kind: Kind) -> impl Iterator<Item = Self> {
+        let of = move |of: &'a Answer| {
+            let groups = of.groups.iter().filter(move |group| group.kind == kind);
+            groups.map(move |group| Self { of, group })
+        };
+        answers.iter().flat_map(of)
+    }
+
+    pub(super) fn cluster(&self) -> &'a str {
+        &self.of.manager.name
+    }
+
+    /// An attribute's value; an empty one is none.
+    pub(super) fn get(&self, id: &str) -> Option<&'a str> {
+        let mut attributes = self.group.attributes.iter();
+        let found = attributes.find(|(known, _)| known == id);
+        found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
+    }
+
+    pub(super) fn text(&self, id: &str) -> String {
+        self.get(id).unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn number(&self, id: &str) -> Option<u64> {
+        self.get(id).and_then(|value| value.parse().ok())
+    }
+
+    /// A job's number, as its manager's own commands take it.
+    pub(super) fn job(&self) -> &'a str {
+        let known = self.get("systemJobId").or_else(|| self.get("jobId"));
+        known.unwrap_or(&self.group.ids)
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        self.get("name").unwrap_or(&self.group.ids)
+    }
+
+    /// The element as JSON, with all its attributes.
+    pub(super) fn json(&self) -> Value {
+        let attributes = self.group.attributes.iter();
+        let attributes: Map<String, Value> = attributes
+            .map(|(id, value)| (id.clone(), Value::from(&**value)))
+            .collect();
+        json!({
+            "cluster": self.cluster(),
+            "id": self.group.ids,
+            "parent": self.group.parent,
+            "attributes": attributes,
+        })
+    }
+}
+
+/// The managers themselves as JSON.
+pub(super) fn managers(answers: &[Answer]) -> Value {
+    answers.iter().map(manager).collect()
+}
+
+pub(super) fn manager(answer: &Answer) -> Value {
+    let it = &answer.manager;
+    json!({
+        "name": it.name,
+        "id": it.rm_id,
+        "type": it.rm_type,
+        "host": it.host,
+        "state": state(it.state),
+        "reason": it.reason,
+        "stale": it.stale,
+        "since": it.since,
+    })
+}
+
+/// A manager's state as seed 001 writes it.
+pub(super) fn state(state: ManagerState) -> &'static str {
+    match state {
+        ManagerState::Stopped => "STOPPED",
+        ManagerState::Starting => "STARTING",
+        ManagerState::Started => "STARTED",
+        ManagerState::Stopping => "STOPPING",
+        ManagerState::Error => "ERROR",
+    }
+}
+
+/// The names of elements by their ids.
+pub(super) fn names(answers: &[Answer], kind: Kind) -> BTreeMap<(&str, &str), &str> {
+    Element::all(answers, kind)
+        .map(|element| ((element.cluster(), &*element.group.ids), element.name()))
+        .collect()
+}

@@ -1,0 +1,214 @@
+//! Nodes, queues and jobs as tables and as JSON.
+
+use std::collections::BTreeMap;
+
+use sdm_rm::{Answer, Kind};
+use serde_json::{Value, json};
+
+use super::element::{Element, managers, names};
+use super::fold::fold;
+use super::table::{Stand, Table};
+use super::times;
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The nodes, those alike together.
+    Nodes,
+    /// The queues.
+    Queues,
+    /// Jobs.
+    Jobs {
+        /// Of everybody, and not the user's own only.
+        all: bool,
+    },
+}
+
+impl Which {
+    /// What the managers are asked for.
+    pub(super) fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Nodes => &[Kind::Machine, Kind::Node],
+            Self::Queues => &[Kind::Queue, Kind::Job],
+            Self::Jobs { .. } => &[Kind::Machine, Kind::Queue, Kind::Job],
+        }
+    }
+
+    pub(super) fn table(self, answers: &[Answer], now: u64) -> Table {
+        match self {
+            Self::Nodes => nodes(answers),
+            Self::Queues => queues(answers),
+            Self::Jobs { all } => jobs(answers, all, now),
+        }
+    }
+
+    pub(super) fn json(self, answers: &[Answer]) -> Value {
+        let of = |kind| Element::all(answers, kind).map(|it| it.json());
+        let (name, elements): (&str, Value) = match self {
+            Self::Nodes => ("nodes", of(Kind::Node).collect()),
+            Self::Queues => ("queues", of(Kind::Queue).collect()),
+            Self::Jobs { all } => {
+                let shown = shown_jobs(answers, all);
+                ("jobs", shown.iter().map(Element::json).collect())
+            }
+        };
+        json!({ "clusters": managers(answers), name: elements })
+    }
+
+    /// What is said where the table has no rows.
+    pub(super) fn nothing(self) -> &'static str {
+        match self {
+            Self::Nodes => "no nodes",
+            Self::Queues => "no queues",
+            Self::Jobs { all: true } => "no jobs",
+            Self::Jobs { all: false } => "no jobs of yours; --all shows everybody's",
+        }
+    }
+}
+
+/// The cluster's name where there are several.
+fn cluster(answers: &[Answer], element: &Element<'_>) -> String {
+    match answers.len() {
+        0 | 1 => String::new(),
+        _ => element.cluster().to_owned(),
+    }
+}
+
+fn nodes(answers: &[Answer]) -> Table {
+    let mut table = Table::new(&[
+        ("CLUSTER", Stand::Left),
+        ("STATE", Stand::Left),
+        ("USE", Stand::Left),
+        ("NODES", Stand::Right),
+        ("CPUS", Stand::Right),
+        ("NAMES", Stand::Cut),
+        ("REASON", Stand::Cut),
+    ]);
+    let mut alike: BTreeMap<[String; 5], Vec<&str>> = BTreeMap::new();
+    for node in Element::all(answers, Kind::Node) {
+        let used = node.get("nodeExtraState").filter(|state| *state != "NONE");
+        let like = [
+            cluster(answers, &node),
+            node.text("nodeState"),
+            used.unwrap_or_default().to_owned(),
+            node.text("nodeCpus"),
+            node.text("nodeReason"),
+        ];
+        alike.entry(like).or_default().push(node.name());
+    }
+    for ([cluster, state, used, cpus, reason], names) in alike {
+        let count = names.len().to_string();
+        table.push(vec![cluster, state, used, count, cpus, fold(names), reason]);
+    }
+    table
+}
+
+fn queues(answers: &[Answer]) -> Table {
+    let mut table = Table::new(&[
+        ("CLUSTER", Stand::Left),
+        ("QUEUE", Stand::Left),
+        ("STATE", Stand::Left),
+        ("LIMIT", Stand::Left),
+        ("RUNNING", Stand::Right),
+        ("PENDING", Stand::Right),
+    ]);
+    for queue in Element::all(answers, Kind::Queue) {
+        let jobs = |states: &[&str]| {
+            let of_it = |job: &Element<'_>| {
+                let is_here = job.get("queueId") == Some(&*queue.group.ids);
+                is_here && job.get("jobState").is_some_and(|it| states.contains(&it))
+            };
+            let jobs = Element::all(std::slice::from_ref(queue.of), Kind::Job);
+            jobs.filter(of_it).count().to_string()
+        };
+        // As sinfo marks it.
+        let mark = match queue.get("queueIsDefault") {
+            Some("true") => "*",
+            _ => "",
+        };
+        table.push(vec![
+            cluster(answers, &queue),
+            format!("{}{mark}", queue.name()),
+            queue.text("queueState"),
+            queue.text("queueTimeLimit"),
+            jobs(&["STARTED", "RUNNING", "SUSPENDED"]),
+            jobs(&["PENDING"]),
+        ]);
+    }
+    table
+}
+
+/// The user's own jobs, or all.
+fn shown_jobs(answers: &[Answer], all: bool) -> Vec<Element<'_>> {
+    let users: BTreeMap<&str, &str> = Element::all(answers, Kind::Machine)
+        .filter_map(|machine| Some((machine.cluster(), machine.get("userId")?)))
+        .collect();
+    let is_own = |job: &Element<'_>| match (users.get(job.cluster()), job.get("userId")) {
+        (Some(user), Some(owner)) => *user == owner,
+        _ => true,
+    };
+    let jobs = Element::all(answers, Kind::Job);
+    jobs.filter(|job| all || is_own(job)).collect()
+}
+
+fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
+    let mut table = Table::new(&[
+        ("CLUSTER", Stand::Left),
+        ("JOB", Stand::Right),
+        ("NAME", Stand::Cut),
+        ("USER", Stand::Left),
+        ("STATE", Stand::Left),
+        ("QUEUE", Stand::Left),
+        ("PROCS", Stand::Right),
+        ("TIME", Stand::Right),
+        ("NODES", Stand::Cut),
+        ("REASON", Stand::Cut),
+    ]);
+    let queues = names(answers, Kind::Queue);
+    for job in shown_jobs(answers, all) {
+        let queue = job.get("queueId").unwrap_or_default();
+        let queue = queues.get(&(job.cluster(), queue)).copied();
+        let state = job.get("jobStatus").or_else(|| job.get("jobState"));
+        table.push(vec![
+            cluster(answers, &job),
+            job.job().to_owned(),
+            job.name().to_owned(),
+            if all { job.text("userId") } else { String::new() },
+            state.unwrap_or_default().to_owned(),
+            queue.unwrap_or_default().to_owned(),
+            job.text("jobNumProcs"),
+            elapsed(&job, now),
+            job.text("jobNodes"),
+            reason(&job),
+        ]);
+    }
+    table
+}
+
+/// How long a job has run, or ran.
+fn elapsed(job: &Element<'_>, now: u64) -> String {
+    let state = job.get("jobState");
+    let start = job.number("startTime").or_else(|| job.number("submitTime"));
+    let end = match state {
+        Some("TERMINATED" | "ERROR") => job.number("endTime"),
+        Some("PENDING" | "UNKNOWN") | None => None,
+        Some(_) => Some(now),
+    };
+    match (start.filter(|start| *start > 0), end) {
+        (Some(start), Some(end)) => times::span(end.saturating_sub(start)),
+        _ => String::new(),
+    }
+}
+
+/// Why a job is where it is: the manager's words, or how it ended.
+fn reason(job: &Element<'_>) -> String {
+    if let Some(said) = job.get("jobStatusMessage").filter(|said| *said != "None") {
+        return said.to_owned();
+    }
+    let number = |id| job.number(id).filter(|number| *number != 0);
+    match (number("exitSignal"), number("exitCode")) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,115 @@
+//! `sdm logs`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_rm::{Definition, Kind, Question};
+
+use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job};
+use super::element::Element;
+use super::error::ClusterError;
+use crate::cli::LogsArgs;
+use crate::sink::Sink;
+
+/// How often a file that is followed is looked at.
+const FOLLOW_PERIOD: Duration = Duration::from_millis(250);
+/// So many bytes of a file are passed on at once.
+const PIECE: usize = 64 << 10;
+
+/// Shows what a job has written.
+pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
+    let chosen = job(&args.job, args.of.manager.as_deref())?;
+    let path = path(&chosen, args.err)?.ok_or(ClusterError::NoOutput(args.job.clone()))?;
+    let cluster = defined(Some(&chosen.cluster))?;
+    match cluster.first() {
+        Some(Definition {
+            host: Some(host),
+            ssh_options,
+            ..
+        }) => there(host, ssh_options, &path, args.follow),
+        _ => here(&chosen, Path::new(&path), args.follow),
+    }
+}
+
+/// The file with the job's output, or with its errors where those have one of their own.
+fn path(chosen: &Chosen, errors: bool) -> Result<Option<String>, ClusterError> {
+    let answers = [state(chosen)?];
+    let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);
+    let id = if errors { "errorPath" } else { "outputPath" };
+    Ok(job.and_then(|job| job.get(id)).map(str::to_owned))
+}
+
+fn state(chosen: &Chosen) -> Result<sdm_rm::Answer, ClusterError> {
+    let question = Question::Elements {
+        kinds: vec![Kind::Job],
+        parent: None,
+        ids: Some(vec![chosen.id.clone()]),
+    };
+    ask(&chosen.cluster, &question, ANSWER_WAIT)
+}
+
+fn has_ended(chosen: &Chosen) -> Result<bool, ClusterError> {
+    let answers = [state(chosen)?];
+    let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);
+    let ended = |job: Element<'_>| matches!(job.get("jobState"), Some("TERMINATED" | "ERROR"));
+    Ok(job.is_none_or(ended))
+}
+
+fn here(chosen: &Chosen, path: &Path, follow: bool) -> Result<u8, ClusterError> {
+    let error = |source| ClusterError::File {
+        path: path.to_path_buf(),
+        source,
+    };
+    let mut file = loop {
+        match sdm_system::files::open(path) {
+            Ok(file) => break file,
+            // A job that waits has written nothing yet.
+            Err(why) if follow && why.kind() == io::ErrorKind::NotFound && !has_ended(chosen)? => {
+                std::thread::sleep(FOLLOW_PERIOD);
+            }
+            Err(why) => return Err(error(why)),
+        }
+    };
+    loop {
+        // What it has written before its end is there once its end is known.
+        let ended = !follow || has_ended(chosen)?;
+        pass(&mut file, error)?;
+        if ended {
+            return Ok(0);
+        }
+        std::thread::sleep(FOLLOW_PERIOD);
+    }
+}
+
+/// Passes on what the file has from where it was read to its end.
+fn pass(
+    file: &mut File,
+    error: impl Fn(io::Error) -> ClusterError,
+) -> Result<(), ClusterError> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece).map_err(&error)? {
+            0 => return Ok(()),
+            count => Sink::Output
+                .pass(&piece[..count])
+                .map_err(ClusterError::Output)?,
+        }
+    }
+}
+
+fn there(host: &str, options: &[String], path: &str, follow: bool) -> Result<u8, ClusterError> {
+    let error = |source| ClusterError::Program {
+        program: "ssh",
+        source,
+    };
+    let how = if follow { "-c +1 -F" } else { "-c +1" };
+    let mut ssh = Command::new("ssh");
+    ssh.args(["-o", "BatchMode=yes"]).args(options);
+    let quoted = format!("'{}'", path.replace('\'', r"'\''"));
+    ssh.args(["--", host, &format!("tail {how} -- {quoted}")]);
+    let status = ssh.status().map_err(error)?;
+    Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+}

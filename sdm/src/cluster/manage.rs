@@ -1,0 +1,253 @@
+//! `sdm cluster`: what is defined, and whether it is started.
+
+use std::time::Duration;
+
+use sdm_rm::{Answer, Clusters, Definition, Kind, ManagerState, Question};
+use serde_json::{Value, json};
+
+use super::choose::{ANSWER_WAIT, ask, defined};
+use super::element::{self, Element};
+use super::error::ClusterError;
+use super::table::{Stand, Table};
+use super::times;
+use crate::cli::{AddArgs, ClusterVerb, EditArgs, ListArgs, ThereArgs};
+use crate::sink::{Sink, complain};
+
+/// How long a manager may take until it has told what it has: ssh can ask for a while.
+const START_WAIT: Duration = Duration::from_secs(120);
+/// How often what is watched is looked at.
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
+
+/// Carries out `sdm cluster ...`.
+pub(super) fn manage(verb: &ClusterVerb) -> Result<u8, ClusterError> {
+    match verb {
+        ClusterVerb::Add(args) => add(args),
+        ClusterVerb::Edit(args) => edit(args),
+        ClusterVerb::Remove(args) => each(&args.names, |name| {
+            let mut clusters = Clusters::load()?;
+            clusters.get(name)?;
+            stop(name)?;
+            Ok(clusters.remove(name)?)
+        }),
+        ClusterVerb::Start(args) => each(&args.names, |name| {
+            let definition = Clusters::load()?.get(name)?.clone();
+            start(&definition)
+        }),
+        ClusterVerb::Stop(args) => each(&args.names, |name| {
+            Clusters::load()?.get(name)?;
+            stop(name)
+        }),
+        ClusterVerb::List(args) => list(args),
+    }
+}
+
+/// Does it to all that it can be done to; why another cannot is said for each.
+fn each(
+    names: &[String],
+    what: impl Fn(&str) -> Result<(), ClusterError>,
+) -> Result<u8, ClusterError> {
+    let mut code = 0;
+    for name in names {
+        if let Err(error) = what(name) {
+            complain(format_args!("sdm: {error}"));
+            code = super::REFUSED;
+        }
+    }
+    Ok(code)
+}
+
+fn add(args: &AddArgs) -> Result<u8, ClusterError> {
+    let mut clusters = Clusters::load()?;
+    let mut definition = Definition::new(&args.name, &args.kind);
+    change(&mut definition, &args.there);
+    clusters.add(definition.clone())?;
+    if args.no_start {
+        return Ok(0);
+    }
+    // What is defined stays so: a start that fails can be tried again.
+    start(&definition)?;
+    Ok(0)
+}
+
+fn edit(args: &EditArgs) -> Result<u8, ClusterError> {
+    let mut clusters = Clusters::load()?;
+    clusters.edit(&args.name, |definition| {
+        if let Some(kind) = &args.kind {
+            definition.rm_type.clone_from(kind);
+        }
+        change(definition, &args.there);
+    })?;
+    if sdm_rm::is_running(&args.name) {
+        complain(format_args!(
+            "sdm: {} is started: the change holds from `sdm cluster stop` and `start` on",
+            args.name
+        ));
+    }
+    Ok(0)
+}
+
+/// What is given replaces what was there; an empty word takes it away.
+fn change(definition: &mut Definition, there: &ThereArgs) {
+    let given = |text: &Option<String>, known: &mut Option<String>| {
+        if let Some(text) = text {
+            *known = Some(text.clone()).filter(|it| !it.is_empty());
+        }
+    };
+    given(&there.host, &mut definition.host);
+    given(&there.agent, &mut definition.agent);
+    let several = |words: &[String], known: &mut Vec<String>| {
+        if !words.is_empty() {
+            *known = words.iter().filter(|it| !it.is_empty()).cloned().collect();
+        }
+    };
+    several(&there.ssh_option, &mut definition.ssh_options);
+    several(&there.agent_arg, &mut definition.agent_args);
+    if let Some(text) = &there.description {
+        definition.description.clone_from(text);
+    }
+}
+
+fn start(definition: &Definition) -> Result<(), ClusterError> {
+    let answer = sdm_rm::start(definition, START_WAIT)?;
+    if answer.manager.state == ManagerState::Error {
+        let said = answer.manager.reason;
+        return Err(ClusterError::Refused {
+            cluster: definition.name.clone(),
+            said: said.unwrap_or_else(|| "it cannot be started".to_owned()),
+        });
+    }
+    Ok(())
+}
+
+/// Nothing where it is not started.
+fn stop(name: &str) -> Result<(), ClusterError> {
+    if sdm_rm::is_running(name) {
+        ask(name, &Question::Stop, ANSWER_WAIT)?;
+    }
+    Ok(())
+}
+
+/// A cluster, and what its manager says where it is started.
+struct Row {
+    definition: Definition,
+    answer: Option<Result<Answer, ClusterError>>,
+}
+
+fn list(args: &ListArgs) -> Result<u8, ClusterError> {
+    let mut last = None;
+    let clears = args.watch && !args.json && Sink::Output.is_terminal();
+    loop {
+        let rows: Vec<Row> = defined(args.of.manager.as_deref())?
+            .into_iter()
+            .map(row)
+            .collect();
+        let text = match args.json {
+            true => format!("{}\n", json!({ "clusters": rows.iter().map(json_of).collect::<Value>() })),
+            false => table(&rows).render(Sink::Output.size().map(|(columns, _)| columns)),
+        };
+        if last.as_ref() != Some(&text) {
+            if clears {
+                let cleared = Sink::Output.pass(super::watch::CLEARED);
+                cleared.map_err(ClusterError::Output)?;
+            }
+            Sink::Output.show(&text).map_err(ClusterError::Output)?;
+            last = Some(text);
+        }
+        if !args.watch {
+            return Ok(0);
+        }
+        std::thread::sleep(WATCH_PERIOD);
+    }
+}
+
+fn row(definition: Definition) -> Row {
+    let question = Question::Elements {
+        kinds: vec![Kind::Machine],
+        parent: None,
+        ids: None,
+    };
+    let is_running = sdm_rm::is_running(&definition.name);
+    let answer = is_running.then(|| ask(&definition.name, &question, ANSWER_WAIT));
+    Row { definition, answer }
+}
+
+impl Row {
+    /// State, since when, and why.
+    fn state(&self) -> (&'static str, Option<u64>, String) {
+        match &self.answer {
+            None => ("STOPPED", None, String::new()),
+            Some(Ok(answer)) => {
+                let it = &answer.manager;
+                let why = it.reason.clone().unwrap_or_default();
+                (element::state(it.state), Some(it.since), why)
+            }
+            Some(Err(error)) => ("ERROR", None, error.to_string()),
+        }
+    }
+
+    fn machines(&self) -> Vec<Element<'_>> {
+        match &self.answer {
+            Some(Ok(answer)) => Element::all(std::slice::from_ref(answer), Kind::Machine).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn json_of(row: &Row) -> Value {
+    let (state, since, reason) = row.state();
+    let it = &row.definition;
+    json!({
+        "name": it.name,
+        "id": it.rm_id,
+        "type": it.rm_type,
+        "host": it.host,
+        "description": it.description,
+        "state": state,
+        "since": since,
+        "reason": Some(reason).filter(|reason| !reason.is_empty()),
+        "machines": row.machines().iter().map(Element::json).collect::<Value>(),
+    })
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        ("CLUSTER", Stand::Left),
+        ("TYPE", Stand::Left),
+        ("HOST", Stand::Cut),
+        ("STATE", Stand::Left),
+        ("SINCE", Stand::Left),
+        ("MACHINES", Stand::Cut),
+        ("NODES", Stand::Right),
+        ("DESCRIPTION", Stand::Cut),
+        ("REASON", Stand::Cut),
+    ]);
+    for row in rows {
+        let (state, since, reason) = row.state();
+        let it = &row.definition;
+        let machines = row.machines();
+        let names = machines.iter().map(|machine| {
+            let state = machine.get("machineState").filter(|state| *state != "UP");
+            let state = state.map(|state| format!(" ({state})"));
+            format!("{}{}", machine.name(), state.unwrap_or_default())
+        });
+        let nodes: Vec<u64> = machines
+            .iter()
+            .filter_map(|machine| machine.number("numNodes"))
+            .collect();
+        table.push(vec![
+            it.name.clone(),
+            it.rm_type.clone(),
+            it.host.clone().unwrap_or_default(),
+            state.to_owned(),
+            since.map(times::moment).unwrap_or_default(),
+            names.collect::<Vec<_>>().join(","),
+            match nodes.is_empty() {
+                true => String::new(),
+                false => nodes.iter().sum::<u64>().to_string(),
+            },
+            it.description.clone(),
+            reason,
+        ]);
+    }
+    table
+}

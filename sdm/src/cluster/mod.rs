@@ -1,0 +1,48 @@
+//! The verbs of clusters: what resource managers have, and what becomes of jobs.
+//!
+//! A started manager is a background process (`sdm_rm`); a verb asks one or several of them, and shows what they say.
+
+mod change;
+mod choose;
+mod element;
+mod error;
+mod fold;
+mod job;
+mod list;
+mod logs;
+mod manage;
+mod show;
+mod submit;
+mod table;
+mod times;
+mod watch;
+
+use crate::cli::Verb;
+use crate::sink::complain;
+use error::ClusterError;
+pub(crate) use job::{JobTarget, job_target};
+
+/// It could not be done: there is no such job, or its manager has refused.
+const REFUSED: u8 = 1;
+
+/// Carries out a verb of clusters; gives the exit code, or nothing where it is none of them.
+pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
+    let done = match verb {
+        Verb::Cluster(args) => manage::manage(&args.verb),
+        Verb::Nodes(args) => watch::shown(args, list::Which::Nodes),
+        Verb::Queues(args) => watch::shown(args, list::Which::Queues),
+        Verb::Jobs(args) => watch::shown(&args.list, list::Which::Jobs { all: args.all }),
+        Verb::Ps(args) => job::processes(args),
+        Verb::Show(args) => show::show(args),
+        Verb::Submit(args) => submit::submit(args),
+        Verb::Logs(args) => logs::logs(args),
+        Verb::Cancel(args) => change::change(args, change::Change::Cancel),
+        Verb::Hold(args) => change::change(args, change::Change::Hold),
+        Verb::Release(args) => change::change(args, change::Change::Release),
+        _ => return None,
+    };
+    Some(done.unwrap_or_else(|error| {
+        complain(format_args!("sdm: {error}"));
+        REFUSED
+    }))
+}

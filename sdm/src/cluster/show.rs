@@ -1,0 +1,122 @@
+//! `sdm show`: all that is known of an element.
+
+use std::collections::BTreeMap;
+
+use sdm_rm::{Answer, AttributeDefinition, Kind};
+use serde_json::{Value, json};
+
+use super::choose::{look, split};
+use super::element::{self, Element};
+use super::error::ClusterError;
+use super::table::{Stand, Table};
+use super::watch::{Shown, list};
+use crate::cli::ShowArgs;
+
+/// All that can be shown but processes, of which a job can have a million.
+const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
+
+/// Shows all attributes of what is called so.
+pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
+    let (named, name) = split(&args.element, args.list.of.manager.as_deref())?;
+    let answers = look(named, &KINDS)?;
+    if found(&answers, name).is_empty() {
+        let names = answers.iter().map(|it| it.manager.name.clone());
+        return Err(ClusterError::NoElement(name.to_owned(), names.collect()));
+    }
+    let mut of = args.list.clone();
+    of.of.manager = named.map(str::to_owned);
+    list(&of, &KINDS, |answers| {
+        let found = found(answers, name);
+        match args.list.json {
+            true => Shown::Json(found.iter().map(Found::json).collect()),
+            false => Shown::Table(table(&found), "it is no more"),
+        }
+    })
+}
+
+/// What is called so.
+enum Found<'a> {
+    /// A cluster itself.
+    Manager(&'a Answer),
+    /// Something that it has.
+    Element(Kind, Element<'a>),
+}
+
+fn found<'a>(answers: &'a [Answer], name: &str) -> Vec<Found<'a>> {
+    let managers = answers.iter().filter(|it| it.manager.name == name);
+    let managers = managers.map(Found::Manager);
+    let of_kind = |kind| {
+        let meant = move |element: &Element<'_>| match kind {
+            Kind::Job => element.job() == name,
+            _ => element.name() == name,
+        };
+        let elements = Element::all(answers, kind).filter(meant);
+        elements.map(move |element| Found::Element(kind, element))
+    };
+    managers.chain(KINDS.into_iter().flat_map(of_kind)).collect()
+}
+
+impl Found<'_> {
+    fn json(&self) -> Value {
+        match self {
+            Self::Manager(answer) => json!({ "kind": "cluster", "cluster": element::manager(answer) }),
+            Self::Element(kind, element) => {
+                let mut document = element.json();
+                document["kind"] = Value::from(word(*kind));
+                document
+            }
+        }
+    }
+}
+
+fn table(found: &[Found<'_>]) -> Table {
+    let mut table = Table::new(&[
+        ("CLUSTER", Stand::Left),
+        ("ELEMENT", Stand::Left),
+        ("ATTRIBUTE", Stand::Left),
+        ("VALUE", Stand::Cut),
+        ("ID", Stand::Left),
+    ]);
+    for found in found {
+        match found {
+            Found::Manager(answer) => {
+                let it = &answer.manager;
+                let rows = [
+                    ("State", element::state(it.state), "rmState"),
+                    ("Reason", it.reason.as_deref().unwrap_or_default(), ""),
+                    ("Type", &it.rm_type, "rmType"),
+                    ("Host", it.host.as_deref().unwrap_or_default(), ""),
+                    ("Identifier", &it.rm_id, "rmID"),
+                ];
+                for (name, value, id) in rows.into_iter().filter(|(_, value, _)| !value.is_empty()) {
+                    let cells = [&it.name, "cluster", name, value, id];
+                    table.push(cells.map(str::to_owned).to_vec());
+                }
+            }
+            Found::Element(kind, element) => {
+                let definitions = definitions(element.of);
+                for (id, value) in &element.group.attributes {
+                    let name = definitions.get(&**id).map_or(&**id, |it| &it.name);
+                    let cells = [element.cluster(), word(*kind), name, value, id];
+                    table.push(cells.map(str::to_owned).to_vec());
+                }
+            }
+        }
+    }
+    table
+}
+
+fn definitions(answer: &Answer) -> BTreeMap<&str, &AttributeDefinition> {
+    let all = answer.definitions.iter();
+    all.map(|definition| (&*definition.id, definition)).collect()
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Machine => "machine",
+        Kind::Queue => "queue",
+        Kind::Node => "node",
+        Kind::Job => "job",
+        Kind::Process => "process",
+    }
+}

@@ -1,0 +1,116 @@
+//! `sdm submit`.
+
+use sdm_rm::{Definition, Question};
+use serde_json::json;
+
+use super::choose::{DONE_WAIT, ask, started};
+use super::error::ClusterError;
+use crate::cli::SubmitArgs;
+use crate::sink::Sink;
+
+/// So many bytes of the environment go along at most: a question is bounded.
+const ENVIRONMENT_BYTES_MAX: usize = 512 << 10;
+
+/// Submits a job, and says its number.
+pub(super) fn submit(args: &SubmitArgs) -> Result<u8, ClusterError> {
+    let clusters = started(args.to.manager.as_deref())?;
+    let [cluster] = &clusters[..] else {
+        let names = clusters.into_iter().map(|cluster| cluster.name);
+        return Err(ClusterError::WhichCluster(names.collect()));
+    };
+    let attributes = attributes(args, cluster)?;
+    let answer = ask(&cluster.name, &Question::Submit { attributes }, DONE_WAIT)?;
+    let job = answer.job.unwrap_or_default();
+    let line = match args.json {
+        true => format!("{}\n", json!({ "cluster": cluster.name, "job": job })),
+        false => format!("{job}\n"),
+    };
+    Sink::Output.show(&line).map_err(ClusterError::Output)?;
+    Ok(0)
+}
+
+/// The attributes of SUBMIT_JOB ("PTP rm proxy").
+fn attributes(
+    args: &SubmitArgs,
+    cluster: &Definition,
+) -> Result<Vec<(String, String)>, ClusterError> {
+    let mut attributes = Vec::new();
+    let mut set = |id: &str, value: String| attributes.push((id.to_owned(), value));
+    let mut words = args.program.iter().map(|word| {
+        let text = word.to_str().map(str::to_owned);
+        text.ok_or_else(|| ClusterError::NoText(word.clone()))
+    });
+    let program = words.next().transpose()?.unwrap_or_default();
+    // A path that begins here is one of this folder, wherever the manager runs; a bare name is looked for on PATH there.
+    let (path, name) = match program.rsplit_once('/') {
+        Some((path, name)) => (path.to_owned(), name.to_owned()),
+        None => (String::new(), program),
+    };
+    let here = match (&args.wdir, &cluster.host) {
+        (Some(given), Some(_)) => Some(given.clone()),
+        (None, Some(_)) => None,
+        (given, None) => {
+            let here = std::env::current_dir().map_err(ClusterError::NoFolder)?;
+            let here = here.join(given.as_deref().unwrap_or_default());
+            let text = here.to_str().map(|it| it.trim_end_matches('/').to_owned());
+            Some(text.ok_or_else(|| ClusterError::NoText(here.into_os_string()))?)
+        }
+    };
+    set("execName", name);
+    if !path.is_empty() {
+        set("execPath", path);
+    }
+    if let Some(here) = here {
+        set("workingDir", here);
+    }
+    set("jobNumProcs", args.count.to_string());
+    for word in words {
+        set("progArgs", word?);
+    }
+    if let Some(name) = &args.name {
+        set("jobName", name.clone());
+    }
+    if let Some(queue) = &args.queue {
+        set("queueId", queue.clone());
+    }
+    for option in &args.option {
+        set("submitOptions", option.clone());
+    }
+    for pair in environment(args, cluster)? {
+        set("env", pair);
+    }
+    Ok(attributes)
+}
+
+/// The job's environment: that of who submits, as sbatch passes it on, where the cluster is on this host; and what is asked for.
+fn environment(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, ClusterError> {
+    let mut pairs = Vec::new();
+    let mut bytes = 0;
+    if cluster.host.is_none() {
+        for (name, value) in std::env::vars_os() {
+            let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else {
+                continue;
+            };
+            bytes += name.len() + value.len();
+            if is_name(&name) && bytes <= ENVIRONMENT_BYTES_MAX {
+                pairs.push(format!("{name}={value}"));
+            }
+        }
+    }
+    for pair in &args.env {
+        let (name, _) = pair
+            .split_once('=')
+            .filter(|(name, _)| is_name(name))
+            .ok_or_else(|| ClusterError::NoVariable(pair.clone()))?;
+        let before = format!("{name}=");
+        pairs.retain(|known| !known.starts_with(&before));
+        pairs.push(pair.clone());
+    }
+    Ok(pairs)
+}
+
+/// True for a name that a shell knows.
+fn is_name(name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
+}

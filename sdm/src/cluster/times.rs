@@ -1,0 +1,46 @@
+//! Times as people read them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds of Unix time.
+pub(super) fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// How long something took or is going on, as Slurm writes it: `3:07`, `1:02:03`, `2-01:02:03`.
+pub(super) fn span(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{seconds:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
+        _ => format!("{days}-{hours:02}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A time, in UTC.
+pub(super) fn moment(seconds: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
+    let shown = time.map(|time| humantime::format_rfc3339_seconds(time).to_string());
+    shown.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_as_slurm_writes_them() {
+        for (seconds, text) in [
+            (7, "0:07"),
+            (187, "3:07"),
+            (3_723, "1:02:03"),
+            (176_523, "2-01:02:03"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
+        assert_eq!(moment(0), "1970-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,104 @@
+//! Lists that are shown once, or whenever they have changed.
+
+use std::time::Duration;
+
+use sdm_rm::{Answer, Kind, Question};
+use serde_json::Value;
+
+use super::choose::{ANSWER_WAIT, ask, look};
+use super::error::ClusterError;
+use super::list::Which;
+use super::table::Table;
+use super::{element, times};
+use crate::cli::ListArgs;
+use crate::sink::{Sink, complain};
+
+/// How often those are asked that are watched.
+const WATCH_PERIOD: Duration = Duration::from_secs(1);
+/// To the upper left of an empty screen.
+pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
+
+/// Shows a list.
+pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
+    let make = |answers: &[Answer]| match args.json {
+        true => Shown::Json(which.json(answers)),
+        false => Shown::Table(which.table(answers, times::now()), which.nothing()),
+    };
+    list(args, which.kinds(), make)
+}
+
+/// What is shown of what managers have said.
+pub(super) enum Shown {
+    /// A table, and what is said where it has no rows.
+    Table(Table, &'static str),
+    /// A document.
+    Json(Value),
+}
+
+/// Shows what `make` makes of what the managers say of these kinds.
+pub(super) fn list(
+    args: &ListArgs,
+    kinds: &[Kind],
+    make: impl Fn(&[Answer]) -> Shown,
+) -> Result<u8, ClusterError> {
+    let named = args.of.manager.as_deref();
+    let clears = args.watch && !args.json && Sink::Output.is_terminal();
+    let mut last = None;
+    loop {
+        let answers = look(named, kinds)?;
+        let text = text(make(&answers));
+        if last.as_ref() != Some(&text) {
+            if clears {
+                Sink::Output.pass(CLEARED).map_err(ClusterError::Output)?;
+            }
+            Sink::Output.show(&text).map_err(ClusterError::Output)?;
+            say_stale(&answers);
+            last = Some(text);
+        }
+        if !args.watch {
+            return Ok(0);
+        }
+        wait(&answers);
+    }
+}
+
+fn text(shown: Shown) -> String {
+    match shown {
+        Shown::Json(document) => format!("{document}\n"),
+        Shown::Table(table, nothing) if table.is_empty() => format!("{nothing}\n"),
+        Shown::Table(table, _) => table.render(Sink::Output.size().map(|(columns, _)| columns)),
+    }
+}
+
+/// Whose elements are those of an earlier time, and why.
+pub(super) fn say_stale(answers: &[Answer]) {
+    for answer in answers.iter().filter(|answer| answer.manager.stale) {
+        let it = &answer.manager;
+        let why = it.reason.as_deref().unwrap_or("no reason is known");
+        let state = element::state(it.state);
+        let since = times::moment(it.since);
+        complain(format_args!(
+            "sdm: {}: as it was at {since} ({state}: {why}); `sdm cluster start {}` asks anew",
+            it.name, it.name
+        ));
+    }
+}
+
+/// Until one of them has something new to say, or a second has gone by: elapsed times go on.
+fn wait(answers: &[Answer]) {
+    let Some(first) = answers.first() else {
+        return;
+    };
+    let question = Question::Changed {
+        since: first.version,
+        wait_ms: WATCH_PERIOD.as_millis() as u64,
+    };
+    // Where several are watched, or this one is gone, the period is what is waited for.
+    let asked = match answers.len() {
+        1 => ask(&first.manager.name, &question, ANSWER_WAIT).is_ok(),
+        _ => false,
+    };
+    if !asked {
+        std::thread::sleep(WATCH_PERIOD);
+    }
+}
