@@ -89,7 +89,9 @@ impl Segment {
         self.last = id - 1;
         let body = match &mut self.body {
             Body::Steps(steps) => Body::Steps(*steps),
-            Body::Packed(base, cells) => Body::Packed(*base, cells.split_off((id - first) as usize)),
+            Body::Packed(base, cells) => {
+                Body::Packed(*base, cells.split_off((id - first) as usize))
+            }
         };
         Self { last, body }
     }
@@ -105,7 +107,9 @@ impl Segment {
             let is_flat = other.block_end(next_first) >= next.last || other.step == 0;
             let length = self.last - first + 1;
             if own.step == 0 && is_flat {
-                let step = cell.checked_sub(own.cell).and_then(|by| i32::try_from(by).ok());
+                let step = cell
+                    .checked_sub(own.cell)
+                    .and_then(|by| i32::try_from(by).ok());
                 match step {
                     Some(0) => {
                         self.last = next.last;
@@ -171,6 +175,11 @@ impl Column {
         self.segments.is_empty()
     }
 
+    /// In how many pieces the numbers are held.
+    pub(super) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Takes the numbers of these ids away.
     pub(super) fn erase(&mut self, first: u32, last: u32) {
         if let Some((&start, segment)) = self.segments.range_mut(..first).next_back()
@@ -207,7 +216,8 @@ impl Column {
             tidied = Some(start);
         }
         self.erase(first, last);
-        self.segments.insert(first, Segment::alike(first, last, cell));
+        self.segments
+            .insert(first, Segment::alike(first, last, cell));
         if let Some(start) = tidied.filter(|start| *start < first) {
             self.tidy(start);
         }
@@ -251,12 +261,20 @@ impl Column {
     /// The numbers of these ids, one range of ids that are alike after another.
     pub(super) fn runs(&self, first: u32, last: u32) -> impl Iterator<Item = (u32, u32, i64)> {
         self.pieces(first, last).flat_map(|piece| {
-            let each = if piece.step == 0 { u32::MAX } else { piece.each };
+            let each = if piece.step == 0 {
+                u32::MAX
+            } else {
+                piece.each
+            };
             let blocks = (piece.last - piece.first) / each;
             (0..=blocks).map(move |block| {
                 let first = piece.first + block * each;
                 let last = first.saturating_add(each - 1).min(piece.last);
-                (first, last, piece.cell + i64::from(piece.step) * i64::from(block))
+                (
+                    first,
+                    last,
+                    piece.cell + i64::from(piece.step) * i64::from(block),
+                )
             })
         })
     }
@@ -292,7 +310,11 @@ impl Column {
     pub(super) fn others(&self, ids: &RoaringBitmap, cell: Option<i64>) -> RoaringBitmap {
         if ids.len() == 1 {
             let is_other = ids.min().is_some_and(|id| self.at(id) != cell);
-            return if is_other { ids.clone() } else { RoaringBitmap::new() };
+            return if is_other {
+                ids.clone()
+            } else {
+                RoaringBitmap::new()
+            };
         }
         let mut others = ids.clone();
         for (each, same) in self.groups(ids) {
@@ -307,21 +329,15 @@ impl Column {
     pub(super) fn cells(&self) -> impl Iterator<Item = i64> {
         self.runs(0, u32::MAX).map(|(_, _, cell)| cell)
     }
-
-    /// Every number becomes another.
-    pub(super) fn map(&mut self, of: impl Fn(i64) -> i64) {
-        let runs: Vec<(u32, u32, i64)> = self.runs(0, u32::MAX).collect();
-        self.segments.clear();
-        for (first, last, cell) in runs {
-            self.write(first, last, of(cell));
-        }
-    }
 }
 
 /// The ranges of a set, in order.
 pub(super) fn ranges(ids: &RoaringBitmap) -> impl Iterator<Item = (u32, u32)> {
     let mut iter = ids.iter();
-    std::iter::from_fn(move || iter.next_range().map(|range| (*range.start(), *range.end())))
+    std::iter::from_fn(move || {
+        iter.next_range()
+            .map(|range| (*range.start(), *range.end()))
+    })
 }
 
 /// What of a segment is asked for, piece by piece.
@@ -338,21 +354,20 @@ impl Iterator for Pieces<'_> {
     fn next(&mut self) -> Option<Piece> {
         let first = self.next.filter(|next| *next <= self.last)?;
         let cell = self.segment.at(self.start, first);
-        let (mut last, mut step, mut each) = (first, 0, 1);
-        match &self.segment.body {
-            Body::Steps(steps) if steps.step == 0 => last = self.last,
-            // The rest of a block that is entered in its middle is a piece, as is the last block.
-            Body::Steps(steps) if (first - steps.origin) % steps.each != 0 => {
-                last = steps.block_end(first).min(self.last);
+        let (last, step, each) = match &self.segment.body {
+            Body::Steps(steps) if steps.step == 0 => (self.last, 0, 1),
+            // The rest of a block that is entered in its middle is a piece of its own.
+            Body::Steps(steps) if !(first - steps.origin).is_multiple_of(steps.each) => {
+                (steps.block_end(first).min(self.last), 0, 1)
             }
-            Body::Steps(steps) => (last, step, each) = (self.last, steps.step, steps.each),
+            Body::Steps(steps) => (self.last, steps.step, steps.each),
             Body::Packed(_, cells) => {
                 let at = (first - self.start) as usize;
                 let same = cells[at..].iter().take_while(|cell| **cell == cells[at]);
                 let same = u32::try_from(same.count()).unwrap_or(1);
-                last = (first + same - 1).min(self.last);
+                ((first + (same - 1)).min(self.last), 0, 1)
             }
-        }
+        };
         self.next = last.checked_add(1);
         Some(Piece {
             first,

@@ -251,7 +251,11 @@ mod tests {
             ("ARRAY", "", ""),
             ("BOOLEAN", "false", ""),
             ("DATE", "", "SHORT SHORT US"),
-            ("DATE", "2010-01-01", "SHORT LONG JAPAN 2009-01-01 2011-01-01"),
+            (
+                "DATE",
+                "2010-01-01",
+                "SHORT LONG JAPAN 2009-01-01 2011-01-01",
+            ),
             ("DOUBLE", "0.5", "0 1"),
             ("ENUMERATED", "B", "A B"),
             ("INTEGER", "3", "0 9"),
@@ -290,7 +294,10 @@ mod tests {
         let mut state = announced("STRING", "", "");
         state.id = "jobState".to_owned();
         let refused = definitions.announce(&state);
-        assert_eq!(refused, Err(DefinitionError::Otherwise("jobState".to_owned())));
+        assert_eq!(
+            refused,
+            Err(DefinitionError::Otherwise("jobState".to_owned()))
+        );
     }
 
     #[test]
@@ -298,7 +305,8 @@ mod tests {
         let mut definitions = Definitions::default();
         let at = definitions.index_of("fakeStr").expect("there is room");
         assert_eq!(definitions.at(at).kind, AttributeType::String);
-        let refused = (0..DEFINITIONS_MAX).find_map(|at| definitions.index_of(&at.to_string()).err());
+        let refused =
+            (0..DEFINITIONS_MAX).find_map(|at| definitions.index_of(&at.to_string()).err());
         assert_eq!(refused, Some(DefinitionError::TooMany));
         assert!(definitions.index_of("").is_err());
         assert!(definitions.index_of(&"x".repeat(ID_BYTES_MAX + 1)).is_err());

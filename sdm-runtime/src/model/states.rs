@@ -168,6 +168,11 @@ impl States {
         is_known && row.is_none_or(|row| row.get(to) == Some(&b'y'))
     }
 
+    /// What stands for the default in a column.
+    pub(super) fn default_cell(&self) -> i64 {
+        i64::try_from(self.default_index()).unwrap_or_default()
+    }
+
     /// The place of the default.
     pub(super) fn default_index(&self) -> usize {
         self.index(self.default).unwrap_or_default()
@@ -176,12 +181,18 @@ impl States {
 
 /// Whether a process in this state is one: it has begun to and has not ended.
 pub(super) fn is_live(process: usize) -> bool {
-    matches!(PROCESS.words.get(process), Some(&("STARTING" | "RUNNING" | "SUSPENDED")))
+    matches!(
+        PROCESS.words.get(process),
+        Some(&("STARTING" | "RUNNING" | "SUSPENDED"))
+    )
 }
 
 /// Whether a process in this state has ended.
 pub(super) fn has_ended(process: usize) -> bool {
-    matches!(PROCESS.words.get(process), Some(&("EXITED" | "EXITED_SIGNALLED" | "ERROR")))
+    matches!(
+        PROCESS.words.get(process),
+        Some(&("EXITED" | "EXITED_SIGNALLED" | "ERROR"))
+    )
 }
 
 #[cfg(test)]
@@ -197,7 +208,9 @@ mod tests {
             }
             match (attribute, from) {
                 ("rmState", "STOPPED") => to == "STARTING",
-                ("rmState", "STARTING") => ["STARTED", "STOPPING", "STOPPED", "ERROR"].contains(&to),
+                ("rmState", "STARTING") => {
+                    ["STARTED", "STOPPING", "STOPPED", "ERROR"].contains(&to)
+                }
                 ("rmState", "STARTED") => ["SUSPENDED", "STOPPING", "ERROR"].contains(&to),
                 ("rmState", "SUSPENDED") => ["STARTED", "STOPPING", "ERROR"].contains(&to),
                 ("rmState", "STOPPING") => ["STOPPED", "ERROR"].contains(&to),

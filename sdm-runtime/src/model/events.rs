@@ -1,0 +1,72 @@
+//! What listeners are told ("PTP runtime platform, Events").
+
+use roaring::RoaringBitmap;
+
+use super::error::ModelError;
+use super::value::Value;
+use crate::wire::event::{Failure, Kind};
+
+/// A resource manager of a model. Its number is not given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ManagerId(pub(super) u32);
+
+/// Something that happened below one parent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// Of which resource manager.
+    pub manager: ManagerId,
+    /// What kind of elements.
+    pub kind: Kind,
+    /// The number of the element that they are children of; none for the universe. For a listener of a node's children it is
+    /// the processes' job all the same.
+    pub parent: Option<u32>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// There are new elements.
+    New(RoaringBitmap),
+    /// Attributes have changed: which of them on which elements. What they are now the model tells.
+    Changed(Vec<(String, RoaringBitmap)>),
+    /// For the listener of one element: its attributes that have changed, with what they were set to; none where one was taken
+    /// away.
+    Attributes(u32, Vec<(String, Option<Value>)>),
+    /// Elements are gone.
+    Removed(RoaringBitmap),
+    /// What the agent said cannot be.
+    Error(ModelError),
+    /// A text of the agent for the user: its level (FATAL, ERROR, WARNING, INFO) and the text.
+    Message(String, Failure),
+    /// What the elements are is no longer known, and why; or they were forgotten, and what is there is new.
+    Stale(Option<String>),
+    /// The listener did not ask for so long that it missed something: it reads the model anew.
+    Missed,
+}
+
+impl Notice {
+    /// The same of nothing yet.
+    pub(super) fn head(&self) -> Self {
+        Self {
+            what: What::Missed,
+            ..*self
+        }
+    }
+
+    /// The elements whose notice this is; none for a notice of the manager as a whole.
+    #[must_use]
+    pub fn ids(&self) -> RoaringBitmap {
+        match &self.what {
+            What::New(ids) | What::Removed(ids) => ids.clone(),
+            What::Changed(attributes) => {
+                let mut all = RoaringBitmap::new();
+                attributes.iter().for_each(|(_, ids)| all |= ids);
+                all
+            }
+            What::Attributes(id, _) => std::iter::once(*id).collect(),
+            _ => RoaringBitmap::new(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
