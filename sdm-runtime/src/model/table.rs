@@ -80,13 +80,16 @@ impl Table {
         let column = self.columns.entry(attribute).or_default();
         let others = self.pieces - column.len();
         for (first, last, cell) in spans {
-            if column.len() > room {
-                all.iter()
-                    .for_each(|(first, last)| column.erase(*first, *last));
+            if others + column.len() >= SEGMENTS_MAX {
+                for (first, last) in all {
+                    column.erase(first, last);
+                }
+                self.pieces = others + column.len();
                 return false;
             }
             column.write(first, last, cell);
         }
+        self.pieces = others + column.len();
         true
     }
 

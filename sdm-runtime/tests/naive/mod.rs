@@ -10,7 +10,7 @@ use sdm_runtime::model::states::States;
 use sdm_runtime::wire::event::{Event, Kind};
 use sdm_runtime::wire::groups::Group;
 
-pub const BASE: u32 = 1;
+pub(crate) const BASE: u32 = 1;
 
 const KINDS: [Kind; 5] = [
     Kind::Machine,
@@ -23,7 +23,7 @@ const KINDS: [Kind; 5] = [
 type Attributes = BTreeMap<String, String>;
 
 #[derive(Clone, Debug, Default)]
-pub struct Naive {
+pub(crate) struct Naive {
     elements: BTreeMap<u32, Element>,
 }
 
@@ -58,7 +58,7 @@ fn ids() -> impl Strategy<Value = Ids> {
     prop_oneof![some, range].prop_map(|ids: BTreeSet<u32>| Ids::Numbers(ids.into_iter().collect()))
 }
 
-pub fn event() -> impl Strategy<Value = Event> {
+pub(crate) fn event() -> impl Strategy<Value = Event> {
     let kind = prop::sample::select(&KINDS[..]);
     let attributes = prop::collection::btree_map("[a-z]", attribute(), 0..4);
     let group = (ids(), attributes).prop_map(|(ids, attributes)| {
@@ -67,7 +67,8 @@ pub fn event() -> impl Strategy<Value = Event> {
         Group { ids, attributes }
     });
     let groups = prop::collection::vec(group, 0..5);
-    (0..8, kind, 1_u32..12, groups, ids()).prop_map(|(what, kind, parent, groups, ids)| {
+    let parent = prop_oneof![4 => prop::sample::select(&[1, 2, 3, 8, 9][..]), 1 => 1_u32..12];
+    (0..8, kind, parent, groups, ids()).prop_map(|(what, kind, parent, groups, ids)| {
         let parent = match (kind, what) {
             (Kind::Machine | Kind::Queue, 0..=2) => BASE.to_string(),
             (Kind::Process, _) | (_, 0..=3) => parent.to_string(),
@@ -79,6 +80,29 @@ pub fn event() -> impl Strategy<Value = Event> {
             _ => Event::Remove(kind, parent, ids),
         }
     })
+}
+
+/// A machine, a queue, four nodes, two jobs and the processes of one.
+pub(crate) fn prelude() -> Vec<Event> {
+    let event = |kind, parent: &str, ids: &str, attributes: &[(&str, &str)]| {
+        let ids = ids.parse().expect("a range set");
+        let attributes = attributes.iter();
+        let attributes = attributes.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let attributes = attributes.collect();
+        Event::New(kind, parent.to_owned(), vec![Group { ids, attributes }])
+    };
+    vec![
+        event(Kind::Machine, "1", "2", &[]),
+        event(Kind::Queue, "1", "3", &[]),
+        event(Kind::Node, "2", "4-7", &[("nodeState", "UP")]),
+        event(Kind::Job, "3", "8-9", &[("jobState", "RUNNING")]),
+        event(
+            Kind::Process,
+            "8",
+            "10-20",
+            &[("processState", "STARTING"), ("processNodeId", "5")],
+        ),
+    ]
 }
 
 fn numbers(ids: &Ids) -> BTreeSet<u32> {
@@ -124,7 +148,7 @@ fn sound(kind: Kind, attributes: &[(String, String)]) -> (Vec<(String, Option<St
 
 impl Naive {
     /// Takes an event; gives the number of errors.
-    pub fn apply(&mut self, event: &Event) -> usize {
+    pub(crate) fn apply(&mut self, event: &Event) -> usize {
         let mut errors = 0;
         match event {
             Event::New(kind, parent, groups) => errors = self.add(*kind, parent, groups),
@@ -289,7 +313,7 @@ impl Naive {
     }
 
     /// The model has the same elements below the same parents with the same attributes.
-    pub fn check(&self, model: &Model, manager: ManagerId) {
+    pub(crate) fn check(&self, model: &Model, manager: ManagerId) {
         for kind in KINDS {
             let ids = model.elements(manager, kind).expect("there is the manager");
             let own = self.elements.iter().filter(|(_, it)| it.kind == kind);
@@ -317,7 +341,7 @@ impl Naive {
     }
 
     /// What listeners were told is what has changed since.
-    pub fn check_told(&self, before: &Self, told: impl Iterator<Item = Notice>) {
+    pub(crate) fn check_told(&self, before: &Self, told: impl Iterator<Item = Notice>) {
         let mut new = BTreeSet::new();
         let mut gone = BTreeSet::new();
         let mut changed = BTreeSet::new();
