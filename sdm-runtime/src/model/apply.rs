@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use roaring::RoaringBitmap;
 
 use super::error::{ModelError, brief, word};
-use super::events::What;
+use super::events::{What, children};
 use super::states::{EXITED_PROCESS, NODE_EXTRA, RUNNING_PROCESS, States};
-use super::store::{Out, Store, children};
+use super::store::{Out, Store};
 use super::texts::NAMES_FROM;
 use super::value::{AttributeType, VALUE_BYTES_MAX, Value, ValueError};
-use crate::ids::{IDS_MAX, Ids};
+use crate::ids::{IDS_MAX, Ids, parse_number};
 use crate::wire::Attribute;
 use crate::wire::event::Kind;
 use crate::wire::groups::Group;
@@ -42,7 +42,7 @@ impl Store {
                 let set = cell.map(|cell| (members.len(), cell));
                 attributes.entry(attribute).or_default().extend(set);
             }
-            all |= &*ids;
+            unite(&mut all, &ids);
             members.push(ids);
         }
         if all.is_empty() {
@@ -100,7 +100,10 @@ impl Store {
     ) -> Option<Cow<'a, RoaringBitmap>> {
         let is_free = |numbers: &RoaringBitmap| {
             let used = self.tables().map(|table| &table.ids).chain([new]);
-            used.into_iter().all(|used| used.is_disjoint(numbers))
+            used.into_iter().all(|used| match numbers.len() {
+                1 => numbers.min().is_none_or(|number| !used.contains(number)),
+                _ => used.is_disjoint(numbers),
+            })
         };
         if let Ids::Numbers(numbers) = ids
             && numbers.max().is_some_and(|last| last < NAMES_FROM)
@@ -202,10 +205,10 @@ impl Store {
             return Ok(i64::try_from(at).ok());
         }
         if self.is_reference(attribute) {
-            let number = match Ids::one(text) {
+            let number = match parse_number(text) {
                 _ if text.is_empty() => return Ok(None),
-                Ids::Numbers(number) => number.min().filter(|number| *number < NAMES_FROM),
-                Ids::Text(name) => Some(self.names.number(&name)?),
+                Some(number) => Some(number).filter(|number| *number < NAMES_FROM),
+                None => Some(self.names.number(text)?),
             };
             let none = || ValueError::OutOfBounds(super::value::cut(text));
             return Ok(Some(number.map(i64::from).ok_or_else(none)?));
@@ -290,7 +293,7 @@ impl Store {
                     out.error(ModelError::TooVaried(word(kind)));
                     continue;
                 }
-                *changed.entry(attribute).or_default() |= others;
+                unite(changed.entry(attribute).or_default(), &others);
             }
         }
         let mut of_nodes = Changed::new();
@@ -398,6 +401,15 @@ impl Store {
             self.publish(out, kind, [(attribute, ids)].into());
         }
         true
+    }
+}
+
+/// Adds elements to a set: one by one, where there are few, as a whole part of the set is written anew otherwise.
+fn unite(all: &mut RoaringBitmap, ids: &RoaringBitmap) {
+    if ids.len() < 16 {
+        ids.iter().for_each(|id| drop(all.insert(id)));
+    } else {
+        *all |= ids;
     }
 }
 

@@ -144,6 +144,14 @@ impl Segment {
             Body::Packed(base, _) => *base,
         };
         let offset = |cell: i64| cell.checked_sub(base).and_then(|by| u32::try_from(by).ok());
+        if let Body::Packed(_, cells) = &mut self.body
+            && next_first == next.last
+        {
+            let added = offset(next.at(next_first, next_first));
+            cells.extend(added);
+            self.last = next_first - u32::from(added.is_none());
+            return added.is_some();
+        }
         let added = (next_first..=next.last).map(|id| offset(next.at(next_first, id)));
         let Some(added) = added.collect::<Option<Vec<u32>>>() else {
             return false;
@@ -221,6 +229,41 @@ impl Column {
         if let Some(start) = tidied.filter(|start| *start < first) {
             self.tidy(start);
         }
+        self.tidy(first);
+        if let Some(after) = last.checked_add(1) {
+            self.tidy(after);
+        }
+    }
+
+    /// Gives ranges of ids, which are in order, their numbers. False where that would be more pieces than there may be: then the
+    /// rest has none.
+    pub(super) fn fill(&mut self, spans: &[(u32, u32, i64)], pieces_max: usize) -> bool {
+        let mut open: Option<(u32, Segment)> = None;
+        for (first, last, cell) in spans {
+            let next = Segment::alike(*first, *last, *cell);
+            if let Some((start, segment)) = &mut open
+                && segment.last + 1 == *first
+                && segment.join(*start, *first, &next)
+            {
+                continue;
+            }
+            if let Some((start, segment)) = open.replace((*first, next)) {
+                if self.segments.len() >= pieces_max {
+                    return false;
+                }
+                self.put(start, segment);
+            }
+        }
+        if let Some((start, segment)) = open {
+            self.put(start, segment);
+        }
+        true
+    }
+
+    fn put(&mut self, first: u32, segment: Segment) {
+        let last = segment.last;
+        self.erase(first, last);
+        self.segments.insert(first, segment);
         self.tidy(first);
         if let Some(after) = last.checked_add(1) {
             self.tidy(after);
@@ -380,80 +423,4 @@ impl Iterator for Pieces<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn held(column: &Column) -> BTreeMap<u32, i64> {
-        let each = column.runs(0, u32::MAX);
-        each.flat_map(|(first, last, cell)| (first..=last).map(move |id| (id, cell)))
-            .collect()
-    }
-
-    proptest! {
-        /// Whatever is written and erased in whatever order: a number for each id, and no more.
-        #[test]
-        fn a_column_holds_what_a_map_would(
-            changes in prop::collection::vec(
-                (0_u32..300, 0_u32..40, prop::option::weighted(0.85, prop_oneof![
-                    4 => 0_i64..4, 2 => -9_000_000_000_i64..9_000_000_000, 1 => Just(i64::MIN), 1 => Just(i64::MAX)
-                ])),
-                0..200,
-            )
-        ) {
-            let mut column = Column::default();
-            let mut map = BTreeMap::new();
-            for (at, more, cell) in changes {
-                let last = at + more * u32::from(more % 3 != 0);
-                match cell {
-                    Some(cell) => {
-                        column.write(at, last, cell);
-                        map.extend((at..=last).map(|id| (id, cell)));
-                    }
-                    None => {
-                        column.erase(at, last);
-                        map.retain(|id, _| !(at..=last).contains(id));
-                    }
-                }
-                prop_assert_eq!(&held(&column), &map);
-                prop_assert_eq!(column.at(at), map.get(&at).copied());
-            }
-            let all: RoaringBitmap = (0..400).collect();
-            for (cell, ids) in column.groups(&all) {
-                for id in ids {
-                    prop_assert_eq!(map.get(&id).copied(), cell);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_rises_evenly_is_one_segment() {
-        let mut column = Column::default();
-        for id in 0..10_000_u32 {
-            column.write(id, id, i64::from(id) + 7);
-        }
-        assert_eq!(column.segments.len(), 1);
-        let mut column = Column::default();
-        for node in 0..1000_u32 {
-            column.write(node * 12, node * 12 + 11, i64::from(node));
-        }
-        assert_eq!(column.segments.len(), 1);
-        assert_eq!(column.pieces(0, u32::MAX).count(), 1);
-        column.write(u32::MAX, u32::MAX, 3);
-        column.write(0, u32::MAX, 3);
-        assert_eq!(column.segments.len(), 1);
-    }
-
-    #[test]
-    fn what_differs_is_packed() {
-        let mut column = Column::default();
-        let pid = |id: u32| i64::from(id.wrapping_mul(2_654_435_761) >> 10);
-        for id in 0..100_000_u32 {
-            column.write(id, id, pid(id));
-        }
-        assert!(column.segments.len() <= 100_000 / PACKED_MAX + 1);
-        assert!((0..100_000).all(|id| column.at(id) == Some(pid(id))));
-    }
-}
+mod tests;

@@ -4,30 +4,13 @@
 use std::collections::HashMap;
 
 use super::predefined;
-use super::value::{AttributeType, DateBounds, Value, ValueError, cut};
+use super::value::{AttributeDefinition, AttributeType, DateBounds, ValueError, cut};
 use crate::wire::definition::Definition;
 
 /// How many definitions one resource manager may have.
 pub const DEFINITIONS_MAX: usize = 4096;
 /// How long an id of a definition may be.
 pub const ID_BYTES_MAX: usize = 256;
-
-/// What an attribute is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AttributeDefinition {
-    /// Its id, the key of attributes.
-    pub id: String,
-    /// What values it has.
-    pub kind: AttributeType,
-    /// A short name.
-    pub name: String,
-    /// A longer text.
-    pub description: String,
-    /// The value of an attribute that is set to nothing.
-    pub default: Option<Value>,
-    /// True where a user is to see it.
-    pub display: bool,
-}
 
 /// Why a definition cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -231,6 +214,7 @@ impl Definitions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::value::Value;
     use super::*;
 
     fn announced(kind: &str, default: &str, extra: &str) -> Definition {

@@ -5,11 +5,14 @@ use roaring::RoaringBitmap;
 use super::column::ranges;
 use super::definitions::DefinitionError;
 use super::table::SEGMENTS_MAX;
-use super::texts::{NAMES_MAX, TEXTS_BYTES_MAX};
 use super::value::ValueError;
 use crate::ids::IDS_MAX;
 use crate::wire::event::Kind;
 
+/// How many bytes the different texts of one resource manager may have together.
+pub const TEXTS_BYTES_MAX: usize = 256 << 20;
+/// How many string ids one resource manager may have.
+pub const NAMES_MAX: u32 = 1 << 20;
 /// Why something that an agent said changed nothing. What else its event said counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {

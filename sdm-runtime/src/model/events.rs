@@ -10,6 +10,9 @@ use crate::wire::event::{Failure, Kind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId(pub(super) u32);
 
+/// Elements that are alike in some attributes, which have these values; none where an attribute is not set.
+pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
+
 /// Something that happened below one parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
@@ -44,6 +47,17 @@ pub enum What {
     Stale(Option<String>),
     /// The listener did not ask for so long that it missed something: it reads the model anew.
     Missed,
+}
+
+/// The kinds that a kind of element has children of.
+pub(super) fn children(kind: Kind) -> &'static [Kind] {
+    match kind {
+        Kind::ResourceManager => &[Kind::Machine, Kind::Queue, Kind::Job],
+        Kind::Machine => &[Kind::Node],
+        Kind::Queue => &[Kind::Job],
+        Kind::Job => &[Kind::Process],
+        Kind::Node | Kind::Process => &[],
+    }
 }
 
 impl Notice {

@@ -3,9 +3,8 @@
 use roaring::RoaringBitmap;
 
 use super::Model;
-use super::events::ManagerId;
+use super::events::{ManagerId, children};
 use super::listeners::Interest;
-use super::store::children;
 use crate::ids::Ids;
 use crate::wire::definition::Definition;
 use crate::wire::event::{Event, Kind};

@@ -6,13 +6,21 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::events::{ManagerId, Notice, What};
-use super::store::Store;
+use super::value::Value;
 use crate::wire::event::Kind;
 
 /// How many notices wait for one listener; of one that has more the oldest are dropped, and it is told so.
 pub const NOTICES_MAX: usize = 4096;
 /// How many listeners there may be.
 pub const LISTENERS_MAX: usize = 4096;
+
+/// Where what a listener is told of elements is read.
+pub(super) trait Source {
+    /// An attribute of an element.
+    fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value>;
+    /// Those of these processes that are on a node.
+    fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap;
+}
 
 /// What a listener wants to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +104,7 @@ impl Listeners {
     }
 
     /// A notice of elements, which the store still has.
-    pub(super) fn publish(&mut self, store: &Store, notice: Notice) {
+    pub(super) fn publish(&mut self, store: &dyn Source, notice: Notice) {
         let notice = Arc::new(notice);
         for listener in self.all.values_mut() {
             if let Some(own) = listener.interest.of(store, &notice) {
@@ -118,7 +126,7 @@ impl Listener {
 
 impl Interest {
     /// What of a notice a listener is told.
-    fn of(self, store: &Store, notice: &Arc<Notice>) -> Option<Arc<Notice>> {
+    fn of(self, store: &dyn Source, notice: &Arc<Notice>) -> Option<Arc<Notice>> {
         match self {
             Self::All => Some(Arc::clone(notice)),
             Self::Managers => (notice.kind == Kind::ResourceManager).then(|| Arc::clone(notice)),
@@ -132,7 +140,7 @@ impl Interest {
                 is_it.then(|| on_node(store, notice, node)).flatten()
             }
             Self::Children(_, kind, id) => {
-                let is_child = super::store::children(kind).contains(&notice.kind);
+                let is_child = super::events::children(kind).contains(&notice.kind);
                 let is_it = is_child && notice.parent == Some(id);
                 is_it.then(|| Arc::clone(notice))
             }
@@ -141,13 +149,12 @@ impl Interest {
 }
 
 /// What of a notice is about one element.
-fn element(store: &Store, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> {
+fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> {
     let what = match &notice.what {
         What::Changed(attributes) => {
             let own = attributes.iter().filter(|(_, ids)| ids.contains(id));
             let values = own.map(|(attribute, _)| {
-                let place = store.definitions.position(attribute);
-                let value = place.and_then(|at| store.value(notice.kind, id, at));
+                let value = store.value_of(notice.kind, id, attribute);
                 (attribute.clone(), value)
             });
             let values: Vec<_> = values.collect();
@@ -164,10 +171,8 @@ fn element(store: &Store, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> 
 }
 
 /// What of a notice is about processes of one node.
-fn on_node(store: &Store, notice: &Arc<Notice>, node: u32) -> Option<Arc<Notice>> {
-    let table = store.table(Kind::Process);
-    let own =
-        |ids: &RoaringBitmap| ids - table.others(store.places.node, ids, Some(i64::from(node)));
+fn on_node(store: &dyn Source, notice: &Arc<Notice>, node: u32) -> Option<Arc<Notice>> {
+    let own = |ids: &RoaringBitmap| store.on_node(ids, node);
     let what = match &notice.what {
         What::New(ids) => What::New(own(ids)),
         What::Removed(ids) => What::Removed(own(ids)),

@@ -34,21 +34,18 @@ mod predefined;
 pub mod states;
 mod store;
 mod table;
-pub mod texts;
+mod texts;
 pub mod value;
 
-use definitions::{AttributeDefinition, Definitions};
-use events::{ManagerId, What};
+use definitions::Definitions;
+use events::{Alike, ManagerId, What};
 use listeners::{Interest, ListenerId, Listeners};
 use states::States;
 use store::{Out, Store};
-use value::Value;
+use value::{AttributeDefinition, Value};
 
 /// How many resource managers there may be.
 pub const MANAGERS_MAX: usize = 4096;
-
-/// Elements that are alike in some attributes, which have these values; none where an attribute is not set.
-pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
 
 /// The universe.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 //! The attributes that every resource manager has ("Pre-defined Attributes"), in the document's order.
 
-use super::definitions::AttributeDefinition;
 use super::states::{self, States};
-use super::value::{AttributeType, Value};
+use super::value::{AttributeDefinition, AttributeType, Value};
 
 /// How many there are.
 pub(super) const COUNT: usize = 2 + 4 + 2 + 1 + 3 + 14 + 8;

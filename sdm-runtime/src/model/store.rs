@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::Alike;
 use super::column::Column;
 use super::definitions::Definitions;
 use super::error::{ModelError, word};
-use super::events::{ManagerId, Notice, What};
-use super::listeners::Listeners;
+use super::events::{Alike, ManagerId, Notice, What};
+use super::listeners::{Listeners, Source};
 use super::states::{self, States};
 use super::table::Table;
 use super::texts::{NAMES_FROM, Names, Texts};
@@ -19,17 +18,6 @@ use crate::wire::event::{Event, Kind};
 
 /// How many errors of one event are told one by one.
 const ERRORS_MAX: usize = 16;
-
-/// The kinds that a kind of element has children of.
-pub(super) fn children(kind: Kind) -> &'static [Kind] {
-    match kind {
-        Kind::ResourceManager => &[Kind::Machine, Kind::Queue, Kind::Job],
-        Kind::Machine => &[Kind::Node],
-        Kind::Queue => &[Kind::Job],
-        Kind::Job => &[Kind::Process],
-        Kind::Node | Kind::Process => &[],
-    }
-}
 
 /// Where definitions stand that the model itself reads.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +100,17 @@ impl<'a> Out<'a> {
             self.tell(What::Error(ModelError::More(more)));
         }
         self.errors
+    }
+}
+
+impl Source for Store {
+    fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value> {
+        self.value(kind, id, self.definitions.position(attribute)?)
+    }
+
+    fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap {
+        let table = self.table(Kind::Process);
+        ids - table.others(self.places.node, ids, Some(i64::from(node)))
     }
 }
 

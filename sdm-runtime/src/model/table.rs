@@ -71,6 +71,10 @@ impl Table {
     ) -> bool {
         let mut spans = Vec::new();
         for (ids, cell) in set {
+            if let (1, Some(id)) = (ids.len(), ids.min()) {
+                spans.push((id, id, cell));
+                continue;
+            }
             let own = self.spans(ids).into_iter();
             spans.extend(own.map(|(first, last)| (first, last, cell)));
         }
@@ -79,18 +83,14 @@ impl Table {
         let all = self.spans(new);
         let column = self.columns.entry(attribute).or_default();
         let others = self.pieces - column.len();
-        for (first, last, cell) in spans {
-            if others + column.len() >= SEGMENTS_MAX {
-                for (first, last) in all {
-                    column.erase(first, last);
-                }
-                self.pieces = others + column.len();
-                return false;
+        let is_room = column.fill(&spans, SEGMENTS_MAX.saturating_sub(others));
+        if !is_room {
+            for (first, last) in all {
+                column.erase(first, last);
             }
-            column.write(first, last, cell);
         }
         self.pieces = others + column.len();
-        true
+        is_room
     }
 
     /// Counts the pieces anew.

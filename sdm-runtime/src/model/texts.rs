@@ -3,12 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::error::ModelError;
+use super::error::{ModelError, NAMES_MAX, TEXTS_BYTES_MAX};
 
-/// How many bytes the different texts of one resource manager may have together.
-pub const TEXTS_BYTES_MAX: usize = 256 << 20;
-/// How many string ids one resource manager may have.
-pub const NAMES_MAX: u32 = 1 << 20;
 /// Numbers from here on stand for string ids.
 pub(super) const NAMES_FROM: u32 = u32::MAX - NAMES_MAX + 1;
 /// Below so many texts none is looked for that nobody has any more.

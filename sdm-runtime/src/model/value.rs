@@ -57,6 +57,23 @@ pub enum Value {
     String(String),
 }
 
+/// What an attribute is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttributeDefinition {
+    /// Its id, the key of attributes.
+    pub id: String,
+    /// What values it has.
+    pub kind: AttributeType,
+    /// A short name.
+    pub name: String,
+    /// A longer text.
+    pub description: String,
+    /// The value of an attribute that is set to nothing.
+    pub default: Option<Value>,
+    /// True where a user is to see it.
+    pub display: bool,
+}
+
 /// How long the text of one value may be, an array's items together.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
