@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
+use super::column::ranges;
 use super::error::{ModelError, brief, word};
 use super::events::{What, children};
 use super::states::{EXITED_PROCESS, NODE_EXTRA, RUNNING_PROCESS, States};
@@ -48,6 +49,8 @@ impl Store {
         if all.is_empty() {
             return;
         }
+        // Blocks of ids are written as such.
+        all.optimize();
         self.table_mut(kind).add(parent, &all);
         for (attribute, set) in attributes {
             let set = set
@@ -100,8 +103,12 @@ impl Store {
     ) -> Option<Cow<'a, RoaringBitmap>> {
         let is_free = |numbers: &RoaringBitmap| {
             let used = self.tables().map(|table| &table.ids).chain([new]);
+            let first = numbers.min().unwrap_or_default();
             used.into_iter().all(|used| match numbers.len() {
-                1 => numbers.min().is_none_or(|number| !used.contains(number)),
+                1 => !used.contains(first),
+                2..SMALL => {
+                    ranges(numbers).all(|(first, last)| used.range_cardinality(first..=last) == 0)
+                }
                 _ => used.is_disjoint(numbers),
             })
         };
@@ -404,12 +411,21 @@ impl Store {
     }
 }
 
-/// Adds elements to a set: one by one, where there are few, as a whole part of the set is written anew otherwise.
+/// Sets below this size are taken range by range: as wholes they have each part of the other set that they touch written anew.
+const SMALL: u64 = 256;
+
+/// Adds elements to a set.
 fn unite(all: &mut RoaringBitmap, ids: &RoaringBitmap) {
-    if ids.len() < 16 {
-        ids.iter().for_each(|id| drop(all.insert(id)));
-    } else {
-        *all |= ids;
+    match (ids.len(), ids.min()) {
+        (1, Some(id)) => {
+            all.insert(id);
+        }
+        (2..SMALL, _) => {
+            for (first, last) in ranges(ids) {
+                all.insert_range(first..=last);
+            }
+        }
+        _ => *all |= ids,
     }
 }
 

@@ -6,160 +6,181 @@ use super::value::{AttributeDefinition, AttributeType, Value};
 /// How many there are.
 pub(super) const COUNT: usize = 2 + 4 + 2 + 1 + 3 + 14 + 8;
 
+/// Id, values, name and description.
+const ALL: [Row; COUNT] = [
+    ("id", Form::Text, "ID", "The element's id"),
+    (
+        "name",
+        Form::Text,
+        "Name",
+        "The element's name, which others may have too",
+    ),
+    (
+        "rmState",
+        Form::Word(&states::MANAGER),
+        "State",
+        "State of the resource manager",
+    ),
+    (
+        "rmDescription",
+        Form::Text,
+        "Description",
+        "What the resource manager is",
+    ),
+    ("rmType", Form::Text, "Type", "The kind of resource manager"),
+    (
+        "rmID",
+        Form::Text,
+        "Resource manager",
+        "What the resource manager is called for good",
+    ),
+    (
+        "machineState",
+        Form::Word(&states::MACHINE),
+        "State",
+        "State of the machine",
+    ),
+    (
+        "numNodes",
+        Form::Integer(0),
+        "Nodes",
+        "How many nodes the machine has",
+    ),
+    (
+        "queueState",
+        Form::Word(&states::QUEUE),
+        "State",
+        "State of the queue",
+    ),
+    (
+        "nodeState",
+        Form::Word(&states::NODE),
+        "State",
+        "State of the node",
+    ),
+    (
+        "nodeExtraState",
+        Form::Word(&states::NODE_EXTRA),
+        "Use",
+        "Who has the node, or what its processes do",
+    ),
+    (
+        "nodeNumber",
+        Form::Integer(0),
+        "Number",
+        "Zero-based index of the node",
+    ),
+    (
+        "jobState",
+        Form::Word(&states::JOB),
+        "State",
+        "State of the job",
+    ),
+    (
+        "jobSubId",
+        Form::Text,
+        "Submission",
+        "What the job was called when it was submitted",
+    ),
+    ("jobId", Form::Text, "Job", "ID of the job in commands"),
+    ("queueId", Form::Text, "Queue", "ID of the job's queue"),
+    (
+        "jobNumProcs",
+        Form::Integer(0),
+        "Processes",
+        "How many processes the job has",
+    ),
+    ("execName", Form::Text, "Program", "Name of the executable"),
+    ("execPath", Form::Text, "Path", "Folder of the executable"),
+    ("workingDir", Form::Text, "Directory", "Where the job runs"),
+    (
+        "progArgs",
+        Form::Array,
+        "Arguments",
+        "The program's arguments",
+    ),
+    (
+        "env",
+        Form::Array,
+        "Environment",
+        "Variables of the environment",
+    ),
+    (
+        "debugExecName",
+        Form::Text,
+        "Debugger",
+        "Name of the debugger",
+    ),
+    (
+        "debugExecPath",
+        Form::Text,
+        "Debugger's path",
+        "Folder of the debugger",
+    ),
+    (
+        "debugArgs",
+        Form::Array,
+        "Debugger's arguments",
+        "The debugger's arguments",
+    ),
+    (
+        "debug",
+        Form::Boolean,
+        "Debug",
+        "Whether the job runs under a debugger",
+    ),
+    (
+        "processState",
+        Form::Word(&states::PROCESS),
+        "State",
+        "State of the process",
+    ),
+    (
+        "processPID",
+        Form::Integer(0),
+        "PID",
+        "The operating system's id of the process",
+    ),
+    (
+        "processExitCode",
+        Form::Integer(i64::MIN),
+        "Exit code",
+        "What the process ended with",
+    ),
+    (
+        "processSignalName",
+        Form::Text,
+        "Signal",
+        "The signal that ended the process",
+    ),
+    (
+        "processIndex",
+        Form::Integer(0),
+        "Index",
+        "Zero-based index of the process",
+    ),
+    (
+        "processStdout",
+        Form::Text,
+        "Output",
+        "What the process has printed",
+    ),
+    (
+        "processStderr",
+        Form::Text,
+        "Errors",
+        "What the process has printed as errors",
+    ),
+    (
+        "processNodeId",
+        Form::Text,
+        "Node",
+        "ID of the node that the process is on",
+    ),
+];
+
 pub(super) fn definitions() -> Vec<AttributeDefinition> {
-    use Form::{Array, Boolean, Integer, Text, Word};
-    let all: [Row; COUNT] = [
-        ("id", Text, "ID", "The element's id"),
-        (
-            "name",
-            Text,
-            "Name",
-            "The element's name, which others may have too",
-        ),
-        (
-            "rmState",
-            Word(&states::MANAGER),
-            "State",
-            "State of the resource manager",
-        ),
-        (
-            "rmDescription",
-            Text,
-            "Description",
-            "What the resource manager is",
-        ),
-        ("rmType", Text, "Type", "The kind of resource manager"),
-        (
-            "rmID",
-            Text,
-            "Resource manager",
-            "What the resource manager is called for good",
-        ),
-        (
-            "machineState",
-            Word(&states::MACHINE),
-            "State",
-            "State of the machine",
-        ),
-        (
-            "numNodes",
-            Integer(0),
-            "Nodes",
-            "How many nodes the machine has",
-        ),
-        (
-            "queueState",
-            Word(&states::QUEUE),
-            "State",
-            "State of the queue",
-        ),
-        (
-            "nodeState",
-            Word(&states::NODE),
-            "State",
-            "State of the node",
-        ),
-        (
-            "nodeExtraState",
-            Word(&states::NODE_EXTRA),
-            "Use",
-            "Who has the node, or what its processes do",
-        ),
-        (
-            "nodeNumber",
-            Integer(0),
-            "Number",
-            "Zero-based index of the node",
-        ),
-        ("jobState", Word(&states::JOB), "State", "State of the job"),
-        (
-            "jobSubId",
-            Text,
-            "Submission",
-            "What the job was called when it was submitted",
-        ),
-        ("jobId", Text, "Job", "ID of the job in commands"),
-        ("queueId", Text, "Queue", "ID of the job's queue"),
-        (
-            "jobNumProcs",
-            Integer(0),
-            "Processes",
-            "How many processes the job has",
-        ),
-        ("execName", Text, "Program", "Name of the executable"),
-        ("execPath", Text, "Path", "Folder of the executable"),
-        ("workingDir", Text, "Directory", "Where the job runs"),
-        ("progArgs", Array, "Arguments", "The program's arguments"),
-        ("env", Array, "Environment", "Variables of the environment"),
-        ("debugExecName", Text, "Debugger", "Name of the debugger"),
-        (
-            "debugExecPath",
-            Text,
-            "Debugger's path",
-            "Folder of the debugger",
-        ),
-        (
-            "debugArgs",
-            Array,
-            "Debugger's arguments",
-            "The debugger's arguments",
-        ),
-        (
-            "debug",
-            Boolean,
-            "Debug",
-            "Whether the job runs under a debugger",
-        ),
-        (
-            "processState",
-            Word(&states::PROCESS),
-            "State",
-            "State of the process",
-        ),
-        (
-            "processPID",
-            Integer(0),
-            "PID",
-            "The operating system's id of the process",
-        ),
-        (
-            "processExitCode",
-            Integer(i64::MIN),
-            "Exit code",
-            "What the process ended with",
-        ),
-        (
-            "processSignalName",
-            Text,
-            "Signal",
-            "The signal that ended the process",
-        ),
-        (
-            "processIndex",
-            Integer(0),
-            "Index",
-            "Zero-based index of the process",
-        ),
-        (
-            "processStdout",
-            Text,
-            "Output",
-            "What the process has printed",
-        ),
-        (
-            "processStderr",
-            Text,
-            "Errors",
-            "What the process has printed as errors",
-        ),
-        (
-            "processNodeId",
-            Text,
-            "Node",
-            "ID of the node that the process is on",
-        ),
-    ];
-    all.into_iter().map(definition).collect()
+    ALL.into_iter().map(definition).collect()
 }
 
 enum Form {

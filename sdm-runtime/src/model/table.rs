@@ -128,7 +128,10 @@ impl Table {
     /// Adds elements that are not here, without attributes.
     pub(super) fn add(&mut self, parent: u32, ids: &RoaringBitmap) {
         self.ids |= ids;
-        *self.families.entry(parent).or_default() |= ids;
+        self.ids.optimize();
+        let family = self.families.entry(parent).or_default();
+        *family |= ids;
+        family.optimize();
         for (first, last) in self.spans(ids) {
             for column in self.columns.values_mut() {
                 column.erase(first, last);

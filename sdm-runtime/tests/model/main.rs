@@ -181,9 +181,9 @@ fn a_state_that_may_not_follow_is_an_error_and_changes_nothing() {
     );
 }
 
-#[test]
-fn what_is_wrong_is_an_error_and_the_rest_counts() {
-    for (said, errors, what) in [
+/// Events with what is wrong in them.
+fn wrong() -> Vec<(Event, usize, &'static str)> {
+    vec![
         (
             new(Kind::Node, "999", "120"),
             1,
@@ -242,7 +242,12 @@ fn what_is_wrong_is_an_error_and_the_rest_counts() {
             1,
             "no node 0-109,114-16777000",
         ),
-    ] {
+    ]
+}
+
+#[test]
+fn what_is_wrong_is_an_error_and_the_rest_counts() {
+    for (said, errors, what) in wrong() {
         let (mut model, manager) = cluster();
         let listener = model.listen(Interest::Managers).expect("there is room");
         assert_eq!(model.apply(manager, &said), errors, "{said:?}");
@@ -252,6 +257,10 @@ fn what_is_wrong_is_an_error_and_the_rest_counts() {
         };
         assert_eq!(error.to_string(), what);
     }
+}
+
+#[test]
+fn errors_of_one_event_are_told_up_to_a_number() {
     let (mut model, manager) = cluster();
     model.apply(manager, &new(Kind::Node, "101", "110-121 nodeState=UP"));
     assert_eq!(model.elements(manager, Kind::Node), Some(&set("110-121")));
