@@ -69,6 +69,31 @@ impl Notice {
         }
     }
 
+    /// How many bytes it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let more = match &self.what {
+            What::New(ids) | What::Removed(ids) => ids.serialized_size(),
+            What::Changed(attributes) => {
+                let each = attributes.iter();
+                each.map(|(id, ids)| id.len() + ids.serialized_size()).sum()
+            }
+            What::Attributes(_, values) => {
+                let length = |value: &Value| match value {
+                    Value::Array(items) => items.iter().map(|item| 32 + item.len()).sum(),
+                    Value::Enumerated(text) | Value::String(text) => text.len(),
+                    _ => 0,
+                };
+                let each = values.iter();
+                each.map(|(id, value)| 64 + id.len() + value.as_ref().map_or(0, length))
+                    .sum()
+            }
+            What::Message(level, failure) => level.len() + failure.code.len() + failure.text.len(),
+            What::Stale(why) => why.as_ref().map_or(0, String::len),
+            What::Error(_) | What::Missed => 0,
+        };
+        more + 256
+    }
+
     /// The elements whose notice this is; none for a notice of the manager as a whole.
     #[must_use]
     pub fn ids(&self) -> RoaringBitmap {

@@ -11,6 +11,8 @@ use crate::wire::event::Kind;
 
 /// How many notices wait for one listener; of one that has more the oldest are dropped, and it is told so.
 pub const NOTICES_MAX: usize = 4096;
+/// How many bytes the notices that wait for one listener may take, about; the last one is kept whatever it takes.
+pub const NOTICE_BYTES_MAX: usize = 32 << 20;
 /// How many listeners there may be.
 pub const LISTENERS_MAX: usize = 4096;
 
@@ -43,6 +45,7 @@ pub struct ListenerId(u64);
 struct Listener {
     interest: Interest,
     queue: VecDeque<Arc<Notice>>,
+    bytes: usize,
     missed: bool,
 }
 
@@ -62,6 +65,7 @@ impl Listeners {
         let listener = Listener {
             interest,
             queue: VecDeque::new(),
+            bytes: 0,
             missed: false,
         };
         self.all.insert(self.last, listener);
@@ -74,13 +78,14 @@ impl Listeners {
 
     pub(super) fn poll(&mut self, id: ListenerId) -> Option<Arc<Notice>> {
         let listener = self.all.get_mut(&id.0)?;
-        let next = listener.queue.pop_front()?;
+        let next = listener.pop()?;
         if std::mem::take(&mut listener.missed) {
             let missed = Notice {
                 what: What::Missed,
                 parent: None,
                 ..next.head()
             };
+            listener.bytes += next.bytes();
             listener.queue.push_front(next);
             return Some(Arc::new(missed));
         }
@@ -116,11 +121,21 @@ impl Listeners {
 
 impl Listener {
     fn push(&mut self, notice: Arc<Notice>) {
-        if self.queue.len() >= NOTICES_MAX {
-            self.queue.pop_front();
+        let bytes = notice.bytes();
+        while self.queue.len() >= NOTICES_MAX || self.bytes + bytes > NOTICE_BYTES_MAX {
+            if self.pop().is_none() {
+                break;
+            }
             self.missed = true;
         }
+        self.bytes += bytes;
         self.queue.push_back(notice);
+    }
+
+    fn pop(&mut self) -> Option<Arc<Notice>> {
+        let notice = self.queue.pop_front()?;
+        self.bytes -= notice.bytes();
+        Some(notice)
     }
 }
 

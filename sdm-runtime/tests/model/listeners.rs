@@ -168,3 +168,22 @@ fn a_manager_starts_and_stops_as_the_table_of_states_says() {
     assert_eq!(model.managers().count(), 0);
     assert_eq!(model.apply(manager, &message), 0);
 }
+
+#[test]
+fn what_waits_for_a_listener_is_bounded_in_bytes_too() {
+    let (mut model, manager) = cluster();
+    let listener = model.listen(Interest::All).expect("there is room");
+    for _ in 0..100 {
+        let text = "x".repeat(1 << 20);
+        let failure = Failure {
+            code: String::new(),
+            text,
+        };
+        model.apply(manager, &Event::Message("INFO".to_owned(), failure));
+    }
+    assert_eq!(
+        model.poll(listener).map(|it| it.what.clone()),
+        Some(What::Missed)
+    );
+    assert_eq!(std::iter::from_fn(|| model.poll(listener)).count(), 31);
+}

@@ -362,6 +362,59 @@ fn definitions_that_an_agent_announces_hold_for_its_elements() {
     );
 }
 
+#[test]
+fn a_million_processes_change_by_one_event() {
+    let (mut model, manager) = cluster();
+    let listener = model.listen(Interest::All).expect("there is room");
+    let all = "1000000-1999999";
+    for said in [
+        new(
+            Kind::Process,
+            "200",
+            &format!("{all} processState=STARTING processNodeId=110"),
+        ),
+        change(Kind::Process, "200", &format!("{all} processState=RUNNING")),
+        change(
+            Kind::Process,
+            "200",
+            "1000007 processState=EXITED processExitCode=3; 1000008 processPID=77",
+        ),
+    ] {
+        assert_eq!(model.apply(manager, &said), 0);
+        let told = std::iter::from_fn(|| model.poll(listener));
+        assert!(
+            told.count() == 1,
+            "one event, and the node had a process before"
+        );
+    }
+    let ids = set(all);
+    let groups = model.alike(
+        manager,
+        Kind::Process,
+        &ids,
+        &["processState", "processPID"],
+    );
+    assert_eq!(
+        groups.iter().map(|(_, ids)| ids.len()).collect::<Vec<_>>(),
+        [999_998, 1, 1]
+    );
+    assert_eq!(
+        value(&model, manager, Kind::Process, 1_000_007, "processExitCode"),
+        "3"
+    );
+    assert_eq!(model.apply(manager, &remove(Kind::Process, "200", all)), 0);
+    assert_eq!(model.processes_on(manager, 110), set("300-301"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// The fuzz entry's laws hold for any choices.
+    #[test]
+    fn any_agent_leaves_a_tree(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        sdm_runtime::model::fuzz::fuzz_model(&bytes);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     /// Whatever an agent says: the model has what one has that keeps a map for each element, and listeners are told of each
