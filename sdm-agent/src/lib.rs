@@ -14,4 +14,5 @@ pub mod service;
 pub mod slurm;
 pub mod snapshot;
 pub mod tcp_peer;
+pub mod unix_peer;
 pub mod worker;

@@ -12,7 +12,9 @@ use sdm_agent::local::{Local, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
+use sdm_agent::unix_peer;
 use sdm_agent::worker::Worker;
+use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
 #[derive(Parser)]
@@ -30,6 +32,9 @@ struct Arguments {
     /// The port at which it listens
     #[arg(long, required_if_eq("proxy", "tcp"))]
     port: Option<u16>,
+    /// The Unix socket to wait at, in a folder of yours alone
+    #[arg(long, required_if_eq("proxy", "unix"))]
+    path: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -50,6 +55,8 @@ enum Proxy {
     Stdio,
     /// A connection to the client's port
     Tcp,
+    /// A Unix socket at which the first client of this user's is waited for
+    Unix,
 }
 
 fn main() -> ExitCode {
@@ -90,6 +97,19 @@ fn run() -> Result<()> {
         Proxy::Tcp => {
             let port = arguments.port.context("--port is missing")?;
             let stream = connect(&arguments.host, port)?;
+            let output = stream.try_clone().context("the client's socket")?;
+            Client {
+                input: Box::new(stream),
+                output: Box::new(output),
+            }
+        }
+        Proxy::Unix => {
+            let path = arguments.path.context("--path is missing")?;
+            let shown = printable_name(&path);
+            let stream = unix_peer::wait_at(&path).with_context(|| format!("--path {shown}"))?;
+            stream
+                .set_nonblocking(true)
+                .context("the client's socket")?;
             let output = stream.try_clone().context("the client's socket")?;
             Client {
                 input: Box::new(stream),

@@ -1,7 +1,10 @@
 //! Agents of this host, spoken to over the wire by a client of ours and by bytes as PTP's own wrote them.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Instant;
@@ -101,6 +104,63 @@ fn jobs_go_on_without_their_agent_and_another_one_ends_them() {
     talk.ask(end).expect("it is ended");
     wait_gone(&pids);
     talk.quit();
+}
+
+fn at_socket(place: &Place, path: &Path) -> Process {
+    let mut command = Process::new(binaries::folder().join("sdm-agent"));
+    command.args(["--rm", "local", "--proxy=unix", "--path"]);
+    command.arg(path).env("XDG_STATE_HOME", place.path());
+    command
+}
+
+/// Connects once somebody listens.
+fn connect(path: &Path) -> UnixStream {
+    let deadline = Instant::now() + BOUND;
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_unix_socket_is_in_a_folder_of_the_users_alone_and_for_one_client() {
+    let place = Place::new();
+    let folder = place.path().join("private");
+    let path = folder.join("agent");
+    // What a killed one has left behind is in nobody's way.
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("its owner");
+    drop(UnixListener::bind(&path).expect("a socket"));
+    let mut child = at_socket(&place, &path).spawn().expect("an agent");
+    let mut stream = connect(&path);
+    let init = b"00000032 0001:00000000:00000002 00000003:2.0 00000004:1000";
+    stream.write_all(init).expect("it reads");
+    let mut ok = [0; 31];
+    stream.read_exact(&mut ok).expect("it answers");
+    assert_eq!(&ok, b"00000017 0000:00000000:00000000");
+    assert!(!path.exists(), "it has its client");
+    let quit = b"00000017 0000:00000001:00000000";
+    stream.write_all(quit).expect("it reads");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("it answers");
+    assert!(rest.ends_with("00000017 0006:00000001:00000000"), "{rest}");
+    assert!(child.wait().expect("a child").success());
+    let refused = |path: &Path, why: &str| {
+        let output = at_socket(&place, path).output().expect("an agent");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    };
+    let listener = UnixListener::bind(&path).expect("a socket");
+    refused(&path, "somebody listens there already");
+    drop(listener);
+    std::fs::remove_file(&path).expect("it was there");
+    std::fs::write(&path, "").expect("a file");
+    refused(&path, "something else than a socket");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o750)).expect("its owner");
+    refused(&folder.join("other"), "is open to others");
 }
 
 fn over_tcp(place: &Place, host: &str, port: u16) -> Process {
