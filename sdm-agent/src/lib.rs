@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod external;
 pub mod ledger;
 pub mod local;
 pub mod manager;

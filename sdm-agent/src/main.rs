@@ -3,11 +3,14 @@
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
+use sdm_agent::external;
 use sdm_agent::local::{Local, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
@@ -20,9 +23,9 @@ use sdm_text::printable_name;
 #[derive(Parser)]
 #[command(name = "sdm-agent", version)]
 struct Arguments {
-    /// The kind of resource manager
-    #[arg(long, value_enum)]
-    rm: ManagerType,
+    /// The kind of resource manager: slurm, local, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
+    #[arg(long, value_name = "TYPE")]
+    rm: String,
     /// How the client is reached
     #[arg(long, value_enum, default_value_t = Proxy::Stdio)]
     proxy: Proxy,
@@ -83,30 +86,28 @@ fn run() -> Result<()> {
         _ => {}
     }
     let arguments = Arguments::parse();
-    let manager: Box<dyn Manager> = match arguments.rm {
+    let Ok(kind) = ManagerType::from_str(&arguments.rm, false) else {
+        let program = external::find(&arguments.rm)?;
+        let client = stream(&arguments)?
+            .map(|stream| Ok::<_, io::Error>((stream.try_clone()?, stream)))
+            .transpose()
+            .context("the client's socket")?;
+        return Err(external::become_it(program, client).into());
+    };
+    let manager: Box<dyn Manager> = match kind {
         ManagerType::Slurm => Box::new(Slurm::new()?),
         ManagerType::Local => Box::new(Local::new("local", &[])?),
         ManagerType::Openmpi => Box::new(Local::new("openmpi", &["mpirun.openmpi", "mpirun"])?),
         ManagerType::Hydra => Box::new(Local::new("hydra", &["mpiexec.hydra", "mpiexec"])?),
     };
-    let client = match arguments.proxy {
-        Proxy::Stdio => Client {
+    let client = match stream(&arguments)? {
+        None => Client {
             input: Box::new(io::stdin().lock()),
             output: Box::new(io::stdout().lock()),
         },
-        Proxy::Tcp => {
-            let port = arguments.port.context("--port is missing")?;
-            let stream = connect(&arguments.host, port)?;
-            let output = stream.try_clone().context("the client's socket")?;
-            Client {
-                input: Box::new(stream),
-                output: Box::new(output),
-            }
-        }
-        Proxy::Unix => {
-            let path = arguments.path.context("--path is missing")?;
-            let shown = printable_name(&path);
-            let stream = unix_peer::wait_at(&path).with_context(|| format!("--path {shown}"))?;
+        // Of which kind a socket is makes no difference any more.
+        Some(stream) => {
+            let stream = UnixStream::from(stream);
             stream
                 .set_nonblocking(true)
                 .context("the client's socket")?;
@@ -121,6 +122,23 @@ fn run() -> Result<()> {
     serve(client, worker).context("the client")
 }
 
+/// The client's socket, once it is there; none where the client is at the standard streams.
+fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
+    match arguments.proxy {
+        Proxy::Stdio => Ok(None),
+        Proxy::Tcp => {
+            let port = arguments.port.context("--port is missing")?;
+            connect(&arguments.host, port).map(|stream| Some(stream.into()))
+        }
+        Proxy::Unix => {
+            let path = arguments.path.as_ref().context("--path is missing")?;
+            let shown = printable_name(path);
+            let stream = unix_peer::wait_at(path).with_context(|| format!("--path {shown}"))?;
+            Ok(Some(stream.into()))
+        }
+    }
+}
+
 /// Connects to a client of this user's on this host: whoever can submit runs programs as this user.
 fn connect(host: &str, port: u16) -> Result<TcpStream> {
     let mut addresses = (host, port)
@@ -131,9 +149,6 @@ fn connect(host: &str, port: u16) -> Result<TcpStream> {
     };
     let stream = TcpStream::connect(address).with_context(|| format!("the client at {address}"))?;
     sdm_agent::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
-    stream
-        .set_nonblocking(true)
-        .context("the client's socket")?;
     Ok(stream)
 }
 

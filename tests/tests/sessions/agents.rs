@@ -203,3 +203,51 @@ fn ptps_own_bytes_are_understood_over_a_connection_to_the_client() {
         "{said}"
     );
 }
+
+#[test]
+fn a_manager_of_a_sites_own_speaks_for_itself() {
+    let place = Place::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-rm-example");
+    let own = place.path().join("sdm-rm-example");
+    std::fs::copy(example, &own).expect("a copy");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", place.path().display());
+    for dialect in [Dialect::Document, Dialect::Ptp] {
+        let mut talk = Talk::start("example", dialect, |command| {
+            command.env("PATH", &path).current_dir(place.path());
+        });
+        talk.wait("machineState", "UP");
+        talk.wait("queueState", "NORMAL");
+        talk.submit("JOB_1", "exit 3", &[]).expect("it is taken");
+        talk.wait("jobSubId", "JOB_1");
+        talk.wait("processExitCode", "3");
+        talk.wait("jobState", "TERMINATED");
+        talk.submit("JOB_2", "sleep 1000", &[])
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_2");
+        talk.ask(Command::TerminateJob(job.to_string()))
+            .expect("it is ended");
+        talk.wait("processSignalName", "SIGTERM");
+        let unknown = talk.ask(Command::TerminateJob("99".to_owned()));
+        assert_eq!(unknown.unwrap_err(), "99");
+        let nothing = [("workingDir", "/no/such/folder")];
+        let refused = talk.submit("JOB_3", "true", &nothing).unwrap_err();
+        assert!(refused.contains("/no/such/folder"), "{refused}");
+        talk.submit("JOB_4", "sleep 1000", &[])
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_4");
+        let its = |talk: &Talk| {
+            let mut all = talk.elements.values();
+            let own = all.rfind(|it| it.contains_key("processPID"));
+            own.map(|it| it["processPID"].parse().expect("a pid"))
+        };
+        talk.until(|talk, _| talk.elements.keys().any(|id| *id > job));
+        let pid: i32 = its(&talk).expect("a process");
+        talk.quit();
+        wait_gone(&[pid]);
+    }
+    let mut absent = Process::new(binaries::folder().join("sdm-agent"));
+    let output = absent.args(["--rm", "nobody"]).output().expect("an agent");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("sdm-rm-nobody is not on PATH"), "{said}");
+}
