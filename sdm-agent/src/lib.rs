@@ -14,6 +14,7 @@ pub mod serve;
 pub mod service;
 pub mod slurm;
 pub mod snapshot;
+pub mod ssh;
 pub mod tcp_peer;
 pub mod unix_peer;
 pub mod worker;

@@ -15,17 +15,32 @@ use sdm_agent::local::{Local, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
+use sdm_agent::ssh::{Ssh, at_host};
 use sdm_agent::unix_peer;
 use sdm_agent::worker::Worker;
+use sdm_hosts::HostShare;
+use sdm_system::files;
 use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
 #[derive(Parser)]
 #[command(name = "sdm-agent", version)]
 struct Arguments {
-    /// The kind of resource manager: slurm, local, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
+    /// The kind of resource manager: slurm, local, ssh, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
     #[arg(long, value_name = "TYPE")]
     rm: String,
+    /// Hosts of `ssh`, with commas in between
+    #[arg(long, value_name = "HOSTS", conflicts_with = "hosts_file")]
+    hosts: Option<String>,
+    /// A file with a host of `ssh` on each line
+    #[arg(long, value_name = "FILE")]
+    hosts_file: Option<PathBuf>,
+    /// An option of the program ssh, one word; again for each further one
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    ssh_option: Vec<String>,
+    /// Where sdm-agent is on the hosts of `ssh`; the path that it has here, if not given
+    #[arg(long, value_name = "PATH")]
+    agent_path: Option<PathBuf>,
     /// How the client is reached
     #[arg(long, value_enum, default_value_t = Proxy::Stdio)]
     proxy: Proxy,
@@ -46,6 +61,8 @@ enum ManagerType {
     Slurm,
     /// This host: programs run as they are
     Local,
+    /// Hosts that are reached by ssh
+    Ssh,
     /// This host: programs run under Open MPI's mpirun
     Openmpi,
     /// This host: programs run under MPICH's mpiexec
@@ -83,6 +100,9 @@ fn run() -> Result<()> {
             let program = std::env::current_exe().context("this program")?;
             return runner::detach(&program, &PathBuf::from(folder)).context("the job's runner");
         }
+        [word] if word == at_host::WORD => {
+            return at_host::answer(io::stdin().lock(), io::stdout().lock()).context("a request");
+        }
         _ => {}
     }
     let arguments = Arguments::parse();
@@ -97,6 +117,11 @@ fn run() -> Result<()> {
     let manager: Box<dyn Manager> = match kind {
         ManagerType::Slurm => Box::new(Slurm::new()?),
         ManagerType::Local => Box::new(Local::new("local", &[])?),
+        ManagerType::Ssh => {
+            let (options, program) = (&arguments.ssh_option, &arguments.agent_path);
+            let hosts = hosts(&arguments)?;
+            Box::new(Ssh::new(&hosts, options.clone(), program.clone())?)
+        }
         ManagerType::Openmpi => Box::new(Local::new("openmpi", &["mpirun.openmpi", "mpirun"])?),
         ManagerType::Hydra => Box::new(Local::new("hydra", &["mpiexec.hydra", "mpiexec"])?),
     };
@@ -120,6 +145,19 @@ fn run() -> Result<()> {
     };
     let worker = Worker::start(manager).context("the manager's thread")?;
     serve(client, worker).context("the client")
+}
+
+/// The hosts that the command line names.
+fn hosts(arguments: &Arguments) -> Result<Vec<HostShare>> {
+    if let Some(list) = &arguments.hosts {
+        return HostShare::list(list).context("--hosts");
+    }
+    let Some(path) = &arguments.hosts_file else {
+        bail!("--hosts or --hosts-file is missing");
+    };
+    let shown = printable_name(path);
+    let text = files::read_text(path).with_context(|| format!("--hosts-file {shown}"))?;
+    HostShare::file(&text).with_context(|| format!("--hosts-file {shown}"))
 }
 
 /// The client's socket, once it is there; none where the client is at the standard streams.

@@ -1,5 +1,7 @@
 //! What an agent needs of a resource manager, of whatever kind.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{ManagerError, SubmissionError};
 use crate::snapshot::{Attributes, Snapshot};
 
@@ -44,7 +46,7 @@ pub enum JobChange {
 }
 
 /// A job to be started ("PTP rm proxy, SUBMIT_JOB").
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     /// What it is to be called; the program's name where that is empty.
     pub name: String,
