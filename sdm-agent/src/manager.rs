@@ -161,6 +161,13 @@ pub const DEFINITIONS: &[Definition] = &[
     ),
     ("qos", "STRING", "QOS", "The job's quality of service", ""),
     (
+        "arrayIndex",
+        "STRING",
+        "Index",
+        "The job's index in its array; of members that wait together all of theirs",
+        "",
+    ),
+    (
         "dependency",
         "STRING",
         "Dependency",
@@ -178,7 +185,7 @@ pub const DEFINITIONS: &[Definition] = &[
         "gpus",
         "STRING",
         "GPUs",
-        "Generic resources of the job on each node",
+        "Generic resources of the job on each node, or its GPUs in all",
         "",
     ),
     (
