@@ -4,9 +4,49 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 
-use super::{Alike, Kind, Notice, Told};
 use crate::manager::DEFINITIONS;
 use crate::snapshot::Attributes;
+
+/// A kind of element below a resource manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A machine, of which a manager has one here.
+    Machine,
+    /// A node of the machine.
+    Node,
+    /// A queue of the manager.
+    Queue,
+    /// A job of a queue.
+    Job,
+    /// A process of a job.
+    Process,
+}
+
+/// Elements that have the same values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alike {
+    /// Their ids.
+    pub ids: RoaringBitmap,
+    /// The values, of ascending ids of definitions.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Something that the client is told, in the order in which it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Elements that are new.
+    New(Kind, u32, Vec<Alike>),
+    /// Values that are others now; of processes, of this job.
+    Changed(Kind, Option<u32>, Vec<Alike>),
+    /// Elements that are no more; of processes, of this job.
+    Removed(Kind, Option<u32>, RoaringBitmap),
+}
+
+/// An element that was told of.
+pub(super) struct Told {
+    pub(super) id: u32,
+    pub(super) attributes: Attributes,
+}
 
 /// What differs among elements of one kind, those alike together.
 #[derive(Default)]

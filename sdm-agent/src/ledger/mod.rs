@@ -8,51 +8,11 @@ use std::vec;
 use roaring::RoaringBitmap;
 
 use crate::snapshot::{Attributes, Job, Process, Snapshot};
-use changes::{Changes, push_removed};
+pub use changes::{Alike, Kind, Notice};
+use changes::{Changes, Told, push_removed};
 
 /// About how much of what differs is put into words at once: what is told later is told as it is then.
 pub const BATCH_BYTES: usize = 1 << 20;
-
-/// A kind of element below a resource manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A machine, of which a manager has one here.
-    Machine,
-    /// A node of the machine.
-    Node,
-    /// A queue of the manager.
-    Queue,
-    /// A job of a queue.
-    Job,
-    /// A process of a job.
-    Process,
-}
-
-/// Elements that have the same values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alike {
-    /// Their ids.
-    pub ids: RoaringBitmap,
-    /// The values, of ascending ids of definitions.
-    pub attributes: Vec<(String, String)>,
-}
-
-/// Something that the client is told, in the order in which it is told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// Elements that are new.
-    New(Kind, u32, Vec<Alike>),
-    /// Values that are others now; of processes, of this job.
-    Changed(Kind, Option<u32>, Vec<Alike>),
-    /// Elements that are no more; of processes, of this job.
-    Removed(Kind, Option<u32>, RoaringBitmap),
-}
-
-/// An element that was told of.
-struct Told {
-    id: u32,
-    attributes: Attributes,
-}
 
 struct ToldJob {
     job: Told,
