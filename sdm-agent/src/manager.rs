@@ -64,6 +64,10 @@ pub struct Submission {
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
+    /// True where it is to start held by a debugger.
+    pub debug: bool,
+    /// The debugger that starts the program, with its own arguments; SDM where there is none.
+    pub debugger: Vec<String>,
 }
 
 impl Submission {
@@ -77,6 +81,7 @@ impl Submission {
             ..Self::default()
         };
         let mut path = "";
+        let (mut debugger, mut debugger_name, mut debug_words) = ("", "", Vec::new());
         for (id, value) in attributes {
             if value.contains('\0') {
                 return Err(SubmissionError::ZeroByte(id.clone()));
@@ -88,6 +93,10 @@ impl Submission {
                 "progArgs" => job.arguments.push(value.clone()),
                 "env" => job.environment.push(value.clone()),
                 "workingDir" => value.clone_into(&mut job.directory),
+                "debug" => job.debug = value == "true",
+                "debugExecPath" => debugger = value,
+                "debugExecName" => debugger_name = value,
+                "debugArgs" => debug_words.push(value.clone()),
                 "submitOptions" => job.options.push(value.clone()),
                 "jobNumProcs" => {
                     let count = value.parse().ok().filter(|&count| count > 0);
@@ -102,6 +111,12 @@ impl Submission {
         let wrong = job.environment.iter().find(|pair| !is_variable(pair));
         if let Some(wrong) = wrong {
             return Err(SubmissionError::NoVariable(wrong.clone()));
+        }
+        let debugger = [debugger.trim_end_matches('/'), debugger_name];
+        let debugger = debugger.map(str::to_owned).into_iter();
+        let debugger: Vec<String> = debugger.filter(|part| !part.is_empty()).collect();
+        if job.debug && !debugger.is_empty() {
+            job.debugger = [vec![debugger.join("/")], debug_words].concat();
         }
         if !path.is_empty() {
             job.program = format!("{}/{}", path.trim_end_matches('/'), job.program);

@@ -219,6 +219,10 @@ impl Manager for Slurm {
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        if job.debug && job.debugger.is_empty() {
+            let words = "debug=true needs debugExecPath under Slurm";
+            return Err(ManagerError::program("sbatch", words));
+        }
         let mut options = vec![
             "--parsable".to_owned(),
             format!("--ntasks={}", job.processes),
@@ -307,11 +311,9 @@ fn script(job: &Submission) -> String {
         }
     }
     script.push_str("exec srun ");
-    script.push_str(&quoted(&job.program));
-    for argument in &job.arguments {
-        script.push(' ');
-        script.push_str(&quoted(argument));
-    }
+    let words = job.debugger.iter().chain([&job.program]);
+    let words: Vec<String> = words.chain(&job.arguments).map(|it| quoted(it)).collect();
+    script.push_str(&words.join(" "));
     script.push('\n');
     script
 }

@@ -251,3 +251,52 @@ fn a_manager_of_a_sites_own_speaks_for_itself() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("sdm-rm-nobody is not on PATH"), "{said}");
 }
+
+#[test]
+fn a_job_for_the_debugger_is_held_in_a_session_that_can_be_resumed() {
+    let place = Place::new();
+    let runtime = place.runtime();
+    let mut talk = Talk::start("local", Dialect::Document, |command| {
+        command.env("XDG_STATE_HOME", place.path());
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        command.current_dir(place.path());
+    });
+    talk.wait("machineState", "UP");
+    talk.submit("JOB_1", "exit 0", &[("debug", "true")])
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_1");
+    if !talk.elements[&job].contains_key("jobStatus") {
+        talk.until(|talk, _| talk.elements[&job].contains_key("jobStatus"));
+    }
+    let status = talk.elements[&job]["jobStatus"].clone();
+    let session = status
+        .strip_prefix("debugged: sdm resume ")
+        .expect("its session");
+    let deadline = Instant::now() + BOUND;
+    loop {
+        let mut sessions = Process::new(binaries::folder().join("sdm"));
+        sessions.arg("sessions").env("XDG_RUNTIME_DIR", &runtime);
+        let output = sessions.output().expect("sdm");
+        if String::from_utf8_lossy(&output.stdout).contains(session) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no session {session}");
+        std::thread::yield_now();
+    }
+    talk.ask(Command::TerminateJob(job.to_string()))
+        .expect("it is ended");
+    talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
+    let own = [
+        ("debug", "true"),
+        ("debugExecPath", "/usr/bin/env"),
+        ("debugArgs", "HELD=yes"),
+    ];
+    talk.submit("JOB_2", "test $HELD = yes && exit 7", &own)
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_2");
+    if talk.elements[&job]["jobState"] != "TERMINATED" {
+        talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
+    }
+    assert_eq!(talk.elements[&job]["exitCode"], "7");
+    talk.quit();
+}
