@@ -5,6 +5,7 @@
 pub mod record;
 pub mod runner;
 
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +19,10 @@ use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
 use record::{Order, Records, Started, State};
 
+/// How much of a job's output is told, in bytes: the end of it.
+const OUTPUT_BYTES_MAX: u64 = 4096;
+/// For how long it is told behind a job's end.
+const OUTPUT_SECONDS: i64 = 3600;
 /// The command of `sdm` that keeps a session for whoever resumes it.
 const KEEPER: &str = "keeper";
 /// The one queue.
@@ -277,8 +282,32 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
     Job {
         queue: QUEUE.to_owned(),
         attributes,
-        processes: processes(order, &state),
+        processes: with_output(processes(order, &state), folder, &state),
     }
+}
+
+/// Processes of which the first has the job's output, which is in one file for all.
+fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
+    let ended = state.ended;
+    let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
+    if let Some(first) = processes.first_mut().filter(|_| is_recent) {
+        for (id, name) in [("processStdout", "out"), ("processStderr", "err")] {
+            // One that is not there yet has nothing in it.
+            let said = last_of(&folder.join(name)).unwrap_or_default();
+            set(&mut first.attributes, id, said);
+        }
+    }
+    processes
+}
+
+/// The end of a file.
+fn last_of(path: &Path) -> io::Result<String> {
+    let mut file = files::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The processes of a job; of those that a launcher has started nothing is known but that they are there as long as it is.
