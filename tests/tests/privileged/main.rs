@@ -8,4 +8,5 @@ mod session_key;
 mod slurm;
 mod slurm_agent;
 mod ssh;
+mod ssh_agent;
 mod tunnel;
