@@ -7,5 +7,6 @@ mod openmpi5;
 mod session_key;
 mod slurm;
 mod slurm_agent;
+mod slurm_elsewhere;
 mod ssh;
 mod tunnel;
