@@ -53,6 +53,9 @@ pub enum SubmissionError {
     /// A queue that the manager has not.
     #[error("queue `{0}`: the only one is `{1}`")]
     NoQueue(String, &'static str),
+    /// A host that is not one of the manager's.
+    #[error("submitOptions `{0}`: none of the hosts has this name")]
+    NoHost(String),
 }
 
 impl ManagerError {

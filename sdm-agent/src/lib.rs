@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod external;
 pub mod ledger;
 pub mod local;
 pub mod manager;
@@ -13,5 +14,7 @@ pub mod serve;
 pub mod service;
 pub mod slurm;
 pub mod snapshot;
+pub mod ssh;
 pub mod tcp_peer;
+pub mod unix_peer;
 pub mod worker;

@@ -3,24 +3,44 @@
 use std::ffi::OsStr;
 use std::io;
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
+use sdm_agent::external;
 use sdm_agent::local::{Local, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
+use sdm_agent::ssh::{Ssh, at_host};
+use sdm_agent::unix_peer;
 use sdm_agent::worker::Worker;
+use sdm_hosts::HostShare;
+use sdm_system::files;
+use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
 #[derive(Parser)]
 #[command(name = "sdm-agent", version)]
 struct Arguments {
-    /// The kind of resource manager
-    #[arg(long, value_enum)]
-    rm: ManagerType,
+    /// The kind of resource manager: slurm, local, ssh, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
+    #[arg(long, value_name = "TYPE")]
+    rm: String,
+    /// Hosts of `ssh`, with commas in between
+    #[arg(long, value_name = "HOSTS", conflicts_with = "hosts_file")]
+    hosts: Option<String>,
+    /// A file with a host of `ssh` on each line
+    #[arg(long, value_name = "FILE")]
+    hosts_file: Option<PathBuf>,
+    /// An option of the program ssh, one word; again for each further one
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    ssh_option: Vec<String>,
+    /// Where sdm-agent is on the hosts of `ssh`; the path that it has here, if not given
+    #[arg(long, value_name = "PATH")]
+    agent_path: Option<PathBuf>,
     /// How the client is reached
     #[arg(long, value_enum, default_value_t = Proxy::Stdio)]
     proxy: Proxy,
@@ -30,6 +50,9 @@ struct Arguments {
     /// The port at which it listens
     #[arg(long, required_if_eq("proxy", "tcp"))]
     port: Option<u16>,
+    /// The Unix socket to wait at, in a folder of yours alone
+    #[arg(long, required_if_eq("proxy", "unix"))]
+    path: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -38,6 +61,8 @@ enum ManagerType {
     Slurm,
     /// This host: programs run as they are
     Local,
+    /// Hosts that are reached by ssh
+    Ssh,
     /// This host: programs run under Open MPI's mpirun
     Openmpi,
     /// This host: programs run under MPICH's mpiexec
@@ -50,6 +75,8 @@ enum Proxy {
     Stdio,
     /// A connection to the client's port
     Tcp,
+    /// A Unix socket at which the first client of this user's is waited for
+    Unix,
 }
 
 fn main() -> ExitCode {
@@ -73,23 +100,42 @@ fn run() -> Result<()> {
             let program = std::env::current_exe().context("this program")?;
             return runner::detach(&program, &PathBuf::from(folder)).context("the job's runner");
         }
+        [word] if word == at_host::WORD => {
+            return at_host::answer(io::stdin().lock(), io::stdout().lock()).context("a request");
+        }
         _ => {}
     }
     let arguments = Arguments::parse();
-    let manager: Box<dyn Manager> = match arguments.rm {
+    let Ok(kind) = ManagerType::from_str(&arguments.rm, false) else {
+        let program = external::find(&arguments.rm)?;
+        let client = stream(&arguments)?
+            .map(|stream| Ok::<_, io::Error>((stream.try_clone()?, stream)))
+            .transpose()
+            .context("the client's socket")?;
+        return Err(external::become_it(program, client).into());
+    };
+    let manager: Box<dyn Manager> = match kind {
         ManagerType::Slurm => Box::new(Slurm::new()?),
         ManagerType::Local => Box::new(Local::new("local", &[])?),
+        ManagerType::Ssh => {
+            let (options, program) = (&arguments.ssh_option, &arguments.agent_path);
+            let hosts = hosts(&arguments)?;
+            Box::new(Ssh::new(&hosts, options.clone(), program.clone())?)
+        }
         ManagerType::Openmpi => Box::new(Local::new("openmpi", &["mpirun.openmpi", "mpirun"])?),
         ManagerType::Hydra => Box::new(Local::new("hydra", &["mpiexec.hydra", "mpiexec"])?),
     };
-    let client = match arguments.proxy {
-        Proxy::Stdio => Client {
+    let client = match stream(&arguments)? {
+        None => Client {
             input: Box::new(io::stdin().lock()),
             output: Box::new(io::stdout().lock()),
         },
-        Proxy::Tcp => {
-            let port = arguments.port.context("--port is missing")?;
-            let stream = connect(&arguments.host, port)?;
+        // Of which kind a socket is makes no difference any more.
+        Some(stream) => {
+            let stream = UnixStream::from(stream);
+            stream
+                .set_nonblocking(true)
+                .context("the client's socket")?;
             let output = stream.try_clone().context("the client's socket")?;
             Client {
                 input: Box::new(stream),
@@ -99,6 +145,36 @@ fn run() -> Result<()> {
     };
     let worker = Worker::start(manager).context("the manager's thread")?;
     serve(client, worker).context("the client")
+}
+
+/// The hosts that the command line names.
+fn hosts(arguments: &Arguments) -> Result<Vec<HostShare>> {
+    if let Some(list) = &arguments.hosts {
+        return HostShare::list(list).context("--hosts");
+    }
+    let Some(path) = &arguments.hosts_file else {
+        bail!("--hosts or --hosts-file is missing");
+    };
+    let shown = printable_name(path);
+    let text = files::read_text(path).with_context(|| format!("--hosts-file {shown}"))?;
+    HostShare::file(&text).with_context(|| format!("--hosts-file {shown}"))
+}
+
+/// The client's socket, once it is there; none where the client is at the standard streams.
+fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
+    match arguments.proxy {
+        Proxy::Stdio => Ok(None),
+        Proxy::Tcp => {
+            let port = arguments.port.context("--port is missing")?;
+            connect(&arguments.host, port).map(|stream| Some(stream.into()))
+        }
+        Proxy::Unix => {
+            let path = arguments.path.as_ref().context("--path is missing")?;
+            let shown = printable_name(path);
+            let stream = unix_peer::wait_at(path).with_context(|| format!("--path {shown}"))?;
+            Ok(Some(stream.into()))
+        }
+    }
 }
 
 /// Connects to a client of this user's on this host: whoever can submit runs programs as this user.
@@ -111,9 +187,6 @@ fn connect(host: &str, port: u16) -> Result<TcpStream> {
     };
     let stream = TcpStream::connect(address).with_context(|| format!("the client at {address}"))?;
     sdm_agent::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
-    stream
-        .set_nonblocking(true)
-        .context("the client's socket")?;
     Ok(stream)
 }
 

@@ -1,5 +1,7 @@
 //! What an agent needs of a resource manager, of whatever kind.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{ManagerError, SubmissionError};
 use crate::snapshot::{Attributes, Snapshot};
 
@@ -44,7 +46,7 @@ pub enum JobChange {
 }
 
 /// A job to be started ("PTP rm proxy, SUBMIT_JOB").
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
     /// What it is to be called; the program's name where that is empty.
     pub name: String,
@@ -62,6 +64,10 @@ pub struct Submission {
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
+    /// True where it is to start held by a debugger.
+    pub debug: bool,
+    /// The debugger that starts the program, with its own arguments; SDM where there is none.
+    pub debugger: Vec<String>,
 }
 
 impl Submission {
@@ -75,6 +81,7 @@ impl Submission {
             ..Self::default()
         };
         let mut path = "";
+        let (mut debugger, mut debugger_name, mut debug_words) = ("", "", Vec::new());
         for (id, value) in attributes {
             if value.contains('\0') {
                 return Err(SubmissionError::ZeroByte(id.clone()));
@@ -86,6 +93,10 @@ impl Submission {
                 "progArgs" => job.arguments.push(value.clone()),
                 "env" => job.environment.push(value.clone()),
                 "workingDir" => value.clone_into(&mut job.directory),
+                "debug" => job.debug = value == "true",
+                "debugExecPath" => debugger = value,
+                "debugExecName" => debugger_name = value,
+                "debugArgs" => debug_words.push(value.clone()),
                 "submitOptions" => job.options.push(value.clone()),
                 "jobNumProcs" => {
                     let count = value.parse().ok().filter(|&count| count > 0);
@@ -100,6 +111,12 @@ impl Submission {
         let wrong = job.environment.iter().find(|pair| !is_variable(pair));
         if let Some(wrong) = wrong {
             return Err(SubmissionError::NoVariable(wrong.clone()));
+        }
+        let debugger = [debugger.trim_end_matches('/'), debugger_name];
+        let debugger = debugger.map(str::to_owned).into_iter();
+        let debugger: Vec<String> = debugger.filter(|part| !part.is_empty()).collect();
+        if job.debug && !debugger.is_empty() {
+            job.debugger = [vec![debugger.join("/")], debug_words].concat();
         }
         if !path.is_empty() {
             job.program = format!("{}/{}", path.trim_end_matches('/'), job.program);
@@ -159,6 +176,13 @@ pub const DEFINITIONS: &[Definition] = &[
     ),
     ("qos", "STRING", "QOS", "The job's quality of service", ""),
     (
+        "arrayIndex",
+        "STRING",
+        "Index",
+        "The job's index in its array; of members that wait together all of theirs",
+        "",
+    ),
+    (
         "dependency",
         "STRING",
         "Dependency",
@@ -176,7 +200,7 @@ pub const DEFINITIONS: &[Definition] = &[
         "gpus",
         "STRING",
         "GPUs",
-        "Generic resources of the job on each node",
+        "Generic resources of the job on each node, or its GPUs in all",
         "",
     ),
     (

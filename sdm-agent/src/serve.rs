@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -12,6 +12,9 @@ use crate::worker::Worker;
 
 /// What is written at once: a pipe that is writable has room for it.
 const PIECE_BYTES: usize = 4096;
+
+/// How long a client that has ended the session has for reading what was told it before.
+const END_WAIT: Duration = Duration::from_secs(30);
 
 /// A client's bytes, to and fro.
 pub struct Client {
@@ -37,6 +40,7 @@ pub fn serve(mut client: Client, mut worker: Worker) -> io::Result<()> {
     let mut service = Service::new();
     let mut unsent: VecDeque<u8> = VecDeque::new();
     let mut buffer = vec![0; 64 << 10];
+    let mut over = None;
     loop {
         while let Some(request) = service.poll_request() {
             worker.ask(request);
@@ -48,8 +52,19 @@ pub fn serve(mut client: Client, mut worker: Worker) -> io::Result<()> {
         if unsent.is_empty() && service.is_over() {
             return Ok(());
         }
-        let (input, room, reply) =
-            wait(&client, &worker, !unsent.is_empty(), service.poll_timeout())?;
+        let mut until = service.poll_timeout();
+        if service.is_over() {
+            let over = *over.get_or_insert_with(|| Instant::now() + END_WAIT);
+            if over <= Instant::now() {
+                return Ok(());
+            }
+            until = Some(over);
+        }
+        let heeds = Heeds {
+            input: service.is_hearing() && !service.is_over(),
+            room: !unsent.is_empty(),
+        };
+        let (input, room, reply) = wait(&client, &worker, heeds, until)?;
         let now = Instant::now();
         if input {
             match client.input.read(&mut buffer) {
@@ -86,43 +101,42 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
+/// What is of interest of the client.
+#[derive(Clone, Copy)]
+struct Heeds {
+    input: bool,
+    room: bool,
+}
+
 /// Waits for input, for room where something is to be sent, for a reply, or for the time.
 fn wait(
     client: &Client,
     worker: &Worker,
-    sends: bool,
+    heeds: Heeds,
     until: Option<Instant>,
 ) -> io::Result<(bool, bool, bool)> {
-    // Who does not read what it is told is not heard meanwhile.
-    let heard = if sends {
-        PollFlags::empty()
-    } else {
-        PollFlags::POLLIN
-    };
-    let flags = if sends {
-        PollFlags::POLLOUT
-    } else {
-        PollFlags::empty()
-    };
-    let mut fds = [
-        PollFd::new(client.input.as_fd(), heard),
-        PollFd::new(client.output.as_fd(), flags),
-        PollFd::new(worker.bell().as_fd(), PollFlags::POLLIN),
-    ];
+    let mut fds = vec![PollFd::new(worker.bell().as_fd(), PollFlags::POLLIN)];
+    // Left out where it is not wanted: that it was hung up would be said again and again.
+    if heeds.room {
+        fds.push(PollFd::new(client.output.as_fd(), PollFlags::POLLOUT));
+    }
+    if heeds.input {
+        fds.push(PollFd::new(client.input.as_fd(), PollFlags::POLLIN));
+    }
     let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
     let wait = wait.map_or(PollTimeout::NONE, |wait| {
         // Up to the next millisecond, so that the time has come then.
-        PollTimeout::try_from(wait + std::time::Duration::from_millis(1))
-            .unwrap_or(PollTimeout::MAX)
+        PollTimeout::try_from(wait + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
     });
     match poll(&mut fds, wait) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let is_ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
-    Ok((
-        is_ready(&fds[0]),
-        sends && is_ready(&fds[1]),
-        is_ready(&fds[2]),
-    ))
+    let mut ready = fds
+        .iter()
+        .map(|fd| fd.revents().is_some_and(|events| !events.is_empty()));
+    let reply = ready.next() == Some(true);
+    let room = heeds.room && ready.next() == Some(true);
+    let input = heeds.input && ready.next() == Some(true);
+    Ok((input, room, reply))
 }

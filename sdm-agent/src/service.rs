@@ -25,6 +25,8 @@ const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How many groups of elements are in one event: all of them together can be too much for one message.
 const GROUPS_MAX: usize = 1000;
+/// How many bytes may wait for a client that is to be heard: its commands are answered, whether it reads that or not.
+const HEARD_BYTES_MAX: usize = 8 << 20;
 /// How many times as long as a look the pause behind it is at least.
 const PAUSE_OF_LOOK: u32 = 20;
 
@@ -115,9 +117,28 @@ impl Service {
     /// When [`Service::handle_timeout`] wants to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let may_look = self.looking.is_none() && self.untold.is_empty();
+        // What nobody reads now would be told as it was: it is looked at when it can be told.
+        let may_look = self.looking.is_none() && self.has_told();
         self.next_look
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
+    }
+
+    /// True where the client has taken all that was told it.
+    fn has_told(&self) -> bool {
+        let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
+        self.wire.output_bytes() == 0 && self.untold.is_empty() && !has_more
+    }
+
+    /// True where the client's bytes may be taken: not where it reads none of too many answers.
+    #[must_use]
+    pub fn is_hearing(&self) -> bool {
+        self.wire.output_bytes() < HEARD_BYTES_MAX
+    }
+
+    /// How many bytes are to be sent to the client; [`Service::take_output`] has not given them yet.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        self.wire.output_bytes()
     }
 
     /// The time of [`Service::poll_timeout`] has come.
@@ -224,6 +245,20 @@ impl Service {
             self.ledger = Some(Ledger::new(base));
             self.next_look = Some(now);
         }
+        self.tell();
+        // More of what the last look found once the client has taken what it was told.
+        if self.wire.output_bytes() == 0
+            && self.untold.is_empty()
+            && let Some(ledger) = &mut self.ledger
+        {
+            self.untold
+                .extend(ledger.more().into_iter().flat_map(events));
+            self.tell();
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self) {
         while let Some(event) = self.untold.pop_front() {
             match self.wire.send(event.clone()) {
                 Ok(()) => {}
@@ -234,7 +269,6 @@ impl Service {
                 }
             }
         }
-        Ok(())
     }
 
     fn command(&mut self, transaction: u32, command: Command) -> Result<(), ManagerError> {

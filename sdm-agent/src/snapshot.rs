@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 /// The values of an element by the ids of their definitions, as the wire writes them.
 pub type Attributes = BTreeMap<String, String>;
 
@@ -19,7 +21,7 @@ pub struct Snapshot {
 }
 
 /// A job of a manager.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The name of its queue.
     pub queue: String,
@@ -30,7 +32,7 @@ pub struct Job {
 }
 
 /// A process of a job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// The name of the node that it is on, where that is known.
     pub node: Option<String>,

@@ -112,6 +112,14 @@ fn a_job_runs_without_its_agent_and_is_found_again() {
         .collect();
     lines.sort();
     assert_eq!(lines, ["0 a b now", "1 a b now"]);
+    // All of it is with the first process.
+    let told = value(0, "processStdout").unwrap();
+    assert_eq!(told, read(&ended.attributes["outputPath"]));
+    assert_eq!(value(1, "processStdout"), None);
+    let number = place.submit("head -c 100000 /dev/zero | tr '\\0' x >&2", 1);
+    let ended = place.wait(&number, "TERMINATED");
+    let told = &ended.processes[0].attributes["processStderr"];
+    assert_eq!(*told, "x".repeat(4096));
 }
 
 #[test]

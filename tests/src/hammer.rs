@@ -10,8 +10,8 @@ use sdm_debug::wire;
 use sdm_sim::Rng;
 
 use seeds::{
-    expressions, failures, framed, handshakes, keeper_frames, lives, messages, mi_lines, payloads,
-    proxy_messages, set_texts, sets, slices,
+    agents, expressions, failures, framed, handshakes, keeper_frames, lives, messages, mi_lines,
+    payloads, proxy_messages, set_texts, sets, slices,
 };
 
 /// A decoder, and what it should be able to read.
@@ -38,7 +38,7 @@ pub fn targets() -> Vec<Target> {
         seeds,
         quick: match name {
             "handshake" => 10,
-            "set" | "set-text" => 100,
+            "set" | "set-text" | "model" => 100,
             _ => 2_000,
         },
     };
@@ -71,6 +71,7 @@ pub fn targets() -> Vec<Target> {
             sdm_runtime::wire::fuzz::fuzz_messages,
             proxy_messages(),
         ),
+        target("model", sdm_runtime::model::fuzz::fuzz_model, agents()),
     ]
 }
 

@@ -5,18 +5,26 @@
 pub mod record;
 pub mod runner;
 
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use sdm_system::files;
+use sdm_system::own_program;
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
 use record::{Order, Records, Started, State};
 
+/// How much of a job's output is told, in bytes: the end of it.
+const OUTPUT_BYTES_MAX: u64 = 4096;
+/// For how long it is told behind a job's end.
+const OUTPUT_SECONDS: i64 = 3600;
+/// The command of `sdm` that keeps a session for whoever resumes it.
+const KEEPER: &str = "keeper";
 /// The one queue.
 const QUEUE: &str = "default";
 /// How long a runner may take to write down that it is there.
@@ -67,16 +75,31 @@ impl Local {
         })
     }
 
-    fn words(&self, job: &Submission) -> Vec<String> {
+    /// What is started; a job for SDM is a session that is kept, at which its program waits.
+    fn words(&self, job: &Submission) -> Result<Vec<String>, ManagerError> {
+        if job.debug && job.debugger.is_empty() {
+            let found = own_program("sdm", None);
+            let sdm = found.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let session = format!("agent-{:x}", since.map_or(0, |since| since.as_nanos()));
+            let launcher = self.launcher.as_ref();
+            let launcher = launcher.map_or("local".into(), |path| path.to_string_lossy());
+            let count = job.processes.to_string();
+            let words = [&*sdm.to_string_lossy(), KEEPER, &session, "--", "run"];
+            let options = ["-n", &count, "--launcher", &launcher, "--", &job.program];
+            let words = words.iter().chain(&options).map(|word| (*word).to_owned());
+            return Ok(words.chain(job.arguments.iter().cloned()).collect());
+        }
         let mut words = Vec::new();
         if let Some(launcher) = &self.launcher {
             words.push(launcher.display().to_string());
             words.extend(job.options.iter().cloned());
             words.extend(["-n".to_owned(), job.processes.to_string()]);
         }
+        words.extend(job.debugger.iter().cloned());
         words.push(job.program.clone());
         words.extend(job.arguments.iter().cloned());
-        words
+        Ok(words)
     }
 
     /// The record of a job whose number was told.
@@ -148,8 +171,8 @@ impl Manager for Local {
             } else {
                 job.name.clone()
             },
-            words: self.words(job),
-            copies: if self.launcher.is_some() {
+            words: self.words(job)?,
+            copies: if self.launcher.is_some() || job.debug && job.debugger.is_empty() {
                 1
             } else {
                 job.processes
@@ -192,6 +215,12 @@ fn runs(state: &State) -> bool {
     state.ended.is_none() && record::began(state.runner) == Some(state.runner_began)
 }
 
+/// The kept session in which a job is held.
+fn session(order: &Order) -> Option<&str> {
+    let mut words = order.words.iter().map(String::as_str).skip(1);
+    (words.next() == Some(KEEPER)).then(|| words.next())?
+}
+
 fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
     let mut attributes = Attributes::new();
     set(&mut attributes, "name", &*order.name);
@@ -232,6 +261,10 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
         _ => ("TERMINATED", "its runner is gone".to_owned()),
     };
     set(&mut attributes, "jobState", word);
+    if let Some(session) = session(order).filter(|_| word == "RUNNING") {
+        let status = format!("debugged: sdm resume {session}");
+        set(&mut attributes, "jobStatus", status);
+    }
     set(&mut attributes, "jobStatusMessage", why);
     let ended = state.ended.map(|seconds| seconds.to_string());
     set(&mut attributes, "endTime", ended.unwrap_or_default());
@@ -249,8 +282,32 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
     Job {
         queue: QUEUE.to_owned(),
         attributes,
-        processes: processes(order, &state),
+        processes: with_output(processes(order, &state), folder, &state),
     }
+}
+
+/// Processes of which the first has the job's output, which is in one file for all.
+fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
+    let ended = state.ended;
+    let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
+    if let Some(first) = processes.first_mut().filter(|_| is_recent) {
+        for (id, name) in [("processStdout", "out"), ("processStderr", "err")] {
+            // One that is not there yet has nothing in it.
+            let said = last_of(&folder.join(name)).unwrap_or_default();
+            set(&mut first.attributes, id, said);
+        }
+    }
+    processes
+}
+
+/// The end of a file.
+fn last_of(path: &Path) -> io::Result<String> {
+    let mut file = files::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The processes of a job; of those that a launcher has started nothing is known but that they are there as long as it is.

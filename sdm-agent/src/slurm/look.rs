@@ -100,6 +100,11 @@ fn read_job(id: i64, job: &Value) -> Job {
         set(&mut attributes, "jobStatusMessage", reason);
     }
     set(&mut attributes, "systemJobId", display_id(id, job));
+    match array_index(job) {
+        Some(Members::One(index)) => set(&mut attributes, "arrayIndex", index.to_string()),
+        Some(Members::Waiting(list)) => set(&mut attributes, "arrayIndex", list),
+        None => {}
+    }
     for (attribute, field) in [
         ("userId", "user_name"),
         ("account", "account"),
@@ -107,10 +112,18 @@ fn read_job(id: i64, job: &Value) -> Job {
         ("dependency", "dependency"),
         ("jobNodes", "nodes"),
         ("workingDir", "current_working_directory"),
-        ("gpus", "tres_per_node"),
     ] {
         set(&mut attributes, attribute, text(&job[field]));
     }
+    let gpus = text(&job["tres_alloc_str"]).split(',');
+    let gpus = gpus.filter(|it| it.starts_with("gres/gpu"));
+    let gpus = gpus.collect::<Vec<_>>().join(",");
+    let asked = text(&job["tres_per_node"]);
+    set(
+        &mut attributes,
+        "gpus",
+        if asked.is_empty() { &gpus } else { asked },
+    );
     let command = text(&job["command"]);
     let (path, name) = command.rsplit_once('/').unwrap_or(("", command));
     set(&mut attributes, "execPath", path);
@@ -164,11 +177,13 @@ pub(super) fn with_processes(
     }
 }
 
-/// The number of a job as people write it: of an array and its member, of a heterogeneous job and its part.
+/// The number of a job as people write it: of an array and its members, of a heterogeneous job and its part.
 fn display_id(id: i64, job: &Value) -> String {
     let above = |field: &str| number(&job[field]).filter(|&number| number > 0);
-    if let (Some(array), Some(member)) = (above("array_job_id"), number(&job["array_task_id"])) {
-        return format!("{array}_{member}");
+    match (above("array_job_id"), array_index(job)) {
+        (Some(array), Some(Members::One(index))) => return format!("{array}_{index}"),
+        (Some(array), Some(Members::Waiting(list))) => return format!("{array}_[{list}]"),
+        _ => {}
     }
     match above("het_job_id") {
         Some(whole) => format!("{whole}+{}", number(&job["het_job_offset"]).unwrap_or(0)),
@@ -176,29 +191,78 @@ fn display_id(id: i64, job: &Value) -> String {
     }
 }
 
+/// Which members of an array a job stands for.
+enum Members {
+    One(i64),
+    /// As Slurm writes them: `5-9%2`.
+    Waiting(String),
+}
+
+fn array_index(job: &Value) -> Option<Members> {
+    let waiting = text(&job["array_task_string"]);
+    if !waiting.is_empty() {
+        return Some(Members::Waiting(waiting.to_owned()));
+    }
+    number(&job["array_task_id"]).map(Members::One)
+}
+
 /// Where a job's output is; what Slurm does not say is what it takes unless told otherwise.
 fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
-    let directory = text(&job["current_working_directory"]);
     let is_batch =
         job["batch_flag"].as_bool() == Some(true) || number(&job["batch_flag"]) == Some(1);
-    let said = text(&job["standard_output"]);
-    let usual = match is_batch {
-        true => format!("{directory}/slurm-{}.out", display_id(id, job)),
-        false => String::new(),
+    let usual = match array_index(job) {
+        Some(_) => "slurm-%A_%a.out",
+        None => "slurm-%j.out",
     };
-    let output = if said.is_empty() {
-        usual
-    } else {
-        said.to_owned()
+    let path = |said: &str| {
+        let directory = text(&job["current_working_directory"]);
+        let path = expand(said, id, job);
+        match path.starts_with('/') {
+            true => path,
+            false => format!("{}/{path}", directory.trim_end_matches('/')),
+        }
     };
-    let errors = text(&job["standard_error"]);
-    let errors = if errors.is_empty() {
-        output.clone()
-    } else {
-        errors.to_owned()
+    let output = match text(&job["standard_output"]) {
+        "" if is_batch => path(usual),
+        "" => String::new(),
+        said => path(said),
+    };
+    let errors = match text(&job["standard_error"]) {
+        "" => output.clone(),
+        said => path(said),
     };
     set(attributes, "outputPath", output);
     set(attributes, "errorPath", errors);
+}
+
+/// A path with what `sbatch` puts in the place of `%j` and its like; what only a node can know stays.
+fn expand(pattern: &str, id: i64, job: &Value) -> String {
+    let mut path = String::new();
+    let mut rest = pattern;
+    while let Some((before, behind)) = rest.split_once('%') {
+        path.push_str(before);
+        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+        let width = behind[..digits].parse::<usize>().unwrap_or(0).min(10);
+        let mut letters = behind[digits..].chars();
+        let array = number(&job["array_job_id"]).filter(|&number| number > 0);
+        let value = match letters.next() {
+            Some('j' | 'J') => format!("{id:0width$}"),
+            Some('A') => format!("{:0width$}", array.unwrap_or(id)),
+            Some('a') => match array_index(job) {
+                Some(Members::One(index)) => format!("{index:0width$}"),
+                // Each member has its own.
+                _ => "%a".to_owned(),
+            },
+            Some('x') => text(&job["name"]).to_owned(),
+            Some('u') => text(&job["user_name"]).to_owned(),
+            Some('%') => "%".to_owned(),
+            Some(other) => format!("%{}{other}", &behind[..digits]),
+            None => format!("%{behind}"),
+        };
+        path.push_str(&value);
+        rest = letters.as_str();
+    }
+    path + rest
 }
 
 /// How a job ended: its exit code, or the signal.
@@ -306,5 +370,46 @@ pub(super) fn mark_nodes(snapshot: &mut Snapshot, user: &str) {
             Some((_, false)) => "OTHER_ALLOC_SHARED",
         };
         set(attributes, "nodeExtraState", state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_and_heterogeneous_jobs_have_the_names_that_slurm_gives_them() {
+        let said = |job: &str| {
+            let all = format!(r#"{{"jobs": [{job}]}}"#);
+            let (_, job) = jobs(&all).unwrap().pop_first().unwrap();
+            let value = |id: &str| job.attributes.get(id).cloned().unwrap_or_default();
+            format!(
+                "{} {} {}",
+                value("systemJobId"),
+                value("arrayIndex"),
+                value("outputPath")
+            )
+        };
+        let usual = r#""batch_flag": true, "current_working_directory": "/w", "name": "n""#;
+        for (job, expected) in [
+            (
+                r#""job_id": 1, "array_job_id": 0, "array_task_id": null, "standard_output": "o-%4j-%x-%t%%""#,
+                "1  /w/o-0001-n-%t%",
+            ),
+            (
+                r#""job_id": 5, "array_job_id": 2, "array_task_id": 1"#,
+                "2_1 1 /w/slurm-2_1.out",
+            ),
+            (
+                r#""job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "5-9%2""#,
+                "2_[5-9%2] 5-9%2 /w/slurm-2_%a.out",
+            ),
+            (
+                r#""job_id": 4, "het_job_id": 3, "het_job_offset": 1, "standard_output": "/o%""#,
+                "3+1  /o%",
+            ),
+        ] {
+            assert_eq!(said(&format!("{{{job}, {usual}}}")), expected);
+        }
     }
 }

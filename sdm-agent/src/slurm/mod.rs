@@ -2,15 +2,17 @@
 //!
 //! A look costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for partitions in every version.
 
+mod accounting;
 mod json;
 mod look;
 mod names;
 mod states;
+mod steps;
 mod text;
 
 pub use look::Unreadable;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -22,7 +24,8 @@ use sdm_text::printable;
 
 use crate::error::ManagerError;
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::snapshot::{Attributes, Job, Snapshot};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use steps::Rank;
 
 /// How long one of Slurm's programs may take: its own time-outs are of a minute.
 const WAIT: Duration = Duration::from_secs(90);
@@ -31,6 +34,13 @@ const LINES_MAX: usize = 64 << 20;
 /// What is asked of partitions: name, availability, limit, and the name with a mark at the default.
 const PARTITIONS: &str = "%R|%a|%l|%P";
 
+/// How often a job's ranks are asked for: it may have none of `srun`'s steps for a while, or ever.
+const TRIES: u32 = 5;
+/// Of how many jobs at once.
+const PLACED_MAX: usize = 50;
+/// How many jobs of the accounting are told.
+const ENDED_MAX: usize = 1000;
+
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
     user: String,
@@ -38,6 +48,21 @@ pub struct Slurm {
     cluster: Option<String>,
     /// It has no JSON.
     is_text_only: bool,
+    /// The ranks of this user's jobs; how often they were asked for where there are none yet.
+    ranks: BTreeMap<String, Result<Vec<Rank>, u32>>,
+    accounting: Accounting,
+}
+
+/// What its accounting has said.
+#[derive(Default)]
+struct Accounting {
+    /// It has none, or was not built in.
+    is_absent: bool,
+    was_asked: bool,
+    /// Jobs that have ended, and that the controller has forgotten.
+    ended: BTreeMap<String, Job>,
+    /// The jobs that had not ended when they were last looked at.
+    open: BTreeSet<String>,
 }
 
 impl Slurm {
@@ -55,6 +80,8 @@ impl Slurm {
             user,
             cluster: None,
             is_text_only: false,
+            ranks: BTreeMap::new(),
+            accounting: Accounting::default(),
         })
     }
 
@@ -69,6 +96,96 @@ impl Slurm {
             self.cluster = name;
         }
         self.cluster.clone().unwrap_or_else(|| "slurm".to_owned())
+    }
+}
+
+impl Slurm {
+    /// Says of the ranks of this user's jobs where they are.
+    fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
+        let is_own = |job: &Job| {
+            let value = |id: &str| job.attributes.get(id).map(String::as_str);
+            value("userId") == Some(&self.user) && value("jobState") == Some("RUNNING")
+        };
+        self.ranks.retain(|id, _| jobs.get(id).is_some_and(is_own));
+        let own = jobs.iter().filter(|(_, job)| is_own(job));
+        let mut unknown: Vec<&String> = own.map(|(id, _)| id).collect();
+        unknown.retain(|id| !matches!(self.ranks.get(*id), Some(Ok(_) | Err(TRIES..))));
+        unknown.truncate(PLACED_MAX);
+        if !unknown.is_empty() {
+            let said = ask("scontrol", &["--oneliner", "show", "step"], &[]);
+            let mut steps = steps::steps(&said.unwrap_or_default());
+            steps.retain(|id, _| unknown.contains(&id));
+            let list: Vec<&str> = steps.values().map(|step| &*step.id).collect();
+            let list = list.join(",");
+            // Without sstat, and where it is refused, there are nodes at least.
+            let said = match list.is_empty() {
+                true => Vec::new(),
+                false => ask("sstat", &["-n", "-P", "-i", "-j", &list], &[]).unwrap_or_default(),
+            };
+            let pids = steps::pids(&said);
+            for id in unknown {
+                let step = steps.get(id);
+                let ranks = step.and_then(|step| steps::ranks(step, pids.get(&step.id)));
+                let tries = match self.ranks.get(id) {
+                    Some(Err(tries)) => *tries,
+                    _ => 0,
+                };
+                self.ranks.insert(id.clone(), ranks.ok_or(tries + 1));
+            }
+        }
+        for (id, ranks) in &self.ranks {
+            if let (Some(job), Ok(ranks)) = (jobs.get_mut(id), ranks) {
+                job.processes = ranks.iter().map(process).collect();
+            }
+        }
+    }
+
+    /// Adds jobs that have ended and that only the accounting still knows: this user's of the last day, and those that the controller
+    /// forgot between two looks.
+    fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
+        let it = &mut self.accounting;
+        if it.is_absent {
+            return;
+        }
+        let gone = it.open.iter().filter(|id| !jobs.contains_key(*id));
+        let gone: Vec<String> = gone.take(ENDED_MAX).cloned().collect();
+        if !it.was_asked || !gone.is_empty() {
+            let numbers = if it.was_asked { &*gone } else { &[] };
+            let words = accounting::arguments(numbers);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match ask("sacct", &words, &[]) {
+                Ok(said) => it.ended.extend(accounting::jobs(&said)),
+                // One that has never answered is none: "Slurm accounting storage is disabled".
+                Err(_) => it.is_absent = !it.was_asked,
+            }
+            it.was_asked = true;
+        }
+        while it.ended.len() > ENDED_MAX {
+            it.ended.pop_first();
+        }
+        it.ended.retain(|id, _| !jobs.contains_key(id));
+        let is_open = |job: &Job| {
+            job.attributes
+                .get("jobState")
+                .is_none_or(|it| it != "TERMINATED" && it != "ERROR")
+        };
+        it.open = jobs
+            .iter()
+            .filter(|(_, job)| is_open(job))
+            .map(|(id, _)| id.clone())
+            .collect();
+        jobs.extend(it.ended.clone());
+    }
+}
+
+fn process(rank: &Rank) -> Process {
+    let mut attributes = Attributes::new();
+    set(&mut attributes, "processState", "RUNNING");
+    let pid = rank.pid.map(|pid| pid.to_string());
+    set(&mut attributes, "processPID", pid.unwrap_or_default());
+    Process {
+        node: Some(rank.node.clone()),
+        attributes,
     }
 }
 
@@ -96,10 +213,16 @@ impl Manager for Slurm {
             jobs,
         };
         look::mark_nodes(&mut snapshot, &self.user);
+        self.place(&mut snapshot.jobs);
+        self.add_ended(&mut snapshot.jobs);
         Ok(snapshot)
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        if job.debug && job.debugger.is_empty() {
+            let words = "debug=true needs debugExecPath under Slurm";
+            return Err(ManagerError::program("sbatch", words));
+        }
         let mut options = vec![
             "--parsable".to_owned(),
             format!("--ntasks={}", job.processes),
@@ -188,11 +311,9 @@ fn script(job: &Submission) -> String {
         }
     }
     script.push_str("exec srun ");
-    script.push_str(&quoted(&job.program));
-    for argument in &job.arguments {
-        script.push(' ');
-        script.push_str(&quoted(argument));
-    }
+    let words = job.debugger.iter().chain([&job.program]);
+    let words: Vec<String> = words.chain(&job.arguments).map(|it| quoted(it)).collect();
+    script.push_str(&words.join(" "));
     script.push('\n');
     script
 }

@@ -8,7 +8,7 @@ use super::states;
 use crate::snapshot::{Attributes, Job, set};
 
 /// What parts the fields of a job: nothing that people write.
-const PART: char = '\u{1f}';
+pub(super) const PART: char = '\u{1f}';
 /// What is asked of jobs: numbers and words of Slurm's own first, what its user wrote last.
 const JOB_FIELDS: [&str; 16] = [
     "%A", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z", "%j",
@@ -54,13 +54,13 @@ fn job(fields: [&str; 16]) -> Job {
     ] = fields;
     let mut attributes = Attributes::new();
     let state = states::job(&[word.to_owned()]);
-    let seconds = |text: &'_ str| text.parse::<i64>().is_ok().then(|| text.to_owned());
-    let known = |text: &'_ str| !matches!(text, "(null)" | "N/A" | "None");
     set(&mut attributes, "name", name);
     set(&mut attributes, "jobState", state);
     set(&mut attributes, "jobStatus", word);
     set(&mut attributes, "systemJobId", shown);
     set(&mut attributes, "jobNumProcs", count);
+    let index = shown.split_once('_').map_or("", |(_, index)| index);
+    set(&mut attributes, "arrayIndex", index);
     set(&mut attributes, "timeLimitMinutes", minutes(limit));
     for (id, text) in [
         ("jobStatusMessage", reason),
@@ -70,22 +70,39 @@ fn job(fields: [&str; 16]) -> Job {
         ("jobNodes", nodes),
         ("workingDir", directory),
     ] {
-        set(&mut attributes, id, if known(text) { text } else { "" });
+        set(&mut attributes, id, known(text));
     }
     for (id, text) in [
         ("startTime", start),
         ("endTime", end),
         ("submitTime", submit),
     ] {
-        set(&mut attributes, id, seconds(text).unwrap_or_default());
+        set(&mut attributes, id, seconds(text));
     }
     let places = names(nodes).unwrap_or_default();
     let places = places.into_iter().map(|node| (node, 0)).collect();
     with_processes(partition, attributes, count.parse().unwrap_or(1), places)
 }
 
+/// A text; none where it is Slurm's word for that.
+pub(super) fn known(text: &str) -> &str {
+    match text {
+        "(null)" | "N/A" | "None" | "None assigned" => "",
+        text => text,
+    }
+}
+
+/// A moment in seconds of Unix time; none where it is a word.
+pub(super) fn seconds(text: &str) -> &str {
+    if text.parse::<i64>().is_ok() {
+        text
+    } else {
+        ""
+    }
+}
+
 /// A limit of time, `days-hours:minutes:seconds` with parts left out, in minutes.
-fn minutes(limit: &str) -> String {
+pub(super) fn minutes(limit: &str) -> String {
     if limit == "UNLIMITED" {
         return "unlimited".to_owned();
     }

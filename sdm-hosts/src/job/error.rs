@@ -61,10 +61,17 @@ pub enum JobError {
         pids: (i32, i32),
     },
     #[error(
-        "no srun of Slurm's job {id} runs on this machine, or none that is yours: run sdm where srun \
-         was started (squeue shows the job's batch host)"
+        "no srun of Slurm's job {id} runs on this machine, or none that is yours, and Slurm does \
+         not lead to its processes: {what}"
     )]
-    NoSrun { id: String },
+    NoSrun { id: String, what: String },
+    #[error("Slurm's job {id} has several steps: say which one: {}", shown.join(", "))]
+    Steps { id: String, shown: Vec<String> },
+    #[error(
+        "{number} is a process here ({}) and a job of Slurm's: say --pids {number} or slurm:{number}",
+        printable_name(program)
+    )]
+    PidAndJob { number: i32, program: String },
     #[error("{job}: rank {rank}: host {host}: {what}")]
     Host {
         job: String,

@@ -15,6 +15,7 @@ mod mpir;
 mod pmix;
 mod processes;
 mod ranks;
+mod slurm;
 mod starter;
 mod target;
 
@@ -58,6 +59,9 @@ const HELPERS: &[&str] = &[
     "sdm-server",
     "slurmstepd",
 ];
+
+/// Programs that run another one for a rank.
+const WRAPPERS: &[&str] = &["sh", "bash", "dash", "env", "numactl", "time", "taskset"];
 
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +114,17 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
         },
         Target::Name(name) => search.of_name(name),
         Target::Namespace(name) => search.of_namespace(name),
-        Target::Slurm { job, step } => search.of_slurm(*job, *step),
+        Target::Number(number) => search.of_number(*number),
+        Target::Slurm {
+            job,
+            element,
+            component,
+            step,
+        } => match (element, component) {
+            (None, None) => search.of_slurm(*job, *step),
+            (Some(element), _) => slurm::find(&format!("{job}_{element}"), *step, search.uid),
+            (None, Some(part)) => slurm::find(&format!("{job}+{part}"), *step, search.uid),
+        },
     }?;
     if job.processes.len() > PROCESSES_MAX as usize {
         return Err(JobError::TooMany {
@@ -161,9 +175,22 @@ impl Search {
         }
     }
 
+    /// A pid, or else a job of Slurm's; what can be both is asked.
+    fn of_number(&self, number: i32) -> Result<Job, JobError> {
+        let is_here = self.processes.get(number).is_some();
+        let job = number.unsigned_abs();
+        match (is_here, slurm::knows(number, is_here)) {
+            (true, true) => Err(JobError::PidAndJob {
+                number,
+                program: self.process(number)?.program().to_owned(),
+            }),
+            (false, true) => self.of_slurm(job, None),
+            (_, false) => self.of_pid(number),
+        }
+    }
+
     /// A rank can be a shell that runs the program; the program is meant.
     fn behind_wrappers(&self, pid: i32) -> i32 {
-        const WRAPPERS: &[&str] = &["sh", "bash", "dash", "env", "numactl", "time", "taskset"];
         let mut pid = pid;
         loop {
             let wraps = self

@@ -6,7 +6,7 @@
 
 use super::processes::Process;
 use super::{
-    Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks,
+    Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks, slurm,
 };
 
 /// Starters that have a process table, though its symbols may be in a file apart.
@@ -213,7 +213,7 @@ impl Search {
         })
     }
 
-    /// The `srun` of a job, whose memory names the job.
+    /// The `srun` of a job, whose memory names the job; Slurm and its nodes are asked where it is not on this machine.
     pub(super) fn of_slurm(&self, job: u32, step: Option<u32>) -> Result<Job, JobError> {
         let meant = |slurm: &str| match step {
             Some(step) => slurm == format!("{job}.{step}"),
@@ -234,14 +234,11 @@ impl Search {
         // srun forks: its child has a copy of the table.
         let pids: Vec<i32> = found.iter().map(|(process, _)| process.pid).collect();
         found.retain(|(process, _)| !pids.contains(&process.parent));
-        let step = step.map_or_else(String::new, |step| format!(".{step}"));
         let sruns: Vec<&Process> = found.iter().map(|(process, _)| *process).collect();
         match (found.pop(), sruns.len()) {
             (Some((process, mpir)), 1) => self.of_table(process, mpir),
             (Some(_), _) => Err(super::ambiguous(&format!("srun of job {job}"), &sruns)),
-            (None, _) => Err(JobError::NoSrun {
-                id: format!("{job}{step}"),
-            }),
+            (None, _) => slurm::find(&job.to_string(), step, self.uid),
         }
     }
 }

@@ -13,10 +13,16 @@ const PIDS_MAX: usize = 1 << 20;
 pub enum Target {
     /// A starter's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
     Pids(Vec<i32>),
-    /// A Slurm job or step whose `srun` runs on this machine.
+    /// A number alone: a pid here, or a job of Slurm's; refused where it is both.
+    Number(i32),
+    /// A job or step of Slurm's.
     Slurm {
         /// The job's number.
         job: u32,
+        /// The element of a job array.
+        element: Option<u32>,
+        /// The component of a heterogeneous job; never beside an element.
+        component: Option<u32>,
         /// The step's number; the job's only one where absent.
         step: Option<u32>,
     },
@@ -30,7 +36,8 @@ pub enum Target {
 impl FromStr for Target {
     type Err = JobError;
 
-    /// `4711` and `4711,4712` are pids, `slurm:12` and `slurm:12.0` a job and a step of Slurm,
+    /// `4711` is a pid or a job of Slurm's, `4711,4712` are pids, `slurm:12`, `slurm:12_3`, `slurm:12+1` and
+    /// `slurm:12.0` a job, an element, a component and a step of Slurm's,
     /// `pmix:NAMESPACE` a job of PMIx's; anything else is a name.
     fn from_str(text: &str) -> Result<Self, JobError> {
         let refuse = |what| JobError::Target {
@@ -38,18 +45,9 @@ impl FromStr for Target {
             what,
         };
         if let Some(id) = text.strip_prefix("slurm:") {
-            let (job, step) = match id.split_once('.') {
-                Some((job, step)) => (job.parse().ok(), Some(step.parse().ok())),
-                None => (id.parse().ok(), None),
-            };
-            return match (job, step) {
-                (Some(job), None) => Ok(Self::Slurm { job, step: None }),
-                (Some(job), Some(Some(step))) => Ok(Self::Slurm {
-                    job,
-                    step: Some(step),
-                }),
-                _ => Err(refuse("expected slurm:JOB or slurm:JOB.STEP, in numbers")),
-            };
+            let what = "expected slurm:JOB, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, then .STEP where \
+                        one is meant, in numbers";
+            return slurm(id).ok_or_else(|| refuse(what));
         }
         if let Some(namespace) = text.strip_prefix("pmix:") {
             return match namespace {
@@ -75,8 +73,30 @@ impl FromStr for Target {
         }
         pids.sort_unstable();
         pids.dedup();
-        Ok(Self::Pids(pids))
+        match (text.contains(','), &pids[..]) {
+            (false, [number]) => Ok(Self::Number(*number)),
+            _ => Ok(Self::Pids(pids)),
+        }
     }
+}
+
+/// `12`, `12.0`, `12_3`, `12+1.0`.
+fn slurm(id: &str) -> Option<Target> {
+    let (id, step) = match id.split_once('.') {
+        Some((id, step)) => (id, Some(step.parse().ok()?)),
+        None => (id, None),
+    };
+    let (job, element, component) = match (id.split_once('_'), id.split_once('+')) {
+        (Some((job, element)), _) => (job, Some(element.parse().ok()?), None),
+        (None, Some((job, part))) => (job, None, Some(part.parse().ok()?)),
+        (None, None) => (id, None, None),
+    };
+    Some(Target::Slurm {
+        job: job.parse().ok()?,
+        element,
+        component,
+        step,
+    })
 }
 
 impl fmt::Display for Target {
@@ -84,11 +104,21 @@ impl fmt::Display for Target {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Namespace(name) => write!(f, "pmix:{name}"),
-            Self::Slurm { job, step: None } => write!(f, "slurm:{job}"),
+            Self::Number(number) => write!(f, "{number}"),
             Self::Slurm {
                 job,
-                step: Some(step),
-            } => write!(f, "slurm:{job}.{step}"),
+                element,
+                component,
+                step,
+            } => {
+                write!(f, "slurm:{job}")?;
+                for (sign, part) in [('_', element), ('+', component), ('.', step)] {
+                    if let Some(part) = part {
+                        write!(f, "{sign}{part}")?;
+                    }
+                }
+                Ok(())
+            }
             Self::Pids(pids) => {
                 for (index, pid) in pids.iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
@@ -109,11 +139,21 @@ mod tests {
         let check = |text: &str, expect: Target| {
             assert_eq!(text.parse::<Target>().unwrap(), expect, "{text}");
         };
-        check("4711", Target::Pids(vec![4711]));
+        check("4711", Target::Number(4711));
+        check("4711,4711", Target::Pids(vec![4711]));
         check("9,7,9", Target::Pids(vec![7, 9]));
         check("halo", Target::Name("halo".to_owned()));
         check("./halo 7", Target::Name("./halo 7".to_owned()));
-        let slurm = |step| Target::Slurm { job: 12, step };
+        let part = |element, component, step| Target::Slurm {
+            job: 12,
+            element,
+            component,
+            step,
+        };
+        let slurm = |step| part(None, None, step);
+        check("slurm:12_3", part(Some(3), None, None));
+        check("slurm:12+1.0", part(None, Some(1), Some(0)));
+        assert_eq!(part(Some(3), None, Some(2)).to_string(), "slurm:12_3.2");
         check("pmix:a@1", Target::Namespace("a@1".to_owned()));
         check("slurm:12", slurm(None));
         check("slurm:12.0", slurm(Some(0)));
@@ -129,6 +169,9 @@ mod tests {
             "slurm:",
             "slurm:x",
             "slurm:1.",
+            "slurm:1_",
+            "slurm:1_2+3",
+            "slurm:1.batch",
         ] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong:?}");
         }

@@ -98,6 +98,12 @@ impl Agent {
         std::mem::take(&mut self.output)
     }
 
+    /// How many bytes wait to be taken.
+    #[must_use]
+    pub fn output_bytes(&self) -> usize {
+        self.output.len()
+    }
+
     /// The next command for the owner, who answers with [`complete`](Self::complete).
     /// Nothing is read while the output is full.
     ///

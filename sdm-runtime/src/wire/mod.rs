@@ -56,11 +56,13 @@ fn bad(what: &'static str, text: &str) -> MessageError {
     MessageError::Bad(what, text.chars().take(40).collect())
 }
 
-fn pair(text: String) -> Result<Attribute, MessageError> {
-    match text.split_once('=') {
-        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
-        None => Err(bad("attribute", &text)),
-    }
+fn pair(mut text: String) -> Result<Attribute, MessageError> {
+    let Some(at) = text.find('=') else {
+        return Err(bad("attribute", &text));
+    };
+    let value = text[at + 1..].to_owned();
+    text.truncate(at);
+    Ok((text, value))
 }
 
 fn text((key, value): &Attribute) -> String {

@@ -12,7 +12,8 @@ use super::{CommandArgs, PrinterArgs, ReachArgs};
 /// Which processes are attached to, and how.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-    /// The job: the pid of its mpirun, mpiexec, prterun or srun; slurm:JOB or slurm:JOB.STEP;
+    /// The job: the pid of its mpirun, mpiexec, prterun or srun; a job of Slurm's: slurm:JOB,
+    /// slurm:JOB.STEP, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, or its number where that is no pid here;
     /// pmix:NAMESPACE; pids, with commas in between; or a program's name.
     #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
     target: Option<Target>,
@@ -128,6 +129,7 @@ pub struct StacksArgs {
 fn pids(text: &str) -> Result<Target, ValueError> {
     match text.parse()? {
         target @ Target::Pids(_) => Ok(target),
+        Target::Number(pid) => Ok(Target::Pids(vec![pid])),
         _ => Err(ValueError::Wrong("expected pids, with commas in between")),
     }
 }

@@ -219,6 +219,23 @@ pub(super) fn proxy_messages() -> Vec<Vec<u8>> {
     .into()
 }
 
+/// Choices of `fuzz_model`: a machine with nodes, a queue with a job, and processes that run and end on those nodes.
+pub(super) fn agents() -> Vec<Vec<u8>> {
+    // The kind, the parent's id, what happens, how many groups; of each its ids, how many attributes, and those.
+    let cluster = [
+        &[1_u8, 0, 1, 2, 0, 0][..],
+        &[2, 0, 1, 3, 0, 0],
+        &[3, 2, 0, 0, 1, 4, 3, 1, 3, 4],
+        &[4, 3, 0, 0, 1, 8, 0, 1, 2, 0],
+        &[5, 8, 0, 0, 2, 9, 3, 2, 0, 1, 1, 8, 13, 2, 2, 0, 0, 5, 8],
+        &[5, 8, 0, 7, 1, 9, 2, 1, 0, 2],
+    ]
+    .concat();
+    let removed = [&cluster[..], &[4, 0, 0, 12, 8, 0], &[0, 1, 0, 14]].concat();
+    let announced = [&[0_u8, 1, 0, 15, 10, 4, 7][..], &cluster].concat();
+    vec![cluster, removed, announced]
+}
+
 /// Plans of every kind of tree, with a member in place of the master.
 fn plans() -> Vec<Vec<PlanEntry>> {
     let entry = |id: u32| PlanEntry {

@@ -40,7 +40,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-pmix", &["sdm-text"]),
     ("sdm-xstate", &[]),
     ("sdm-runtime", &["sdm-text"]),
-    ("sdm-agent", &["sdm-text", "sdm-system", "sdm-runtime"]),
+    (
+        "sdm-agent",
+        &["sdm-text", "sdm-system", "sdm-hosts", "sdm-runtime"],
+    ),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
     ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
     (

@@ -49,5 +49,6 @@ targets! {
     set_grammar "set-grammar"
     keeper "keeper"
     proxy "proxy"
+    model "model"
     claim "claim"
 }

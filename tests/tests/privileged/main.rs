@@ -7,5 +7,7 @@ mod openmpi5;
 mod session_key;
 mod slurm;
 mod slurm_agent;
+mod slurm_elsewhere;
 mod ssh;
+mod ssh_agent;
 mod tunnel;

@@ -53,7 +53,7 @@ fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
         ("workingDir", folder.as_str()),
         ("queueId", queue_id.as_str()),
     ];
-    talk.submit("JOB_1", "echo rank $SLURM_PROCID; sleep 1000", &place_of)
+    talk.submit("JOB_1", "exec sleep 1000", &place_of)
         .expect("it is taken");
     let job = talk.wait("jobSubId", "JOB_1");
     wait_state(&mut talk, job, "RUNNING");
@@ -63,6 +63,7 @@ fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
         .expect("a number");
     assert!(talk.elements[&node]["name"].starts_with('n'));
     assert_eq!(talk.elements[&job]["queueId"], queue_id);
+    the_ranks_are_where_they_are_said_to_be(&mut talk);
     let number = talk.elements[&job]["systemJobId"].clone();
     scontrol(&["suspend", &number]);
     wait_state(&mut talk, job, "SUSPENDED");
@@ -84,5 +85,60 @@ fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
     let bad = [place_of[0], ("submitOptions", "--no-such-option")];
     let refused = talk.submit("JOB_3", "true", &bad).unwrap_err();
     assert!(refused.starts_with("sbatch: "), "{refused}");
+    talk.quit();
+}
+
+/// Both processes, by what Slurm has told them themselves.
+fn the_ranks_are_where_they_are_said_to_be(talk: &mut Talk) {
+    let placed = |talk: &Talk| {
+        let mut all: Vec<_> = talk.elements.values().cloned().collect();
+        all.retain(|it| it.contains_key("processPID"));
+        all
+    };
+    if placed(talk).len() < 2 {
+        talk.until(|talk, _| placed(talk).len() == 2);
+    }
+    for process in placed(talk) {
+        let pid: i32 = process["processPID"].parse().expect("a pid");
+        let told = sdm_system::proc::of(pid).environment().expect("it is ours");
+        let value = |name: &str| {
+            let found = told.iter().find(|(it, _)| it == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        assert_eq!(value("SLURM_PROCID").as_ref(), process.get("processIndex"));
+        let node: u32 = process["processNodeId"].parse().expect("a number");
+        let name = talk.elements[&node].get("name");
+        assert_eq!(value("SLURMD_NODENAME").as_ref(), name);
+    }
+}
+
+#[test]
+fn an_array_has_the_names_and_the_files_that_slurm_gives_it() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let place = Place::new();
+    ordinary::give(place.path());
+    let mut talk = Talk::start("slurm", Dialect::Ptp, |command| {
+        ordinary::lower(command.env("SLURM_CONF", CONFIG));
+        command.current_dir(place.path());
+    });
+    let queue = talk.wait("name", "debug");
+    assert_eq!(talk.elements[&queue]["queueState"], "NORMAL");
+    let folder = place.path().display().to_string();
+    let array = [
+        ("workingDir", folder.as_str()),
+        ("submitOptions", "--array=3-4"),
+        ("submitOptions", "--output=of-%A-%2a"),
+    ];
+    talk.submit("JOB_1", "echo member $SLURM_ARRAY_TASK_ID", &array)
+        .expect("it is taken");
+    for index in ["3", "4"] {
+        let job = talk.wait("arrayIndex", index);
+        wait_state(&mut talk, job, "TERMINATED");
+        let id = &talk.elements[&job]["systemJobId"];
+        assert!(id.ends_with(&format!("_{index}")), "{id}");
+        let said = std::fs::read_to_string(&talk.elements[&job]["outputPath"]);
+        let line = format!("member {index}\n");
+        assert_eq!(said.expect("its output"), line.repeat(2));
+    }
     talk.quit();
 }

@@ -1,7 +1,10 @@
 //! Agents of this host, spoken to over the wire by a client of ours and by bytes as PTP's own wrote them.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Instant;
@@ -103,6 +106,63 @@ fn jobs_go_on_without_their_agent_and_another_one_ends_them() {
     talk.quit();
 }
 
+fn at_socket(place: &Place, path: &Path) -> Process {
+    let mut command = Process::new(binaries::folder().join("sdm-agent"));
+    command.args(["--rm", "local", "--proxy=unix", "--path"]);
+    command.arg(path).env("XDG_STATE_HOME", place.path());
+    command
+}
+
+/// Connects once somebody listens.
+fn connect(path: &Path) -> UnixStream {
+    let deadline = Instant::now() + BOUND;
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_unix_socket_is_in_a_folder_of_the_users_alone_and_for_one_client() {
+    let place = Place::new();
+    let folder = place.path().join("private");
+    let path = folder.join("agent");
+    // What a killed one has left behind is in nobody's way.
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("its owner");
+    drop(UnixListener::bind(&path).expect("a socket"));
+    let mut child = at_socket(&place, &path).spawn().expect("an agent");
+    let mut stream = connect(&path);
+    let init = b"00000032 0001:00000000:00000002 00000003:2.0 00000004:1000";
+    stream.write_all(init).expect("it reads");
+    let mut ok = [0; 31];
+    stream.read_exact(&mut ok).expect("it answers");
+    assert_eq!(&ok, b"00000017 0000:00000000:00000000");
+    assert!(!path.exists(), "it has its client");
+    let quit = b"00000017 0000:00000001:00000000";
+    stream.write_all(quit).expect("it reads");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("it answers");
+    assert!(rest.ends_with("00000017 0006:00000001:00000000"), "{rest}");
+    assert!(child.wait().expect("a child").success());
+    let refused = |path: &Path, why: &str| {
+        let output = at_socket(&place, path).output().expect("an agent");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    };
+    let listener = UnixListener::bind(&path).expect("a socket");
+    refused(&path, "somebody listens there already");
+    drop(listener);
+    std::fs::remove_file(&path).expect("it was there");
+    std::fs::write(&path, "").expect("a file");
+    refused(&path, "something else than a socket");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o750)).expect("its owner");
+    refused(&folder.join("other"), "is open to others");
+}
+
 fn over_tcp(place: &Place, host: &str, port: u16) -> Process {
     let mut command = Process::new(binaries::folder().join("sdm-agent"));
     command.args(["--rm", "local", "--proxy=tcp", "--host", host]);
@@ -142,4 +202,101 @@ fn ptps_own_bytes_are_understood_over_a_connection_to_the_client() {
         !elsewhere.status.success() && said.contains("is not this host"),
         "{said}"
     );
+}
+
+#[test]
+fn a_manager_of_a_sites_own_speaks_for_itself() {
+    let place = Place::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sdm-rm-example");
+    let own = place.path().join("sdm-rm-example");
+    std::fs::copy(example, &own).expect("a copy");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", place.path().display());
+    for dialect in [Dialect::Document, Dialect::Ptp] {
+        let mut talk = Talk::start("example", dialect, |command| {
+            command.env("PATH", &path).current_dir(place.path());
+        });
+        talk.wait("machineState", "UP");
+        talk.wait("queueState", "NORMAL");
+        talk.submit("JOB_1", "exit 3", &[]).expect("it is taken");
+        talk.wait("jobSubId", "JOB_1");
+        talk.wait("processExitCode", "3");
+        talk.wait("jobState", "TERMINATED");
+        talk.submit("JOB_2", "sleep 1000", &[])
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_2");
+        talk.ask(Command::TerminateJob(job.to_string()))
+            .expect("it is ended");
+        talk.wait("processSignalName", "SIGTERM");
+        let unknown = talk.ask(Command::TerminateJob("99".to_owned()));
+        assert_eq!(unknown.unwrap_err(), "99");
+        let nothing = [("workingDir", "/no/such/folder")];
+        let refused = talk.submit("JOB_3", "true", &nothing).unwrap_err();
+        assert!(refused.contains("/no/such/folder"), "{refused}");
+        talk.submit("JOB_4", "sleep 1000", &[])
+            .expect("it is taken");
+        let job = talk.wait("jobSubId", "JOB_4");
+        let its = |talk: &Talk| {
+            let mut all = talk.elements.values();
+            let own = all.rfind(|it| it.contains_key("processPID"));
+            own.map(|it| it["processPID"].parse().expect("a pid"))
+        };
+        talk.until(|talk, _| talk.elements.keys().any(|id| *id > job));
+        let pid: i32 = its(&talk).expect("a process");
+        talk.quit();
+        wait_gone(&[pid]);
+    }
+    let mut absent = Process::new(binaries::folder().join("sdm-agent"));
+    let output = absent.args(["--rm", "nobody"]).output().expect("an agent");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("sdm-rm-nobody is not on PATH"), "{said}");
+}
+
+#[test]
+fn a_job_for_the_debugger_is_held_in_a_session_that_can_be_resumed() {
+    let place = Place::new();
+    let runtime = place.runtime();
+    let mut talk = Talk::start("local", Dialect::Document, |command| {
+        command.env("XDG_STATE_HOME", place.path());
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        command.current_dir(place.path());
+    });
+    talk.wait("machineState", "UP");
+    talk.submit("JOB_1", "exit 0", &[("debug", "true")])
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_1");
+    if !talk.elements[&job].contains_key("jobStatus") {
+        talk.until(|talk, _| talk.elements[&job].contains_key("jobStatus"));
+    }
+    let status = talk.elements[&job]["jobStatus"].clone();
+    let session = status
+        .strip_prefix("debugged: sdm resume ")
+        .expect("its session");
+    let deadline = Instant::now() + BOUND;
+    loop {
+        let mut sessions = Process::new(binaries::folder().join("sdm"));
+        sessions.arg("sessions").env("XDG_RUNTIME_DIR", &runtime);
+        let output = sessions.output().expect("sdm");
+        if String::from_utf8_lossy(&output.stdout).contains(session) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no session {session}");
+        std::thread::yield_now();
+    }
+    talk.ask(Command::TerminateJob(job.to_string()))
+        .expect("it is ended");
+    talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
+    let own = [
+        ("debug", "true"),
+        ("debugExecPath", "/usr/bin/env"),
+        ("debugArgs", "HELD=yes"),
+    ];
+    talk.submit("JOB_2", "test $HELD = yes && exit 7", &own)
+        .expect("it is taken");
+    let job = talk.wait("jobSubId", "JOB_2");
+    if talk.elements[&job]["jobState"] != "TERMINATED" {
+        talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");
+    }
+    assert_eq!(talk.elements[&job]["exitCode"], "7");
+    talk.quit();
 }

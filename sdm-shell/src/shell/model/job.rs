@@ -239,15 +239,25 @@ impl Model {
         programs
     }
 
-    /// The session is over by itself. A person keeps the prompt where the job can be started anew.
+    /// The session is over by itself. A person keeps the prompt where the job can be started anew, and everybody does
+    /// where the job had come to its end: a resource manager may take back what servers ran in the moment its launcher
+    /// ends, before `quit` is read.
     pub(super) fn session_ended(&mut self, why: String) {
-        if self.options.interactive && self.job.can_rerun && self.over.is_none() {
-            self.job.stage = Stage::Over;
-            let text = format!("the job is gone: {why}; `run` starts it anew");
-            self.show(Item::Notice(text));
-        } else {
+        let anew = self.options.interactive && self.job.can_rerun;
+        let is_lost = !self.has_come_to_its_end();
+        if self.over.is_some() || (is_lost && !anew) {
             self.end(Over::Ended(why));
+            return;
         }
+        self.job.stage = Stage::Over;
+        let what = if is_lost { "job is" } else { "servers are" };
+        let then = if anew { "; `run` starts it anew" } else { "" };
+        self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
+    }
+
+    /// True where all programs and their launcher have ended.
+    fn has_come_to_its_end(&self) -> bool {
+        self.job.launcher == Launcher::Ended && self.all.is_subset(&self.tasks.ended())
     }
 }
 

@@ -137,6 +137,32 @@ fn a_disturbing_command_touches_the_job_and_a_question_does_not() {
 }
 
 #[test]
+fn a_job_that_has_come_to_its_end_is_not_lost_with_its_servers() {
+    let (now, mut model) = model();
+    let gone = || SessionEvent::Ended("server 1 on n2 is gone".to_owned());
+    let launcher_ended = SessionEvent::LauncherEnded {
+        status: "exited with code 0".to_owned(),
+        last_words: Vec::new(),
+    };
+    model.handle_event(now, launcher_ended);
+    model.handle_event(now, gone());
+    assert_eq!(
+        model.over.take(),
+        Some(Over::Ended("server 1 on n2 is gone".to_owned()))
+    );
+    let all = model.all.clone();
+    model.tasks.set(&all, TaskState::Exited(0), None);
+    while model.poll_effect().is_some() {}
+    model.handle_event(now, gone());
+    assert_eq!((model.job.stage, &model.over), (Stage::Over, &None));
+    let Some(Effect::Show(item)) = model.poll_effect() else {
+        panic!("nothing is shown");
+    };
+    let text = "the servers are gone: server 1 on n2 is gone";
+    assert_eq!(*item, Item::Notice(text.to_owned()));
+}
+
+#[test]
 fn only_a_person_whose_job_can_be_started_anew_outlives_its_session() {
     let (now, mut model) = model();
     model.job.can_rerun = true;

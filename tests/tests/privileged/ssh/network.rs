@@ -11,7 +11,7 @@ use sdm_core::topology::Topology;
 use sdm_hosts::HostShare;
 use sdm_session::{Network, SessionConfig};
 use sdm_tests::place::Place;
-use sdm_tests::run::{Run, evaluate, fake};
+use sdm_tests::run::{BOUND, Run, evaluate, fake};
 use sdm_tests::sdm::Sdm;
 
 use super::{CONFIG, run, server};
@@ -96,13 +96,15 @@ fn connections_pass_in_the_other_direction_only(place: &Place, work: &Path) {
 
 /// All connections of a host break; it calls again.
 pub(super) fn who_calls_calls_again() {
-    let config = SessionConfig {
+    let mut config = SessionConfig {
         network: Network {
             reverse: true,
             ..Network::default()
         },
         ..on_four_hosts()
     };
+    // It begins with the loss, and a busy machine takes its time to mend the host.
+    config.config.rejoin_wait = BOUND;
     let mut run = Run::start(&config);
     run.start_tasks();
     let (all, cut) = (run.all(), "6-7".parse().expect("a set"));

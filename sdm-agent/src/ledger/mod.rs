@@ -1,52 +1,18 @@
 //! What the client has been told, and what it has to be told when a manager is looked at again.
 
+mod changes;
+
 use std::collections::BTreeMap;
+use std::vec;
 
 use roaring::RoaringBitmap;
 
-use crate::manager::DEFINITIONS;
 use crate::snapshot::{Attributes, Job, Process, Snapshot};
+pub use changes::{Alike, Kind, Notice};
+use changes::{Changes, Told, push_removed};
 
-/// A kind of element below a resource manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A machine, of which a manager has one here.
-    Machine,
-    /// A node of the machine.
-    Node,
-    /// A queue of the manager.
-    Queue,
-    /// A job of a queue.
-    Job,
-    /// A process of a job.
-    Process,
-}
-
-/// Elements that have the same values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Alike {
-    /// Their ids.
-    pub ids: RoaringBitmap,
-    /// The values, of ascending ids of definitions.
-    pub attributes: Vec<(String, String)>,
-}
-
-/// Something that the client is told, in the order in which it is told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// Elements that are new.
-    New(Kind, u32, Vec<Alike>),
-    /// Values that are others now; of processes, of this job.
-    Changed(Kind, Option<u32>, Vec<Alike>),
-    /// Elements that are no more; of processes, of this job.
-    Removed(Kind, Option<u32>, RoaringBitmap),
-}
-
-/// An element that was told of.
-struct Told {
-    id: u32,
-    attributes: Attributes,
-}
+/// About how much of what differs is put into words at once: what is told later is told as it is then.
+pub const BATCH_BYTES: usize = 1 << 20;
 
 struct ToldJob {
     job: Told,
@@ -63,6 +29,26 @@ pub struct Ledger {
     jobs: BTreeMap<String, ToldJob>,
     /// The submissions by the numbers of their jobs, of which the client has not been told yet.
     submitted: BTreeMap<String, String>,
+    untold: Untold,
+}
+
+/// What the last look found and the ledger has not compared yet.
+#[derive(Default)]
+struct Untold {
+    machine: Option<Attributes>,
+    nodes: BTreeMap<String, Attributes>,
+    queues: BTreeMap<String, Attributes>,
+    jobs: BTreeMap<String, Job>,
+    processes: Option<JobProcesses>,
+}
+
+/// The processes of a job of which a part was compared.
+struct JobProcesses {
+    number: String,
+    next: usize,
+    /// How many there are in all.
+    count: usize,
+    rest: vec::IntoIter<Process>,
 }
 
 impl Ledger {
@@ -77,6 +63,7 @@ impl Ledger {
             queues: BTreeMap::new(),
             jobs: BTreeMap::new(),
             submitted: BTreeMap::new(),
+            untold: Untold::default(),
         }
     }
 
@@ -114,19 +101,51 @@ impl Ledger {
         changes.into_notices(Kind::Machine, None, None)
     }
 
-    /// What is to be told, for the client to know what `now` says; it counts as told.
+    /// What is to be told first, for the client to know what `now` says; it counts as told. [`Ledger::more`] gives the rest. What an
+    /// earlier look found and nobody was told yet is told as this one has it, or not at all.
     pub fn update(&mut self, now: Snapshot) -> Vec<Notice> {
-        let mut notices = self.machine(now.machine);
-        let machine = self.machine.as_ref().map(|told| told.id);
-        let changes = follow(&mut self.nodes, now.nodes, &mut self.last);
-        notices.extend(changes.into_notices(Kind::Node, machine, None));
-        let changes = follow(&mut self.queues, now.queues, &mut self.last);
-        notices.extend(changes.into_notices(Kind::Queue, Some(self.base), None));
-        notices.extend(self.jobs(now.jobs));
+        let mut notices = self.gone(&now);
+        self.untold = Untold {
+            machine: Some(now.machine),
+            nodes: now.nodes,
+            queues: now.queues,
+            jobs: now.jobs,
+            processes: None,
+        };
+        notices.extend(self.more());
         notices
     }
 
-    fn machine(&mut self, now: Attributes) -> Vec<Notice> {
+    /// True where [`Ledger::more`] may have something.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        let it = &self.untold;
+        let is_told = it.machine.is_none() && it.nodes.is_empty() && it.queues.is_empty();
+        !(is_told && it.jobs.is_empty() && it.processes.is_none())
+    }
+
+    /// What is to be told next: about [`BATCH_BYTES`], and more by one element at most; nothing where all differences were told.
+    pub fn more(&mut self) -> Vec<Notice> {
+        let mut left = BATCH_BYTES;
+        let mut notices = Vec::new();
+        while left > 0 && notices.is_empty() && self.has_more() {
+            notices.extend(self.machine());
+            let machine = self.machine.as_ref().map(|told| told.id);
+            let nodes = &mut self.untold.nodes;
+            let changes = follow(&mut self.nodes, nodes, &mut self.last, &mut left);
+            notices.extend(changes.into_notices(Kind::Node, machine, None));
+            let queues = &mut self.untold.queues;
+            let changes = follow(&mut self.queues, queues, &mut self.last, &mut left);
+            notices.extend(changes.into_notices(Kind::Queue, Some(self.base), None));
+            notices.extend(self.jobs(&mut left));
+        }
+        notices
+    }
+
+    fn machine(&mut self) -> Vec<Notice> {
+        let Some(now) = self.untold.machine.take() else {
+            return Vec::new();
+        };
         let mut changes = Changes::default();
         match &mut self.machine {
             Some(told) => changes.update(told, now),
@@ -135,50 +154,64 @@ impl Ledger {
         changes.into_notices(Kind::Machine, Some(self.base), None)
     }
 
-    fn jobs(&mut self, now: BTreeMap<String, Job>) -> Vec<Notice> {
+    /// Forgets what is no more: elements below before those that they are of.
+    fn gone(&mut self, now: &Snapshot) -> Vec<Notice> {
         let mut notices = Vec::new();
-        let mut new: BTreeMap<u32, Changes> = BTreeMap::new();
-        let mut changes = Changes::default();
-        let gone: Vec<String> = self
-            .jobs
-            .keys()
-            .filter(|id| !now.contains_key(*id))
-            .cloned()
-            .collect();
-        for number in gone {
-            if let Some(told) = self.jobs.remove(&number) {
+        let mut jobs = RoaringBitmap::new();
+        self.jobs.retain(|number, told| {
+            let stays = now.jobs.contains_key(number);
+            if !stays {
                 let processes = told.processes.iter().map(|process| process.id).collect();
                 push_removed(&mut notices, Kind::Process, Some(told.job.id), processes);
-                changes.removed.insert(told.job.id);
+                jobs.insert(told.job.id);
             }
-        }
+            stays
+        });
+        push_removed(&mut notices, Kind::Job, None, jobs);
+        let queues = gone(&mut self.queues, &now.queues);
+        push_removed(&mut notices, Kind::Queue, None, queues);
+        let nodes = gone(&mut self.nodes, &now.nodes);
+        push_removed(&mut notices, Kind::Node, None, nodes);
+        notices
+    }
+
+    fn jobs(&mut self, left: &mut usize) -> Vec<Notice> {
+        let mut new: BTreeMap<u32, Changes> = BTreeMap::new();
+        let mut changes = Changes::default();
         let mut later = Vec::new();
-        for (number, job) in now {
-            let queue = self
-                .queues
-                .get(&job.queue)
-                .map_or(self.base, |queue| queue.id);
+        if let Some(rest) = self.untold.processes.take() {
+            later.extend(self.processes(rest, left));
+        }
+        while *left > 0
+            && let Some((number, job)) = self.untold.jobs.pop_first()
+        {
+            let queue = self.queues.get(&job.queue);
+            let queue = queue.map_or(self.base, |queue| queue.id);
             let mut attributes = job.attributes;
             attributes.insert("queueId".to_owned(), queue.to_string());
-            let told = match self.jobs.get_mut(&number) {
-                Some(told) => {
-                    changes.update(&mut told.job, attributes);
-                    told
-                }
+            let used = match self.jobs.get_mut(&number) {
+                Some(told) => changes.counted(|changes| changes.update(&mut told.job, attributes)),
                 None => {
                     if let Some(submission) = self.submitted.remove(&number) {
                         attributes.insert("jobSubId".to_owned(), submission);
                     }
-                    let added = new.entry(queue).or_default();
-                    let job = added.add(attributes, &mut self.last);
-                    let processes = Vec::new();
-                    self.jobs
-                        .entry(number)
-                        .or_insert(ToldJob { job, processes })
+                    new.entry(queue).or_default().counted(|added| {
+                        let job = added.add(attributes, &mut self.last);
+                        let processes = Vec::new();
+                        self.jobs.insert(number.clone(), ToldJob { job, processes });
+                    })
                 }
             };
-            later.extend(processes(told, job.processes, &self.nodes, &mut self.last));
+            *left = left.saturating_sub(used);
+            let processes = JobProcesses {
+                number,
+                next: 0,
+                count: job.processes.len(),
+                rest: job.processes.into_iter(),
+            };
+            later.extend(self.processes(processes, left));
         }
+        let mut notices = Vec::new();
         for (queue, added) in new {
             notices.extend(added.into_notices(Kind::Job, Some(queue), None));
         }
@@ -186,142 +219,83 @@ impl Ledger {
         notices.extend(later);
         notices
     }
-}
 
-/// The processes of a job that is told of. Those of one that has ended stay, as ended.
-fn processes(
-    told: &mut ToldJob,
-    now: Vec<Process>,
-    nodes: &BTreeMap<String, Told>,
-    last: &mut u32,
-) -> Vec<Notice> {
-    let mut changes = Changes::default();
-    let state = told.job.attributes.get("jobState").map(String::as_str);
-    if now.is_empty() && matches!(state, Some("TERMINATED" | "ERROR")) {
-        for process in &mut told.processes {
-            let mut attributes = process.attributes.clone();
-            attributes.insert("processState".to_owned(), "EXITED".to_owned());
-            changes.update(process, attributes);
-        }
-    } else {
-        for gone in told.processes.drain(now.len().min(told.processes.len())..) {
-            changes.removed.insert(gone.id);
-        }
-        for (index, process) in now.into_iter().enumerate() {
-            let mut attributes = process.attributes;
-            attributes.insert("processIndex".to_owned(), index.to_string());
-            if let Some(node) = process.node.as_ref().and_then(|name| nodes.get(name)) {
-                attributes.insert("processNodeId".to_owned(), node.id.to_string());
+    /// The processes of a job that is told of. Those of one that has ended stay, as ended.
+    fn processes(&mut self, mut now: JobProcesses, left: &mut usize) -> Vec<Notice> {
+        let Some(told) = self.jobs.get_mut(&now.number) else {
+            return Vec::new();
+        };
+        let mut changes = Changes::default();
+        let state = told.job.attributes.get("jobState").map(String::as_str);
+        if now.count == 0 && matches!(state, Some("TERMINATED" | "ERROR")) {
+            for process in &mut told.processes {
+                let mut attributes = process.attributes.clone();
+                attributes.insert("processState".to_owned(), "EXITED".to_owned());
+                changes.update(process, attributes);
             }
-            match told.processes.get_mut(index) {
-                Some(known) => changes.update(known, attributes),
-                None => told.processes.push(changes.add(attributes, last)),
+        } else {
+            for gone in told.processes.drain(now.count.min(told.processes.len())..) {
+                changes.removed.insert(gone.id);
+            }
+            while *left > 0
+                && let Some(process) = now.rest.next()
+            {
+                let mut attributes = process.attributes;
+                attributes.insert("processIndex".to_owned(), now.next.to_string());
+                let node = process.node.as_ref().and_then(|name| self.nodes.get(name));
+                if let Some(node) = node {
+                    attributes.insert("processNodeId".to_owned(), node.id.to_string());
+                }
+                let used = changes.counted(|changes| match told.processes.get_mut(now.next) {
+                    Some(known) => changes.update(known, attributes),
+                    None => told.processes.push(changes.add(attributes, &mut self.last)),
+                });
+                *left = left.saturating_sub(used);
+                now.next += 1;
             }
         }
+        let job = Some(told.job.id);
+        if now.rest.len() > 0 {
+            self.untold.processes = Some(now);
+        }
+        changes.into_notices(Kind::Process, job, job)
     }
-    let job = Some(told.job.id);
-    changes.into_notices(Kind::Process, job, job)
 }
 
-/// Follows named elements.
-fn follow(
-    told: &mut BTreeMap<String, Told>,
-    now: BTreeMap<String, Attributes>,
-    last: &mut u32,
-) -> Changes {
-    let mut changes = Changes::default();
+/// Forgets named elements that are no more.
+fn gone(told: &mut BTreeMap<String, Told>, now: &BTreeMap<String, Attributes>) -> RoaringBitmap {
+    let mut gone = RoaringBitmap::new();
     told.retain(|name, element| {
         let stays = now.contains_key(name);
         if !stays {
-            changes.removed.insert(element.id);
+            gone.insert(element.id);
         }
         stays
     });
-    for (name, attributes) in now {
-        match told.get_mut(&name) {
+    gone
+}
+
+/// Follows named elements, as many as there are bytes left for.
+fn follow(
+    told: &mut BTreeMap<String, Told>,
+    now: &mut BTreeMap<String, Attributes>,
+    last: &mut u32,
+    left: &mut usize,
+) -> Changes {
+    let mut changes = Changes::default();
+    while *left > 0
+        && let Some((name, attributes)) = now.pop_first()
+    {
+        let used = changes.counted(|changes| match told.get_mut(&name) {
             Some(known) => changes.update(known, attributes),
             None => {
                 let element = changes.add(attributes, last);
                 told.insert(name, element);
             }
-        }
+        });
+        *left = left.saturating_sub(used);
     }
     changes
-}
-
-/// What differs among elements of one kind, those alike together.
-#[derive(Default)]
-struct Changes {
-    new: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
-    changed: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
-    removed: RoaringBitmap,
-}
-
-impl Changes {
-    fn add(&mut self, attributes: Attributes, last: &mut u32) -> Told {
-        *last += 1;
-        let list = attributes.clone().into_iter().collect();
-        self.new.entry(list).or_default().insert(*last);
-        Told {
-            id: *last,
-            attributes,
-        }
-    }
-
-    fn update(&mut self, told: &mut Told, now: Attributes) {
-        let known = &told.attributes;
-        let differs = |(id, value): &(&String, &String)| known.get(*id) != Some(*value);
-        let pair = |(id, value): (&String, &String)| (id.clone(), value.clone());
-        let mut list: Vec<_> = now.iter().filter(differs).map(pair).collect();
-        // One that has no value any more has what it had at first.
-        let gone = known
-            .keys()
-            .filter(|id| !now.contains_key(*id) && *id != "jobSubId");
-        list.extend(gone.map(|id| (id.clone(), default(id).to_owned())));
-        list.sort();
-        if list.is_empty() {
-            return;
-        }
-        self.changed.entry(list).or_default().insert(told.id);
-        let submission = told.attributes.remove("jobSubId");
-        told.attributes = now;
-        if let Some(submission) = submission {
-            told.attributes.insert("jobSubId".to_owned(), submission);
-        }
-    }
-
-    /// `parent` is that of new elements, `of` the job of processes.
-    fn into_notices(self, kind: Kind, parent: Option<u32>, of: Option<u32>) -> Vec<Notice> {
-        let groups = |map: BTreeMap<_, _>| -> Vec<Alike> {
-            let mut groups: Vec<Alike> = map
-                .into_iter()
-                .map(|(attributes, ids)| Alike { ids, attributes })
-                .collect();
-            groups.sort_by_key(|group| group.ids.min());
-            groups
-        };
-        let mut notices = Vec::new();
-        push_removed(&mut notices, kind, of, self.removed);
-        if let Some(parent) = parent.filter(|_| !self.new.is_empty()) {
-            notices.push(Notice::New(kind, parent, groups(self.new)));
-        }
-        if !self.changed.is_empty() {
-            notices.push(Notice::Changed(kind, of, groups(self.changed)));
-        }
-        notices
-    }
-}
-
-fn push_removed(notices: &mut Vec<Notice>, kind: Kind, of: Option<u32>, ids: RoaringBitmap) {
-    if !ids.is_empty() {
-        notices.push(Notice::Removed(kind, of, ids));
-    }
-}
-
-/// The default of an attribute.
-fn default(id: &str) -> &'static str {
-    let mut known = DEFINITIONS.iter();
-    known.find(|it| it.0 == id).map_or("", |it| it.4)
 }
 
 #[cfg(test)]

@@ -1,0 +1,50 @@
+//! Managers of a site's own: an executable `sdm-rm-NAME` on `PATH` that speaks the protocol on its standard streams.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use sdm_system::files;
+use sdm_text::printable_name;
+
+use crate::error::ManagerError;
+
+/// The executable of the manager `name`.
+///
+/// # Errors
+/// There is none on `PATH`, or it is somebody else's than this user's or root's.
+pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
+    let program = format!("sdm-rm-{name}");
+    let found = (!name.contains('/')).then(|| files::search(&program));
+    let path = found
+        .flatten()
+        .ok_or_else(|| ManagerError::NoProgram(printable_name(&program)))?;
+    let what = || ManagerError::system(printable_name(&path));
+    let metadata = fs::metadata(&path).map_err(what())?;
+    if !files::is_own(&metadata) {
+        let owner = files::user(metadata.uid());
+        let denied = io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("it belongs to {owner}"),
+        );
+        return Err(what()(denied));
+    }
+    Ok(path)
+}
+
+/// Becomes this executable, with the client at its standard streams; it is told nothing else.
+///
+/// # Errors
+/// It cannot be started; this returns in no other case.
+pub fn become_it(path: PathBuf, client: Option<(OwnedFd, OwnedFd)>) -> ManagerError {
+    let mut command = Command::new(&path);
+    if let Some((input, output)) = client {
+        command.stdin(input).stdout(output);
+    }
+    let why = command.exec();
+    ManagerError::System(printable_name(&path), why)
+}

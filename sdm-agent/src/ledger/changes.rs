@@ -1,0 +1,151 @@
+//! What differs between what was told of elements and what there is.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use crate::manager::DEFINITIONS;
+use crate::snapshot::Attributes;
+
+/// A kind of element below a resource manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A machine, of which a manager has one here.
+    Machine,
+    /// A node of the machine.
+    Node,
+    /// A queue of the manager.
+    Queue,
+    /// A job of a queue.
+    Job,
+    /// A process of a job.
+    Process,
+}
+
+/// Elements that have the same values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alike {
+    /// Their ids.
+    pub ids: RoaringBitmap,
+    /// The values, of ascending ids of definitions.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Something that the client is told, in the order in which it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Elements that are new.
+    New(Kind, u32, Vec<Alike>),
+    /// Values that are others now; of processes, of this job.
+    Changed(Kind, Option<u32>, Vec<Alike>),
+    /// Elements that are no more; of processes, of this job.
+    Removed(Kind, Option<u32>, RoaringBitmap),
+}
+
+/// An element that was told of.
+pub(super) struct Told {
+    pub(super) id: u32,
+    pub(super) attributes: Attributes,
+}
+
+/// What differs among elements of one kind, those alike together.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// About how many bytes it takes to tell them.
+    bytes: usize,
+    new: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
+    changed: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
+    pub(super) removed: RoaringBitmap,
+}
+
+impl Changes {
+    /// About how many bytes it takes to tell what `change` adds.
+    pub(super) fn counted(&mut self, change: impl FnOnce(&mut Self)) -> usize {
+        let before = self.bytes;
+        change(self);
+        self.bytes - before
+    }
+
+    pub(super) fn add(&mut self, attributes: Attributes, last: &mut u32) -> Told {
+        *last += 1;
+        let list: Vec<_> = attributes.clone().into_iter().collect();
+        self.bytes += bytes_of(&list);
+        self.new.entry(list).or_default().insert(*last);
+        Told {
+            id: *last,
+            attributes,
+        }
+    }
+
+    pub(super) fn update(&mut self, told: &mut Told, now: Attributes) {
+        let known = &told.attributes;
+        let differs = |(id, value): &(&String, &String)| known.get(*id) != Some(*value);
+        let pair = |(id, value): (&String, &String)| (id.clone(), value.clone());
+        let mut list: Vec<_> = now.iter().filter(differs).map(pair).collect();
+        // One that has no value any more has what it had at first.
+        let gone = known
+            .keys()
+            .filter(|id| !now.contains_key(*id) && *id != "jobSubId");
+        list.extend(gone.map(|id| (id.clone(), default(id).to_owned())));
+        list.sort();
+        if list.is_empty() {
+            return;
+        }
+        self.bytes += bytes_of(&list);
+        self.changed.entry(list).or_default().insert(told.id);
+        let submission = told.attributes.remove("jobSubId");
+        told.attributes = now;
+        if let Some(submission) = submission {
+            told.attributes.insert("jobSubId".to_owned(), submission);
+        }
+    }
+
+    /// `parent` is that of new elements, `of` the job of processes.
+    pub(super) fn into_notices(
+        self,
+        kind: Kind,
+        parent: Option<u32>,
+        of: Option<u32>,
+    ) -> Vec<Notice> {
+        let groups = |map: BTreeMap<_, _>| -> Vec<Alike> {
+            let mut groups: Vec<Alike> = map
+                .into_iter()
+                .map(|(attributes, ids)| Alike { ids, attributes })
+                .collect();
+            groups.sort_by_key(|group| group.ids.min());
+            groups
+        };
+        let mut notices = Vec::new();
+        push_removed(&mut notices, kind, of, self.removed);
+        if let Some(parent) = parent.filter(|_| !self.new.is_empty()) {
+            notices.push(Notice::New(kind, parent, groups(self.new)));
+        }
+        if !self.changed.is_empty() {
+            notices.push(Notice::Changed(kind, of, groups(self.changed)));
+        }
+        notices
+    }
+}
+
+pub(super) fn push_removed(
+    notices: &mut Vec<Notice>,
+    kind: Kind,
+    of: Option<u32>,
+    ids: RoaringBitmap,
+) {
+    if !ids.is_empty() {
+        notices.push(Notice::Removed(kind, of, ids));
+    }
+}
+
+/// The default of an attribute.
+fn default(id: &str) -> &'static str {
+    let mut known = DEFINITIONS.iter();
+    known.find(|it| it.0 == id).map_or("", |it| it.4)
+}
+
+/// About what a group of these values takes on the wire, with the id of its element.
+fn bytes_of(list: &[(String, String)]) -> usize {
+    let pair = |(id, value): &(String, String)| id.len() + value.len() + 11;
+    40 + list.iter().map(pair).sum::<usize>()
+}

@@ -1,0 +1,152 @@
+//! Jobs that Slurm's controller has forgotten: what `sacct` says of them.
+
+use std::collections::BTreeMap;
+
+use super::states;
+use super::text::{PART, known, minutes, seconds};
+use crate::snapshot::{Attributes, Job, set};
+
+/// What is asked: numbers and words of Slurm's own first, what its user wrote last.
+const FIELDS: [&str; 15] = [
+    "JobIDRaw",
+    "JobID",
+    "State",
+    "ExitCode",
+    "User",
+    "Account",
+    "QOS",
+    "Partition",
+    "NTasks",
+    "NodeList",
+    "Submit",
+    "Start",
+    "End",
+    "Timelimit",
+    "JobName",
+];
+
+/// The arguments of `sacct` for jobs: those of these numbers, or where there are none this user's of the last day that have ended.
+pub(super) fn arguments(numbers: &[String]) -> Vec<String> {
+    let mut words = ["-X", "-n", "-P", "--delimiter"]
+        .map(str::to_owned)
+        .to_vec();
+    words.push(PART.to_string());
+    words.push("-o".to_owned());
+    words.push(FIELDS.join(","));
+    match numbers {
+        [] => words.extend(
+            [
+                "-S",
+                "now-1days",
+                "-E",
+                "now",
+                "-s",
+                "BF,CA,CD,DL,F,NF,OOM,PR,TO",
+            ]
+            .map(str::to_owned),
+        ),
+        _ => words.extend(["-j".to_owned(), numbers.join(",")]),
+    }
+    words
+}
+
+/// The jobs that have ended, of lines as [`arguments`] asks for them.
+pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
+    let jobs = lines.iter().filter_map(|line| {
+        let fields: Vec<&str> = line.splitn(FIELDS.len(), PART).collect();
+        let fields: [&str; 15] = fields.try_into().ok()?;
+        let number = fields[0];
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let job = job(fields);
+        let has_ended = job
+            .attributes
+            .get("jobState")
+            .is_some_and(|it| it == "TERMINATED" || it == "ERROR");
+        (is_number && has_ended).then(|| (number.to_owned(), job))
+    });
+    jobs.collect()
+}
+
+fn job(fields: [&str; 15]) -> Job {
+    let [
+        _,
+        shown,
+        state,
+        code,
+        user,
+        account,
+        qos,
+        partition,
+        tasks,
+        nodes,
+        submit,
+        start,
+        end,
+        limit,
+        name,
+    ] = fields;
+    let mut attributes = Attributes::new();
+    // `CANCELLED by 1000` is one state.
+    let word = state.split(' ').next().unwrap_or_default();
+    set(&mut attributes, "name", name);
+    set(&mut attributes, "jobState", states::job(&[word.to_owned()]));
+    set(&mut attributes, "jobStatus", word);
+    if word != state {
+        set(&mut attributes, "jobStatusMessage", state);
+    }
+    set(&mut attributes, "systemJobId", shown);
+    set(&mut attributes, "jobNumProcs", tasks);
+    set(
+        &mut attributes,
+        "timeLimitMinutes",
+        minutes(&limit.to_uppercase()),
+    );
+    for (id, text) in [
+        ("userId", user),
+        ("account", account),
+        ("qos", qos),
+        ("jobNodes", nodes),
+    ] {
+        set(&mut attributes, id, known(text));
+    }
+    for (id, text) in [
+        ("submitTime", submit),
+        ("startTime", start),
+        ("endTime", end),
+    ] {
+        set(&mut attributes, id, seconds(text));
+    }
+    let (status, signal) = code.split_once(':').unwrap_or((code, "0"));
+    set(&mut attributes, "exitCode", status);
+    if signal != "0" {
+        set(&mut attributes, "exitSignal", signal);
+    }
+    Job {
+        queue: partition.split(',').next().unwrap_or_default().to_owned(),
+        attributes,
+        processes: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_job_that_has_ended() {
+        let line = "13|12_3|CANCELLED by 1000|0:15|ann|phys|normal|debug||n[1-2]|1795410400|1795410403|1795410500|1-00:00:00|my | job";
+        let of = |line: &str| line.replacen('|', &PART.to_string(), 14);
+        let runs = "14|14|RUNNING|0:0|ann|phys|normal|debug|4|n1|1795410400|1795410403|Unknown|UNLIMITED|other";
+        let jobs = jobs(&[of(line), of(runs), "cut".to_owned()]);
+        assert_eq!(jobs.keys().collect::<Vec<_>>(), ["13"]);
+        let value = |id: &str| jobs["13"].attributes.get(id).map(String::as_str);
+        assert_eq!(value("systemJobId"), Some("12_3"));
+        assert_eq!(value("jobState"), Some("TERMINATED"));
+        assert_eq!(value("jobStatusMessage"), Some("CANCELLED by 1000"));
+        assert_eq!(value("exitSignal"), Some("15"));
+        assert_eq!(value("endTime"), Some("1795410500"));
+        assert_eq!(value("timeLimitMinutes"), Some("1440"));
+        assert_eq!(value("jobNumProcs"), None);
+        assert_eq!(value("name"), Some("my | job"));
+    }
+}

@@ -1,0 +1,148 @@
+//! Where the ranks of a job are: what `scontrol show step` says of its steps, and `sstat` of their processes.
+//!
+//! Slurm tells a step's processes to its user and root only, and asks each of its nodes for that; so it is asked about the user's own
+//! jobs, and of each once it has a step.
+
+use std::collections::BTreeMap;
+
+use super::names::names;
+
+/// The most processes that one step has here.
+const PROCESSES_MAX: usize = 1 << 20;
+
+/// A step of a job, which runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// `17.0`.
+    pub(super) id: String,
+    nodes: Vec<String>,
+    tasks: usize,
+    /// Neighbours in rank are neighbours on a node.
+    is_block: bool,
+}
+
+/// A rank: its node and, where it is known, its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    /// The node's name.
+    pub(super) node: String,
+    /// Its pid there.
+    pub(super) pid: Option<u32>,
+}
+
+/// The first step of each job that is one of `srun`'s, of `scontrol --oneliner show step`.
+pub(super) fn steps(lines: &[String]) -> BTreeMap<String, Step> {
+    let mut all: BTreeMap<String, (u32, Step)> = BTreeMap::new();
+    for line in lines {
+        let value = |key: &str| {
+            let mut words = line.split_whitespace();
+            words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+        };
+        let Some((job, number)) = value("StepId").and_then(|id| id.split_once('.')) else {
+            continue;
+        };
+        // Not `batch`, `extern` and the like; behind a sign stands the part of a heterogeneous step.
+        let Ok(number) = number.parse::<u32>() else {
+            continue;
+        };
+        let nodes = value("NodeList").and_then(names).unwrap_or_default();
+        let tasks = value("Tasks").and_then(|it| it.parse().ok()).unwrap_or(0);
+        if nodes.is_empty() || !(nodes.len()..=PROCESSES_MAX).contains(&tasks) {
+            continue;
+        }
+        let distribution = value("Dist").unwrap_or_default().to_lowercase();
+        let is_one_each = nodes.len() == 1 || nodes.len() == tasks;
+        let is_block = is_one_each || distribution.split(',').next() == Some("block");
+        let step = Step {
+            id: format!("{job}.{number}"),
+            nodes,
+            tasks,
+            is_block,
+        };
+        match all.get(job) {
+            Some((first, _)) if *first <= number => {}
+            _ => drop(all.insert(job.to_owned(), (number, step))),
+        }
+    }
+    all.into_iter()
+        .map(|(job, (_, step))| (job, step))
+        .collect()
+}
+
+/// The pids of steps by their ids and nodes, of lines `17.0|n1|22426,22427`.
+pub(super) fn pids(lines: &[String]) -> BTreeMap<String, BTreeMap<String, Vec<u32>>> {
+    let mut all: BTreeMap<String, BTreeMap<String, Vec<u32>>> = BTreeMap::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split('|').collect();
+        let [step, node, list, ..] = fields[..] else {
+            continue;
+        };
+        let mut pids: Vec<u32> = list.split(',').filter_map(|it| it.parse().ok()).collect();
+        // A node starts its ranks in their order.
+        pids.sort_unstable();
+        let of_step = all.entry(step.to_owned()).or_default();
+        of_step.insert(node.to_owned(), pids);
+    }
+    all
+}
+
+/// The ranks of a step in their order; none where nobody says which is where. Pids only where the step has no other
+/// processes than its ranks.
+pub(super) fn ranks(step: &Step, pids: Option<&BTreeMap<String, Vec<u32>>>) -> Option<Vec<Rank>> {
+    if let (true, Some(pids)) = (step.is_block, pids) {
+        let of = |node: &String| pids.get(node).cloned().unwrap_or_default();
+        let rank = |node: &String, pid| Rank {
+            node: node.clone(),
+            pid: Some(pid),
+        };
+        let of_node = |node| of(node).into_iter().map(move |pid| rank(node, pid));
+        let all: Vec<Rank> = step.nodes.iter().flat_map(of_node).collect();
+        if all.len() == step.tasks {
+            return Some(all);
+        }
+    }
+    let each = step.tasks / step.nodes.len();
+    let is_one_each = step.nodes.len() == 1 || each == 1 && step.tasks == step.nodes.len();
+    is_one_each.then(|| {
+        let nodes = step.nodes.iter();
+        let rank = |node: &String| Rank {
+            node: node.clone(),
+            pid: None,
+        };
+        nodes.flat_map(|node| vec![rank(node); each]).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn ranks_are_where_their_step_has_them() {
+        let said = "StepId=1.batch UserId=0 NodeList=n1 Nodes=1 CPUs=0 Tasks=1 Name=batch\n\
+            StepId=1.1 NodeList=n1 Tasks=1 Dist=Block\n\
+            StepId=1.0 UserId=0 State=RUNNING NodeList=n[1-2] Nodes=2 CPUs=5 Tasks=5 Name=my app Dist=Block,Pack\n\
+            StepId=2.0 NodeList=n[1-2] Tasks=4 Dist=Cyclic\n\
+            StepId=3.0 NodeList=n[1-2] Tasks=2 Dist=Cyclic\n\
+            StepId=4.0 NodeList=n[1-";
+        let steps = steps(&lines(said));
+        assert_eq!(steps.keys().collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(steps["1"].id, "1.0");
+        let pids = pids(&lines(
+            "1.batch|n1|3\n1.0|n2|7\n1.0|n1|23,22,25,24\n2.0|n1|5,6\n2.0|n2|7,8",
+        ));
+        let shown = |job: &str| {
+            let step = &steps[job];
+            let shown = |rank: &Rank| format!("{} {:?}", rank.node, rank.pid.unwrap_or(0));
+            ranks(step, pids.get(&step.id)).map(|all| all.iter().map(shown).collect::<Vec<_>>())
+        };
+        let expected = ["n1 22", "n1 23", "n1 24", "n1 25", "n2 7"].map(str::to_owned);
+        assert_eq!(shown("1"), Some(expected.to_vec()));
+        assert_eq!(shown("2"), None);
+        assert_eq!(shown("3"), Some(vec!["n1 0".to_owned(), "n2 0".to_owned()]));
+    }
+}

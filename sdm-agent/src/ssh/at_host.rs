@@ -1,0 +1,92 @@
+//! What an agent has done on one of its hosts: a request on standard input, a reply on standard output, both one line of JSON.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ManagerError;
+use crate::local::Local;
+use crate::manager::{Manager, Submission};
+use crate::snapshot::{Attributes, Job};
+
+/// The argument that has an agent's program answer one request.
+pub const WORD: &str = "--at-host";
+/// The kind under which records of these jobs are kept.
+const KIND: &str = "ssh";
+/// The longest request, in bytes: of the protocol's longest message.
+const REQUEST_BYTES_MAX: u64 = 32 << 20;
+
+/// What a host is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum HostRequest {
+    /// What there is.
+    Look,
+    /// To start a job.
+    Submit(Submission),
+    /// To end the job of this number.
+    Terminate(String),
+}
+
+/// What it has said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum HostReply {
+    /// The node's attributes, and the jobs whose runners are on this host by their numbers.
+    Looked(Attributes, BTreeMap<String, Job>),
+    /// The number of the job that was started.
+    Submitted(String),
+    /// The job was told to end.
+    Done,
+    /// Why not.
+    Refused(String),
+}
+
+/// Answers one request.
+///
+/// # Errors
+/// The request cannot be read, or nobody reads the reply.
+pub fn answer(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let request = serde_json::from_reader(input.take(REQUEST_BYTES_MAX))?;
+    let reply = carry_out(request).unwrap_or_else(|why| HostReply::Refused(why.to_string()));
+    let mut text = serde_json::to_vec(&reply)?;
+    text.push(b'\n');
+    output.write_all(&text)?;
+    output.flush()
+}
+
+fn carry_out(request: HostRequest) -> Result<HostReply, ManagerError> {
+    let mut local = Local::new(KIND, &[])?;
+    Ok(match request {
+        HostRequest::Look => {
+            let mut found = local.look()?;
+            let (host, node) = found.nodes.pop_first().unwrap_or_default();
+            // Where the folder of records is shared by hosts, each of them tells its own.
+            let is_own = |job: &Job| job.attributes.get("jobNodes") == Some(&host);
+            found.jobs.retain(|_, job| is_own(job));
+            HostReply::Looked(node, found.jobs)
+        }
+        HostRequest::Submit(job) => HostReply::Submitted(local.submit(&job)?),
+        HostRequest::Terminate(job) => {
+            local.terminate(&job)?;
+            HostReply::Done
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_line() {
+        let job = Submission {
+            program: "/bin/a\nb".to_owned(),
+            ..Submission::default()
+        };
+        let request = HostRequest::Submit(job);
+        let text = serde_json::to_string(&request).unwrap();
+        assert!(!text.contains('\n'), "{text}");
+        assert_eq!(serde_json::from_str::<HostRequest>(&text).unwrap(), request);
+        assert!(answer(&b"{"[..], io::sink()).is_err());
+    }
+}

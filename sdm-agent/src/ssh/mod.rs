@@ -1,0 +1,234 @@
+//! Hosts of a list as one machine, reached by `ssh`: each is a node, and runs its own jobs with runners of its own.
+//!
+//! On a host the same program answers one request at a time ([`at_host`]); it is there under the same path, or under one that is given.
+
+pub mod at_host;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_hosts::HostShare;
+use sdm_hosts::job::is_this_host;
+use sdm_system::bounded::{Bounds, run};
+use sdm_system::files;
+use sdm_text::printable;
+
+use crate::error::{ManagerError, SubmissionError};
+use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::snapshot::{Attributes, Job, Snapshot, set};
+use at_host::{HostReply, HostRequest};
+
+/// Options behind the user's own, of which `ssh` takes the first of each.
+const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
+/// What one request may take.
+const BOUNDS: Bounds = Bounds {
+    wait: Duration::from_secs(60),
+    lines_max: 1000,
+};
+/// The longest reply, in bytes.
+const REPLY_BYTES_MAX: usize = 64 << 20;
+/// How many hosts are asked at the same time.
+const ASKED_MAX: usize = 64;
+/// The one queue.
+const QUEUE: &str = "default";
+
+/// The hosts of a list.
+pub struct Ssh {
+    hosts: Vec<Host>,
+    options: Vec<String>,
+    /// The agent's program on the hosts.
+    program: PathBuf,
+}
+
+/// A host, and what it has said last.
+struct Host {
+    name: String,
+    /// True where no `ssh` is needed.
+    is_here: bool,
+    node: Attributes,
+    jobs: BTreeMap<String, Job>,
+}
+
+impl Ssh {
+    /// These hosts, with the user's options of `ssh` and the path of this program there (none: where it is here).
+    ///
+    /// # Errors
+    /// There are no hosts, no `ssh`, or this program has no path.
+    pub fn new(
+        hosts: &[HostShare],
+        options: Vec<String>,
+        program: Option<PathBuf>,
+    ) -> Result<Self, ManagerError> {
+        if hosts.is_empty() {
+            return Err(ManagerError::program("ssh", "no hosts: --hosts is missing"));
+        }
+        let own = std::env::current_exe().map_err(ManagerError::system("this program"));
+        let host = |share: &HostShare| Host {
+            name: share.host.clone(),
+            is_here: is_this_host(&share.host),
+            node: Attributes::new(),
+            jobs: BTreeMap::new(),
+        };
+        Ok(Self {
+            hosts: hosts.iter().map(host).collect(),
+            options,
+            program: program.map_or(own, Ok)?,
+        })
+    }
+
+    /// The host that a job is to run on: the one that the submission names, or that with the fewest processes.
+    fn choose(&self, job: &Submission) -> Result<&Host, ManagerError> {
+        if let Some(name) = job.options.first() {
+            let mut hosts = self.hosts.iter();
+            let named = hosts.find(|host| host.name == *name);
+            return named.ok_or_else(|| SubmissionError::NoHost(name.clone()).into());
+        }
+        let is_up = |host: &&Host| host.node.get("nodeState").is_none_or(|it| it == "UP");
+        let least = self.hosts.iter().filter(is_up).min_by_key(|it| it.load());
+        least.ok_or_else(|| ManagerError::program("ssh", "none of the hosts can be reached"))
+    }
+
+    fn ask(&self, host: &Host, request: &HostRequest) -> Result<HostReply, ManagerError> {
+        ask(host, &self.options, &self.program, request)
+    }
+}
+
+impl Host {
+    /// How many processes run there.
+    fn load(&self) -> usize {
+        let is_running = |job: &&Job| !job.attributes.contains_key("endTime");
+        let jobs = self.jobs.values().filter(is_running);
+        jobs.map(|job| job.processes.len()).sum()
+    }
+
+    /// Takes in what it has said; what it said before stays where it cannot be asked.
+    fn take(&mut self, reply: Result<HostReply, ManagerError>) {
+        let why = match reply {
+            Ok(HostReply::Looked(node, jobs)) => {
+                (self.node, self.jobs) = (node, BTreeMap::new());
+                for (number, mut job) in jobs {
+                    let number = format!("{}/{number}", self.name);
+                    set(&mut job.attributes, "systemJobId", &*number);
+                    set(&mut job.attributes, "jobNodes", &*self.name);
+                    for process in &mut job.processes {
+                        process.node = Some(self.name.clone());
+                    }
+                    self.jobs.insert(number, job);
+                }
+                set(&mut self.node, "name", &*self.name);
+                return;
+            }
+            Ok(other) => format!("{other:?} is no answer to what there is"),
+            Err(why) => why.to_string(),
+        };
+        set(&mut self.node, "name", &*self.name);
+        set(&mut self.node, "nodeState", "DOWN");
+        set(&mut self.node, "nodeReason", &*why);
+        for job in self.jobs.values_mut() {
+            if !job.attributes.contains_key("endTime") {
+                set(&mut job.attributes, "jobState", "UNKNOWN");
+                set(&mut job.attributes, "jobStatusMessage", &*why);
+            }
+        }
+    }
+}
+
+impl Manager for Ssh {
+    fn look(&mut self) -> Result<Snapshot, ManagerError> {
+        let (options, program) = (&self.options, &self.program);
+        for some in self.hosts.chunks_mut(ASKED_MAX) {
+            std::thread::scope(|scope| {
+                for host in some {
+                    scope.spawn(|| host.take(ask(host, options, program, &HostRequest::Look)));
+                }
+            });
+        }
+        let mut queue = Attributes::new();
+        set(&mut queue, "name", QUEUE);
+        set(&mut queue, "queueState", "NORMAL");
+        set(&mut queue, "queueIsDefault", "true");
+        let mut snapshot = Snapshot {
+            machine: machine("ssh", "UP"),
+            queues: [(QUEUE.to_owned(), queue)].into(),
+            ..Snapshot::default()
+        };
+        let count = self.hosts.len().to_string();
+        set(&mut snapshot.machine, "numNodes", count);
+        for (index, host) in self.hosts.iter().enumerate() {
+            let mut node = host.node.clone();
+            set(&mut node, "nodeNumber", index.to_string());
+            snapshot.nodes.insert(host.name.clone(), node);
+            snapshot.jobs.extend(host.jobs.clone());
+        }
+        Ok(snapshot)
+    }
+
+    fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        let host = self.choose(job)?;
+        match self.ask(host, &HostRequest::Submit(job.clone()))? {
+            HostReply::Submitted(number) => Ok(format!("{}/{number}", host.name)),
+            other => Err(ManagerError::program(&host.name, format!("{other:?}"))),
+        }
+    }
+
+    fn terminate(&mut self, job: &str) -> Result<(), ManagerError> {
+        let (name, number) = job.rsplit_once('/').unwrap_or_default();
+        let host = self.hosts.iter().find(|host| host.name == name);
+        let host = host.ok_or_else(|| ManagerError::job(job, "is on none of the hosts"))?;
+        let request = HostRequest::Terminate(number.to_owned());
+        self.ask(host, &request).map(drop)
+    }
+
+    fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
+        let why = "is not waiting: jobs of hosts start at once";
+        Err(ManagerError::job(job, why))
+    }
+}
+
+/// Asks a host; its refusal is an error, too.
+fn ask(
+    host: &Host,
+    options: &[String],
+    program: &Path,
+    request: &HostRequest,
+) -> Result<HostReply, ManagerError> {
+    let mut command = match host.is_here {
+        true => {
+            let mut command = Command::new(program);
+            command.arg(at_host::WORD);
+            command
+        }
+        false => {
+            let found = files::search("ssh");
+            let ssh = found.ok_or_else(|| ManagerError::NoProgram("ssh".to_owned()))?;
+            let words = program.to_string_lossy().replace('\'', r"'\''");
+            let mut command = Command::new(ssh);
+            command.args(options).args(OPTIONS).args(["--", &host.name]);
+            command.arg(format!("exec '{words}' {}", at_host::WORD));
+            command
+        }
+    };
+    let mut text = serde_json::to_vec(request).map_err(|why| refusal(host, why))?;
+    text.push(b'\n');
+    let said = run(&mut command, &text, BOUNDS).map_err(ManagerError::system(&*host.name))?;
+    if !said.status.success() {
+        let status = said.status.to_string();
+        let words = said.complaints.last().unwrap_or(&status);
+        return Err(refusal(host, printable(words.as_bytes())));
+    }
+    // A login script may have said something before.
+    let reply = said.lines.last().map(String::as_str).unwrap_or_default();
+    if reply.len() > REPLY_BYTES_MAX {
+        return Err(refusal(host, format!("a reply of {} bytes", reply.len())));
+    }
+    match serde_json::from_str(reply).map_err(|why| refusal(host, why))? {
+        HostReply::Refused(why) => Err(refusal(host, printable(why.as_bytes()))),
+        reply => Ok(reply),
+    }
+}
+
+fn refusal(host: &Host, words: impl ToString) -> ManagerError {
+    ManagerError::program(&host.name, words)
+}

@@ -1,0 +1,285 @@
+//! Jobs of Slurm whose `srun` runs on another machine, such as the batch host: Slurm says which steps there are and on
+//! which nodes, and each node, asked through `srun --overlap`, which processes are which ranks there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_system::bounded::{self, Bounds};
+use sdm_system::files;
+use sdm_text::printable;
+
+use super::{Job, JobError, JobProcess, PROCESSES_MAX, WRAPPERS};
+
+/// What each node is told.
+const SCRIPT: &str = include_str!("slurm.sh");
+/// How long Slurm may take over a question, and its nodes to start something small.
+const WAIT: Duration = Duration::from_secs(60);
+/// How long Slurm may take to say whether a number that is a pid here is a job's as well.
+const GLANCE_WAIT: Duration = Duration::from_secs(1);
+/// The most steps that a question names.
+const LISTED_MAX: usize = 16;
+
+/// A step that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    /// The job in Slurm's words: `12`, `12_3`, `12+1`.
+    job: String,
+    number: u32,
+    tasks: u32,
+    nodes: String,
+    uid: u32,
+    program: String,
+}
+
+impl Step {
+    /// `12.0|4|n[1-4]|1000|halo`; absent for what is none of a program (`12.batch`).
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.splitn(5, '|');
+        let (job, number) = words.next()?.rsplit_once('.')?;
+        Some(Self {
+            job: job.to_owned(),
+            number: number.parse().ok()?,
+            tasks: words.next()?.parse().ok()?,
+            nodes: words.next()?.to_owned(),
+            uid: words.next()?.parse().ok()?,
+            program: words.next()?.to_owned(),
+        })
+    }
+
+    /// For a question: `slurm:12.0 (halo, 4 tasks)`.
+    fn shown(&self) -> String {
+        let (job, program) = (
+            printable(self.job.as_bytes()),
+            printable(self.program.as_bytes()),
+        );
+        format!(
+            "slurm:{job}.{} ({program}, {} tasks)",
+            self.number, self.tasks
+        )
+    }
+}
+
+/// What one of Slurm's programs says, or why it says nothing: a sentence.
+fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unasked> {
+    let path = files::search(program).ok_or_else(|| Unasked::NoProgram(program.to_owned()))?;
+    let mut command = Command::new(path);
+    command.args(arguments).env("LC_ALL", "C");
+    for variable in ["SQUEUE_STATES", "SQUEUE_USERS", "SQUEUE_PARTITION"] {
+        command.env_remove(variable);
+    }
+    let bounds = Bounds {
+        wait,
+        lines_max: PROCESSES_MAX as usize,
+    };
+    let said = bounded::run(&mut command, &[], bounds).map_err(|source| Unasked::Run {
+        program: program.to_owned(),
+        source,
+    })?;
+    if said.status.success() {
+        return Ok(said.lines);
+    }
+    let complaint = said.complaints.last();
+    let what = complaint.map_or_else(|| said.status.to_string(), |it| printable(it.as_bytes()));
+    Err(Unasked::Said {
+        program: program.to_owned(),
+        what,
+    })
+}
+
+/// Why Slurm has said nothing.
+#[derive(Debug, thiserror::Error)]
+enum Unasked {
+    #[error("no {0} on PATH")]
+    NoProgram(String),
+    #[error("{program}: {source}")]
+    Run {
+        program: String,
+        source: std::io::Error,
+    },
+    #[error("{program}: {what}")]
+    Said { program: String, what: String },
+}
+
+/// Whether a number is a job's that has not ended. A Slurm that does not answer at once is not waited for where `glance`.
+pub(super) fn knows(number: i32, glance: bool) -> bool {
+    let wait = if glance { GLANCE_WAIT } else { WAIT };
+    let id = number.to_string();
+    ask("squeue", &["-h", "-j", &id, "-o", "%A"], wait).is_ok_and(|lines| !lines.is_empty())
+}
+
+/// The processes of a job's only step, or of the one that is named.
+///
+/// # Errors
+/// Slurm knows no such step of this user's, several that can be meant, or does not say where its ranks are.
+pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobError> {
+    let whole = step.map_or_else(|| id.to_owned(), |step| format!("{id}.{step}"));
+    let none = |what: String| JobError::NoSrun {
+        id: whole.clone(),
+        what,
+    };
+    let unasked = |error: Unasked| none(error.to_string());
+    let known = ask("squeue", &["-h", "-j", id, "-o", "%t"], WAIT).map_err(unasked)?;
+    let listed = ["-h", "--steps", "-j", id, "-o", "%i|%A|%N|%U|%j"];
+    let lines = ask("squeue", &listed, WAIT).map_err(unasked)?;
+    let mut steps: Vec<Step> = lines.iter().filter_map(|line| Step::read(line)).collect();
+    steps.retain(|it| step.is_none_or(|step| it.number == step));
+    let count = steps.len();
+    steps.retain(|it| it.uid == uid);
+    if steps.len() > 1 {
+        let mut shown: Vec<String> = steps.iter().take(LISTED_MAX).map(Step::shown).collect();
+        if steps.len() > LISTED_MAX {
+            shown.push(format!("and {} more", steps.len() - LISTED_MAX));
+        }
+        return Err(JobError::Steps { id: whole, shown });
+    }
+    let Some(step) = steps.pop() else {
+        let state = known.first().map_or("CD", |it| it.trim());
+        return Err(none(match count {
+            0 => format!(
+                "it has no step that runs (its state is {})",
+                printable(state.as_bytes())
+            ),
+            _ => "its steps belong to another user".to_owned(),
+        }));
+    };
+    // An element of an array, and a component, has a number of its own.
+    let number = ask("squeue", &["-h", "-j", &step.job, "-o", "%A"], WAIT).map_err(unasked)?;
+    let number = number.first().and_then(|it| it.trim().parse::<u32>().ok());
+    let number = number.ok_or_else(|| none("squeue does not say its number".to_owned()))?;
+    let nodes = ask("scontrol", &["show", "hostnames", &step.nodes], WAIT).map_err(unasked)?;
+    let lines = ask_nodes(number, step.number, &nodes).map_err(unasked)?;
+    let processes = read(&lines);
+    let missing = usize::try_from(step.tasks).unwrap_or(usize::MAX);
+    let missing = missing.saturating_sub(processes.len());
+    if processes.is_empty() {
+        return Err(none(
+            "its nodes have no process of it that is yours".to_owned(),
+        ));
+    }
+    Ok(Job {
+        source: format!(
+            "what Slurm's nodes say of step {}.{}",
+            step.job, step.number
+        ),
+        processes,
+        ranked: true,
+        slurm: Some(format!("{number}.{}", step.number)),
+        incomplete: (missing > 0).then(|| {
+            format!(
+                "{missing} of the {} tasks were not found on their nodes",
+                step.tasks
+            )
+        }),
+    })
+}
+
+/// What the nodes say, each through a step of one task beside the job's.
+fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unasked> {
+    let (job, step) = (job.to_string(), step.to_string());
+    let jobid = format!("--jobid={job}");
+    let (count, total) = (
+        format!("--nodes={}", nodes.len()),
+        format!("--ntasks={}", nodes.len()),
+    );
+    let list = format!("--nodelist={}", nodes.join(","));
+    let words = [
+        "--overlap",
+        "--mpi=none",
+        "--input=none",
+        &jobid,
+        &count,
+        &total,
+        "--ntasks-per-node=1",
+        &list,
+        "/bin/sh",
+        "-c",
+        SCRIPT,
+        "sh",
+        &job,
+        &step,
+    ];
+    ask("srun", &words, WAIT)
+}
+
+/// The ranks out of what nodes say: of each the topmost process, or what it wraps. Lines that say nothing are passed over.
+fn read(lines: &[String]) -> Vec<JobProcess> {
+    let mut ranks: BTreeMap<u32, BTreeMap<i32, (i32, &str, &str)>> = BTreeMap::new();
+    for line in lines {
+        let words: Vec<&str> = line.splitn(5, '\t').collect();
+        let [rank, pid, parent, node, program] = words[..] else {
+            continue;
+        };
+        let (Ok(rank), Ok(pid), Ok(parent)) = (rank.parse(), pid.parse(), parent.parse()) else {
+            continue;
+        };
+        if pid > 0 && rank < PROCESSES_MAX {
+            let of_rank = ranks.entry(rank).or_default();
+            of_rank.insert(pid, (parent, node, program));
+        }
+    }
+    let chosen = |(rank, found): (u32, BTreeMap<i32, (i32, &str, &str)>)| {
+        let is_top = |(parent, ..): &(i32, &str, &str)| !found.contains_key(parent);
+        let (mut pid, _) = found.iter().find(|(_, it)| is_top(it))?;
+        let mut seen = BTreeSet::new();
+        while seen.insert(*pid) && WRAPPERS.contains(&base(found[pid].2)) {
+            let mut children = found.iter().filter(|(_, it)| it.0 == *pid);
+            let (Some((child, _)), None) = (children.next(), children.next()) else {
+                break;
+            };
+            pid = child;
+        }
+        let (_, node, program) = found[pid];
+        Some(JobProcess {
+            rank,
+            host: node.to_owned(),
+            program: base(program).to_owned(),
+            pid: *pid,
+        })
+    };
+    ranks.into_iter().filter_map(chosen).collect()
+}
+
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_programs_are_read_and_no_others() {
+        let step = Step::read("2_3.0|4|n[1-2]|1000|ha|lo").unwrap();
+        assert_eq!((step.number, step.tasks, step.uid), (0, 4, 1000));
+        assert_eq!(step.shown(), "slurm:2_3.0 (ha|lo, 4 tasks)");
+        for other in [
+            "2.batch|1|n1|0|batch",
+            "2.extern|1|n1|0|x",
+            "",
+            "2.0",
+            "x|1",
+        ] {
+            assert_eq!(Step::read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn of_each_rank_the_program_is_meant() {
+        let lines = [
+            "1\t20\t7\tn2\t./halo",
+            "0\t10\t7\tn1\t/bin/sh",
+            "0\t11\t10\tn1\t/opt/halo",
+            "0\t12\t11\tn1\thelper",
+            "x\t1\t1\tn1\tz",
+            "2\t30\t30\tn1\tits own parent",
+            "end\tn1",
+        ];
+        let found = read(&lines.map(str::to_owned));
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.rank, it.pid, &*it.host, &*it.program))
+            .collect();
+        assert_eq!(found, [(0, 11, "n1", "halo"), (1, 20, "n2", "halo")]);
+    }
+}

@@ -1,0 +1,298 @@
+//! Definitions of attributes ("PTP runtime platform, Attributes"): those that every manager has, those that an agent announces,
+//! and those made of a key that nobody has defined, which PTP takes as texts.
+
+use std::collections::HashMap;
+
+use super::predefined;
+use super::value::{AttributeDefinition, AttributeType, DateBounds, ValueError, cut};
+use crate::wire::definition::Definition;
+
+/// How many definitions one resource manager may have.
+pub const DEFINITIONS_MAX: usize = 4096;
+/// How long an id of a definition may be.
+pub const ID_BYTES_MAX: usize = 256;
+
+/// Why a definition cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// Its type is none.
+    #[error("attribute {0}: no type `{1}`")]
+    NoType(String, String),
+    /// Its bounds, its date styles or its words are no such.
+    #[error("attribute {0}: what its type adds is broken")]
+    BadExtra(String),
+    /// Its default is no value of it.
+    #[error("attribute {0}: its default: {1}")]
+    BadDefault(String, ValueError),
+    /// It is there already, with another type.
+    #[error("attribute {0} is defined otherwise")]
+    Otherwise(String),
+    /// There are [`DEFINITIONS_MAX`] already.
+    #[error("more than {DEFINITIONS_MAX} attributes")]
+    TooMany,
+    /// Its id is empty or longer than [`ID_BYTES_MAX`].
+    #[error("`{0}` is no id of an attribute")]
+    BadId(String),
+}
+
+impl AttributeDefinition {
+    /// A definition of the wire.
+    ///
+    /// # Errors
+    /// Its type, what the type adds, or its default cannot be read.
+    pub fn read(wire: &Definition) -> Result<Self, DefinitionError> {
+        if wire.id.is_empty() || wire.id.len() > ID_BYTES_MAX {
+            return Err(DefinitionError::BadId(cut(&wire.id)));
+        }
+        let id = || cut(&wire.id);
+        let bad = || DefinitionError::BadExtra(id());
+        let extra: Vec<&str> = wire.extra.iter().map(String::as_str).collect();
+        let kind = match wire.kind.as_str() {
+            "ARRAY" => AttributeType::Array,
+            "BOOLEAN" => AttributeType::Boolean,
+            "DATE" => AttributeType::Date(date(&extra).ok_or_else(bad)?),
+            "DOUBLE" => {
+                let (min, max) = bounds(&extra, f64::MIN, f64::MAX, &str::parse).ok_or_else(bad)?;
+                AttributeType::Double(min, max)
+            }
+            "ENUMERATED" if extra.is_empty() => return Err(bad()),
+            "ENUMERATED" => AttributeType::Enumerated(wire.extra.clone()),
+            "INTEGER" | "BIGINTEGER" => {
+                let (min, max) = bounds(&extra, i64::MIN, i64::MAX, &str::parse).ok_or_else(bad)?;
+                AttributeType::Integer(min, max)
+            }
+            "STRING" => AttributeType::String,
+            other => return Err(DefinitionError::NoType(id(), cut(other))),
+        };
+        let default = match wire.default.as_str() {
+            "" => None,
+            text => {
+                let value = kind.read(text);
+                Some(value.map_err(|why| DefinitionError::BadDefault(id(), why))?)
+            }
+        };
+        Ok(Self {
+            id: wire.id.clone(),
+            kind,
+            name: wire.name.clone(),
+            description: wire.description.clone(),
+            default,
+            display: wire.display,
+        })
+    }
+
+    /// The text that an attribute has whose definition nobody has given.
+    fn unannounced(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            kind: AttributeType::String,
+            name: id.to_owned(),
+            description: String::new(),
+            default: None,
+            display: true,
+        }
+    }
+}
+
+/// The least and the most, where they are given.
+fn bounds<T: PartialOrd, E>(
+    extra: &[&str],
+    min: T,
+    max: T,
+    parse: &dyn Fn(&str) -> Result<T, E>,
+) -> Option<(T, T)> {
+    match extra {
+        [] => Some((min, max)),
+        [low, high] => {
+            let (low, high) = (parse(low).ok()?, parse(high).ok()?);
+            (low <= high).then_some((low, high))
+        }
+        _ => None,
+    }
+}
+
+/// `dateStyle timeStyle locale [min max]`, or nothing.
+fn date(extra: &[&str]) -> Option<DateBounds> {
+    const STYLES: [&str; 4] = ["SHORT", "MEDIUM", "LONG", "FULL"];
+    const LOCALES: [&str; 9] = [
+        "CANADA", "CHINA", "FRANCE", "GERMANY", "ITALY", "JAPAN", "TAIWAN", "UK", "US",
+    ];
+    let [day, time, locale, limits @ ..] = extra else {
+        return extra.is_empty().then(|| DateBounds::new(None));
+    };
+    if !STYLES.contains(day) || !STYLES.contains(time) || !LOCALES.contains(locale) {
+        return None;
+    }
+    let mut dates = DateBounds::new(Some([day, time, locale]));
+    let read = |text: &str| dates.read(text).ok_or(());
+    (dates.min, dates.max) = bounds(limits, dates.min, dates.max, &read)?;
+    Some(dates)
+}
+
+/// The definitions of one resource manager.
+#[derive(Clone, Debug)]
+pub struct Definitions {
+    all: Vec<AttributeDefinition>,
+    index: HashMap<String, usize>,
+}
+
+impl Default for Definitions {
+    /// The pre-defined ones.
+    fn default() -> Self {
+        let all = predefined::definitions();
+        let index = all.iter().zip(0..).map(|(one, at)| (one.id.clone(), at));
+        let index = index.collect();
+        Self { all, index }
+    }
+}
+
+impl Definitions {
+    /// The definition of this id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<&AttributeDefinition> {
+        self.index.get(id).and_then(|at| self.all.get(*at))
+    }
+
+    /// All of them, the pre-defined first, then in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = &AttributeDefinition> {
+        self.all.iter()
+    }
+
+    /// Takes what an agent announces. Of one that is there already all but the type may be new; a pre-defined one stays.
+    ///
+    /// # Errors
+    /// It is broken, there with another type, or one too many.
+    pub fn announce(&mut self, wire: &Definition) -> Result<(), DefinitionError> {
+        let new = AttributeDefinition::read(wire)?;
+        match self.index.get(&new.id) {
+            Some(&at) if self.all[at].kind.word() != new.kind.word() => {
+                Err(DefinitionError::Otherwise(cut(&new.id)))
+            }
+            Some(&at) if at < predefined::COUNT => Ok(()),
+            Some(&at) if self.all[at].kind != new.kind => {
+                Err(DefinitionError::Otherwise(cut(&new.id)))
+            }
+            Some(&at) => {
+                self.all[at] = new;
+                Ok(())
+            }
+            None => self.add(new).map(drop),
+        }
+    }
+
+    /// Where the definition of this key stands, which is made where there is none.
+    pub(super) fn index_of(&mut self, id: &str) -> Result<usize, DefinitionError> {
+        match self.index.get(id) {
+            Some(at) => Ok(*at),
+            None if id.is_empty() || id.len() > ID_BYTES_MAX => {
+                Err(DefinitionError::BadId(cut(id)))
+            }
+            None => self.add(AttributeDefinition::unannounced(id)),
+        }
+    }
+
+    /// Where the definition of a key stands that is there.
+    pub(super) fn position(&self, id: &str) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The definition at a place that [`index_of`](Self::index_of) gave.
+    pub(super) fn at(&self, at: usize) -> &AttributeDefinition {
+        &self.all[at]
+    }
+
+    fn add(&mut self, new: AttributeDefinition) -> Result<usize, DefinitionError> {
+        let at = self.all.len();
+        if at >= DEFINITIONS_MAX {
+            return Err(DefinitionError::TooMany);
+        }
+        self.index.insert(new.id.clone(), at);
+        self.all.push(new);
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::Value;
+    use super::*;
+
+    fn announced(kind: &str, default: &str, extra: &str) -> Definition {
+        Definition {
+            id: "it".to_owned(),
+            kind: kind.to_owned(),
+            name: "It".to_owned(),
+            description: "what it is".to_owned(),
+            display: false,
+            default: default.to_owned(),
+            extra: extra.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    #[test]
+    fn all_seven_types_are_announced_with_default_and_display_flag() {
+        for (kind, default, extra) in [
+            ("ARRAY", "", ""),
+            ("BOOLEAN", "false", ""),
+            ("DATE", "", "SHORT SHORT US"),
+            (
+                "DATE",
+                "2010-01-01",
+                "SHORT LONG JAPAN 2009-01-01 2011-01-01",
+            ),
+            ("DOUBLE", "0.5", "0 1"),
+            ("ENUMERATED", "B", "A B"),
+            ("INTEGER", "3", "0 9"),
+            ("BIGINTEGER", "12345678901", ""),
+            ("STRING", "x", ""),
+        ] {
+            let mut definitions = Definitions::default();
+            let wire = announced(kind, default, extra);
+            definitions.announce(&wire).expect("a sound definition");
+            let it = definitions.find("it").expect("it was announced");
+            assert_eq!(it.kind.word(), kind.trim_start_matches("BIG"));
+            let shown = it.default.as_ref().map(Value::to_string);
+            let shown = shown.unwrap_or_default();
+            assert!(shown.starts_with(default), "{kind}: {shown}");
+            assert!(!it.display && it.name == "It");
+        }
+    }
+
+    #[test]
+    fn broken_definitions_are_refused() {
+        for (kind, default, extra) in [
+            ("BLOB", "", ""),
+            ("DATE", "", "SHORT SHORT"),
+            ("DATE", "", "SHORT SHORT MARS"),
+            ("DATE", "2012-01-01", "SHORT SHORT US 2009-01-01 2011-01-01"),
+            ("DOUBLE", "", "1 0"),
+            ("ENUMERATED", "", ""),
+            ("ENUMERATED", "C", "A B"),
+            ("INTEGER", "10", "0 9"),
+            ("INTEGER", "", "0"),
+        ] {
+            let wire = announced(kind, default, extra);
+            assert!(AttributeDefinition::read(&wire).is_err(), "{kind} {extra}");
+        }
+        let mut definitions = Definitions::default();
+        let mut state = announced("STRING", "", "");
+        state.id = "jobState".to_owned();
+        let refused = definitions.announce(&state);
+        assert_eq!(
+            refused,
+            Err(DefinitionError::Otherwise("jobState".to_owned()))
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_texts_up_to_a_number_of_them() {
+        let mut definitions = Definitions::default();
+        let at = definitions.index_of("fakeStr").expect("there is room");
+        assert_eq!(definitions.at(at).kind, AttributeType::String);
+        let refused =
+            (0..DEFINITIONS_MAX).find_map(|at| definitions.index_of(&at.to_string()).err());
+        assert_eq!(refused, Some(DefinitionError::TooMany));
+        assert!(definitions.index_of("").is_err());
+        assert!(definitions.index_of(&"x".repeat(ID_BYTES_MAX + 1)).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a resource manager's agent said that cannot be.
+
+use roaring::RoaringBitmap;
+
+use super::column::ranges;
+use super::definitions::DefinitionError;
+use super::table::SEGMENTS_MAX;
+use super::value::ValueError;
+use crate::ids::IDS_MAX;
+use crate::wire::event::Kind;
+
+/// How many bytes the different texts of one resource manager may have together.
+pub const TEXTS_BYTES_MAX: usize = 256 << 20;
+/// How many string ids one resource manager may have.
+pub const NAMES_MAX: u32 = 1 << 20;
+/// Why something that an agent said changed nothing. What else its event said counts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// New elements below one that is not there, or that has none such.
+    #[error("{0}s below `{1}`, which has none such")]
+    NoParent(&'static str, String),
+    /// There are no such elements.
+    #[error("no {0} {1}")]
+    Unknown(&'static str, String),
+    /// New elements with ids that are taken, or that no agent may give.
+    #[error("{0} {1}: the id is taken")]
+    Taken(&'static str, String),
+    /// A value that the attribute's definition does not allow.
+    #[error("{0} {1}: {2}: {3}")]
+    Value(&'static str, String, String, ValueError),
+    /// The element's id as an attribute.
+    #[error("the id of {0} {1} as an attribute")]
+    Id(&'static str, String),
+    /// A state that may not follow the element's.
+    #[error("{kind} {ids}: {to} after {from}")]
+    Transition {
+        /// What the elements are.
+        kind: &'static str,
+        /// Which elements.
+        ids: String,
+        /// Their state, which stays.
+        from: &'static str,
+        /// What should have followed.
+        to: &'static str,
+    },
+    /// A state that only the model gives.
+    #[error("node {0}: {1} is told by the node's processes")]
+    Internal(String, &'static str),
+    /// A definition is broken.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// There are too many elements of a kind.
+    #[error("more than {IDS_MAX} of {0}s")]
+    TooMany(&'static str),
+    /// Elements of a kind that differ in too many ways; what was too much is left out.
+    #[error("{0}s with attributes in more than {SEGMENTS_MAX} pieces")]
+    TooVaried(&'static str),
+    /// There are too many string ids.
+    #[error("more than {NAMES_MAX} string ids")]
+    TooManyNames,
+    /// Values are too long together.
+    #[error("texts of more than {TEXTS_BYTES_MAX} bytes")]
+    TooManyTexts,
+    /// More of an event was wrong than is told one by one.
+    #[error("and {0} more errors")]
+    More(usize),
+}
+
+/// What a kind of element is called.
+#[must_use]
+pub fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Job => "job",
+        Kind::Machine => "machine",
+        Kind::Node => "node",
+        Kind::Process => "process",
+        Kind::Queue => "queue",
+        Kind::ResourceManager => "resource manager",
+    }
+}
+
+/// The first ranges of a set.
+pub(super) fn brief(ids: &RoaringBitmap) -> String {
+    let first = ranges(ids).take(5).map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    });
+    let text = first.collect::<Vec<_>>().join(",");
+    match ranges(ids).nth(5) {
+        Some(_) => format!("{text},... ({} of them)", ids.len()),
+        None => text,
+    }
+}

@@ -1,0 +1,111 @@
+//! What listeners are told ("PTP runtime platform, Events").
+
+use roaring::RoaringBitmap;
+
+use super::error::ModelError;
+use super::value::Value;
+use crate::wire::event::{Failure, Kind};
+
+/// A resource manager of a model. Its number is not given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ManagerId(pub(super) u32);
+
+/// Elements that are alike in some attributes, which have these values; none where an attribute is not set.
+pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
+
+/// Something that happened below one parent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// Of which resource manager.
+    pub manager: ManagerId,
+    /// What kind of elements.
+    pub kind: Kind,
+    /// The number of the element that they are children of; none for the universe. For a listener of a node's children it is
+    /// the processes' job all the same.
+    pub parent: Option<u32>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// There are new elements.
+    New(RoaringBitmap),
+    /// Attributes have changed: which of them on which elements. What they are now the model tells.
+    Changed(Vec<(String, RoaringBitmap)>),
+    /// For the listener of one element: its attributes that have changed, with what they were set to; none where one was taken
+    /// away.
+    Attributes(u32, Vec<(String, Option<Value>)>),
+    /// Elements are gone.
+    Removed(RoaringBitmap),
+    /// What the agent said cannot be.
+    Error(ModelError),
+    /// A text of the agent for the user: its level (FATAL, ERROR, WARNING, INFO) and the text.
+    Message(String, Failure),
+    /// What the elements are is no longer known, and why; or they were forgotten, and what is there is new.
+    Stale(Option<String>),
+    /// The listener did not ask for so long that it missed something: it reads the model anew.
+    Missed,
+}
+
+/// The kinds that a kind of element has children of.
+pub(super) fn children(kind: Kind) -> &'static [Kind] {
+    match kind {
+        Kind::ResourceManager => &[Kind::Machine, Kind::Queue, Kind::Job],
+        Kind::Machine => &[Kind::Node],
+        Kind::Queue => &[Kind::Job],
+        Kind::Job => &[Kind::Process],
+        Kind::Node | Kind::Process => &[],
+    }
+}
+
+impl Notice {
+    /// The same of nothing yet.
+    pub(super) fn head(&self) -> Self {
+        Self {
+            what: What::Missed,
+            ..*self
+        }
+    }
+
+    /// How many bytes it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let more = match &self.what {
+            What::New(ids) | What::Removed(ids) => ids.serialized_size(),
+            What::Changed(attributes) => {
+                let each = attributes.iter();
+                each.map(|(id, ids)| id.len() + ids.serialized_size()).sum()
+            }
+            What::Attributes(_, values) => {
+                let length = |value: &Value| match value {
+                    Value::Array(items) => items.iter().map(|item| 32 + item.len()).sum(),
+                    Value::Enumerated(text) | Value::String(text) => text.len(),
+                    _ => 0,
+                };
+                let each = values.iter();
+                each.map(|(id, value)| 64 + id.len() + value.as_ref().map_or(0, length))
+                    .sum()
+            }
+            What::Message(level, failure) => level.len() + failure.code.len() + failure.text.len(),
+            What::Stale(why) => why.as_ref().map_or(0, String::len),
+            What::Error(_) | What::Missed => 0,
+        };
+        more + 256
+    }
+
+    /// The elements whose notice this is; none for a notice of the manager as a whole.
+    #[must_use]
+    pub fn ids(&self) -> RoaringBitmap {
+        match &self.what {
+            What::New(ids) | What::Removed(ids) => ids.clone(),
+            What::Changed(attributes) => {
+                let mut all = RoaringBitmap::new();
+                attributes.iter().for_each(|(_, ids)| all |= ids);
+                all
+            }
+            What::Attributes(id, _) => std::iter::once(*id).collect(),
+            _ => RoaringBitmap::new(),
+        }
+    }
+}

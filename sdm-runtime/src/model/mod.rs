@@ -1,0 +1,310 @@
+//! The runtime model ("PTP runtime platform"), without I/O: a universe of resource managers, each with its machines, nodes, queues,
+//! jobs and processes, as their agents tell of them.
+//!
+//! The owner of a session [adds a manager](Model::add_manager), gives the agent its base id, and hands in each event
+//! ([`Model::apply`]). Elements have the numbers that the agent gave them; a string id has a number that stands for it
+//! ([`Model::number`], [`Model::id`]). Numbers are of one manager.
+//!
+//! What is wrong in an event is an error event of the manager and changes nothing, what else the event says counts: ids that are
+//! not there or are taken, values that a definition does not allow, and, for the elements concerned, all attributes that come
+//! with a state that may not follow theirs ([`states`]).
+//!
+//! A listener has a queue, which is emptied by [`Model::poll`]; in between, whatever its notices are about, listeners can be added
+//! and dropped, and the model be read and changed.
+//!
+//! Values are held by range (the module `column`): a job of a million processes that are alike takes as much as one of ten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use crate::wire::event::{Event, Kind};
+
+mod apply;
+mod column;
+pub mod definitions;
+pub mod error;
+pub mod events;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod listeners;
+mod nodes;
+mod predefined;
+pub mod states;
+mod store;
+mod table;
+mod texts;
+pub mod value;
+
+use definitions::Definitions;
+use events::{Alike, ManagerId, What};
+use listeners::{Interest, ListenerId, Listeners};
+use states::States;
+use store::{Out, Store};
+use value::{AttributeDefinition, Value};
+
+/// How many resource managers there may be.
+pub const MANAGERS_MAX: usize = 4096;
+
+/// The universe.
+#[derive(Debug, Default)]
+pub struct Model {
+    managers: BTreeMap<ManagerId, Store>,
+    listeners: Listeners,
+    last: u32,
+}
+
+/// What cannot be done with a resource manager.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ManagerError {
+    /// There is none of this number.
+    #[error("there is no such resource manager")]
+    Unknown,
+    /// There are [`MANAGERS_MAX`] already.
+    #[error("more than {MANAGERS_MAX} resource managers")]
+    TooMany,
+    /// The base id is none that numbers can follow.
+    #[error("a resource manager with the id {0}")]
+    BadBase(u32),
+    /// The state may not follow the one that it is in.
+    #[error("resource manager: {1} after {0}")]
+    Transition(String, String),
+}
+
+/// Changes.
+impl Model {
+    /// Adds a resource manager, which is STOPPED. The base id is its element's id; its agent's numbers lie above it.
+    ///
+    /// # Errors
+    /// There are too many, or the base id stands for something else.
+    pub fn add_manager(&mut self, base: u32, name: &str) -> Result<ManagerId, ManagerError> {
+        if self.managers.len() >= MANAGERS_MAX || self.last == u32::MAX {
+            return Err(ManagerError::TooMany);
+        }
+        if base >= texts::NAMES_FROM {
+            return Err(ManagerError::BadBase(base));
+        }
+        self.last += 1;
+        let id = ManagerId(self.last);
+        let mut store = Store::new(base);
+        store.rename(name);
+        let mut out = Out::new(id, &mut self.listeners);
+        let ids = std::iter::once(base).collect();
+        out.publish(&store, Kind::ResourceManager, base, What::New(ids));
+        self.managers.insert(id, store);
+        Ok(id)
+    }
+
+    /// Takes a resource manager away, with all that it has.
+    pub fn remove_manager(&mut self, manager: ManagerId) {
+        self.forget_elements(manager);
+        if let Some(store) = self.managers.remove(&manager) {
+            let ids = std::iter::once(store.base).collect();
+            let mut out = Out::new(manager, &mut self.listeners);
+            out.publish(
+                &store,
+                Kind::ResourceManager,
+                store.base,
+                What::Removed(ids),
+            );
+        }
+    }
+
+    /// Puts a resource manager into a state of [`states::MANAGER`].
+    ///
+    /// # Errors
+    /// There is no such manager or state, or the state may not follow.
+    pub fn set_manager_state(&mut self, manager: ManagerId, to: &str) -> Result<(), ManagerError> {
+        let store = self.managers.get_mut(&manager);
+        let store = store.ok_or(ManagerError::Unknown)?;
+        let mut out = Out::new(manager, &mut self.listeners);
+        let place = states::MANAGER.index(to);
+        if place.is_some_and(|place| store.set_state(&mut out, place)) {
+            return Ok(());
+        }
+        let from = self.state(manager, Kind::ResourceManager, None);
+        let from = from.map(|state| state.to_string()).unwrap_or_default();
+        Err(ManagerError::Transition(from, value::cut(to)))
+    }
+
+    /// Says that nothing is heard of a manager any more: its elements stay, as they were. What its agent says ends that not;
+    /// [`forget_elements`](Self::forget_elements) does.
+    pub fn mark_stale(&mut self, manager: ManagerId, why: &str) {
+        if let Some(store) = self.managers.get_mut(&manager) {
+            let why = Some(why.to_owned());
+            store.stale.clone_from(&why);
+            Out::new(manager, &mut self.listeners).tell(What::Stale(why));
+        }
+    }
+
+    /// Takes away all that a manager has, and what its agent has announced: before a new agent tells anew.
+    pub fn forget_elements(&mut self, manager: ManagerId) {
+        let Some(store) = self.managers.get_mut(&manager) else {
+            return;
+        };
+        store.apply(&mut self.listeners, manager, &Event::RemoveAll);
+        if store.stale.is_some() {
+            Out::new(manager, &mut self.listeners).tell(What::Stale(None));
+        }
+        store.begin_anew();
+    }
+
+    /// Takes an event of a manager's agent. Gives the number of its errors, which listeners are told; events that answer commands change
+    /// nothing.
+    pub fn apply(&mut self, manager: ManagerId, event: &Event) -> usize {
+        let store = self.managers.get_mut(&manager);
+        store.map_or(0, |store| store.apply(&mut self.listeners, manager, event))
+    }
+
+    /// Adds a listener, which hears of what happens from now on; `None` where there are [`listeners::LISTENERS_MAX`].
+    pub fn listen(&mut self, interest: Interest) -> Option<ListenerId> {
+        self.listeners.add(interest)
+    }
+
+    /// Drops a listener, with what it has not heard yet.
+    pub fn drop_listener(&mut self, listener: ListenerId) {
+        self.listeners.drop(listener);
+    }
+
+    /// What a listener hears next.
+    pub fn poll(&mut self, listener: ListenerId) -> Option<Arc<events::Notice>> {
+        self.listeners.poll(listener)
+    }
+}
+
+/// What there is. Where there is no such manager or element, there is nothing.
+impl Model {
+    /// The resource managers.
+    pub fn managers(&self) -> impl Iterator<Item = ManagerId> {
+        self.managers.keys().copied()
+    }
+
+    /// The number of a manager's own element, its base id.
+    #[must_use]
+    pub fn base(&self, manager: ManagerId) -> Option<u32> {
+        self.managers.get(&manager).map(|store| store.base)
+    }
+
+    /// Why a manager's elements may be no longer what they were.
+    #[must_use]
+    pub fn stale(&self, manager: ManagerId) -> Option<&str> {
+        self.managers.get(&manager)?.stale.as_deref()
+    }
+
+    /// The definitions of a manager's attributes.
+    #[must_use]
+    pub fn definitions(&self, manager: ManagerId) -> Option<&Definitions> {
+        self.managers.get(&manager).map(|store| &store.definitions)
+    }
+
+    /// The number of an element with this id, if there can be one.
+    #[must_use]
+    pub fn number(&self, manager: ManagerId, id: &str) -> Option<u32> {
+        self.managers.get(&manager)?.find(id)
+    }
+
+    /// The id of the element with this number.
+    #[must_use]
+    pub fn id(&self, manager: ManagerId, number: u32) -> String {
+        let store = self.managers.get(&manager);
+        store.map(|store| store.id(number)).unwrap_or_default()
+    }
+
+    /// All elements of a kind.
+    #[must_use]
+    pub fn elements(&self, manager: ManagerId, kind: Kind) -> Option<&RoaringBitmap> {
+        self.managers
+            .get(&manager)
+            .map(|store| &store.table(kind).ids)
+    }
+
+    /// The children of a kind that an element has.
+    #[must_use]
+    pub fn children(&self, manager: ManagerId, parent: u32, kind: Kind) -> Option<&RoaringBitmap> {
+        self.managers
+            .get(&manager)?
+            .table(kind)
+            .families
+            .get(&parent)
+    }
+
+    /// The processes on a node.
+    #[must_use]
+    pub fn processes_on(&self, manager: ManagerId, node: u32) -> RoaringBitmap {
+        let Some(store) = self.managers.get(&manager) else {
+            return RoaringBitmap::new();
+        };
+        let table = store.table(Kind::Process);
+        let others = table.others(store.places.node, &table.ids, Some(i64::from(node)));
+        &table.ids - others
+    }
+
+    /// The element that an element is a child of.
+    #[must_use]
+    pub fn parent(&self, manager: ManagerId, kind: Kind, element: u32) -> Option<u32> {
+        let table = self.managers.get(&manager)?.table(kind);
+        let parent = table
+            .ids
+            .contains(element)
+            .then(|| table.parents.at(element));
+        u32::try_from(parent??).ok()
+    }
+
+    /// One attribute of one element.
+    #[must_use]
+    pub fn value(
+        &self,
+        manager: ManagerId,
+        kind: Kind,
+        element: u32,
+        attribute: &str,
+    ) -> Option<Value> {
+        let store = self.managers.get(&manager)?;
+        let is_there = store.table(kind).ids.contains(element);
+        let place = store.definitions.position(attribute)?;
+        is_there
+            .then(|| store.value(kind, element, place))
+            .flatten()
+    }
+
+    /// The state of an element; without one, of the manager itself.
+    #[must_use]
+    pub fn state(&self, manager: ManagerId, kind: Kind, element: Option<u32>) -> Option<Value> {
+        let element = element.or_else(|| self.base(manager))?;
+        self.value(manager, kind, element, States::of(kind).attribute)
+    }
+
+    /// All attributes of one element with their definitions, in the definitions' order.
+    #[must_use]
+    pub fn attributes(
+        &self,
+        manager: ManagerId,
+        kind: Kind,
+        element: u32,
+    ) -> Vec<(&AttributeDefinition, Value)> {
+        let store = self.managers.get(&manager);
+        let Some(store) = store.filter(|store| store.table(kind).ids.contains(element)) else {
+            return Vec::new();
+        };
+        let all = store.definitions.iter().zip(0..);
+        let set = all.filter_map(|(it, at)| Some((it, store.value(kind, element, at)?)));
+        set.collect()
+    }
+
+    /// Elements of a kind by the values of some attributes: as many groups as there are combinations, in the order of their first
+    /// elements. What is no element of the kind is left out.
+    #[must_use]
+    pub fn alike(
+        &self,
+        manager: ManagerId,
+        kind: Kind,
+        ids: &RoaringBitmap,
+        attributes: &[&str],
+    ) -> Vec<Alike> {
+        let Some(store) = self.managers.get(&manager) else {
+            return Vec::new();
+        };
+        store.alike(kind, ids, attributes)
+    }
+}

@@ -1,0 +1,247 @@
+//! The states of elements, and which may follow which ("PTP runtime platform, Elements"). The document's diagrams are lost:
+//! what follows here is meant so that an agent that looks at its manager from time to time, and misses a state, is right.
+//!
+//! The same state may always follow. A manager that is STOPPED fails by nothing but its start. A job that has ended begins anew
+//! only by PENDING (`scontrol requeue`, which Slurm allows of ended jobs too, and which leaves a job pending for its delay); one
+//! that has run does not become STARTED but by PENDING. A process that has ended stays so, and one that has begun does not
+//! begin again. Machines, queues and nodes are in whatever state their manager says.
+
+use crate::wire::event::Kind;
+
+/// The states of one attribute.
+#[derive(Debug)]
+pub struct States {
+    /// The attribute's id.
+    pub attribute: &'static str,
+    /// The states' words.
+    pub words: &'static [&'static str],
+    /// Other words that agents have for them: what later versions of PTP say, and what the document says in other places.
+    pub aliases: &'static [(&'static str, &'static str)],
+    /// The word of an element of which nothing is said.
+    pub default: &'static str,
+    /// What may follow each state: one row a state, one letter for each next one, `.` where it may not follow. Without rows
+    /// everything may.
+    rows: &'static [&'static str],
+}
+
+/// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are suspended.
+pub const MANAGER: States = States {
+    attribute: "rmState",
+    words: &[
+        "STARTING",
+        "STARTED",
+        "STOPPING",
+        "STOPPED",
+        "SUSPENDED",
+        "ERROR",
+    ],
+    aliases: &[],
+    default: "STOPPED",
+    rows: &["yyyy.y", ".yy.yy", "..yy.y", "y..y..", ".yy.yy", "y..y.y"],
+};
+
+/// A machine's.
+pub const MACHINE: States = States {
+    attribute: "machineState",
+    words: &["UP", "DOWN", "ALERT", "ERROR", "UNKNOWN"],
+    aliases: &[],
+    default: "UNKNOWN",
+    rows: &[],
+};
+
+/// A queue's.
+pub const QUEUE: States = States {
+    attribute: "queueState",
+    words: &["NORMAL", "COLLECTING", "DRAINING", "STOPPED"],
+    aliases: &[],
+    default: "NORMAL",
+    rows: &[],
+};
+
+/// A node's.
+pub const NODE: States = States {
+    attribute: "nodeState",
+    words: &["UP", "DOWN", "ERROR", "UNKNOWN"],
+    aliases: &[],
+    default: "UNKNOWN",
+    rows: &[],
+};
+
+/// What RUNNING_PROCESS is among [`NODE_EXTRA`]'s words.
+pub(super) const RUNNING_PROCESS: usize = 4;
+/// What EXITED_PROCESS is among [`NODE_EXTRA`]'s words.
+pub(super) const EXITED_PROCESS: usize = 5;
+
+/// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not say them.
+pub const NODE_EXTRA: States = States {
+    attribute: "nodeExtraState",
+    words: &[
+        "USER_ALLOC_EXCL",
+        "USER_ALLOC_SHARED",
+        "OTHER_ALLOC_EXCL",
+        "OTHER_ALLOC_SHARED",
+        "RUNNING_PROCESS",
+        "EXITED_PROCESS",
+        "NONE",
+    ],
+    aliases: &[],
+    default: "NONE",
+    rows: &[],
+};
+
+/// A job's.
+pub const JOB: States = States {
+    attribute: "jobState",
+    words: &[
+        "PENDING",
+        "STARTED",
+        "RUNNING",
+        "TERMINATED",
+        "SUSPENDED",
+        "ERROR",
+        "UNKNOWN",
+    ],
+    aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
+    default: "UNKNOWN",
+    rows: &[
+        "yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy",
+    ],
+};
+
+/// A process's. SUSPENDED is what the document's table of attributes calls STOPPED.
+pub const PROCESS: States = States {
+    attribute: "processState",
+    words: &[
+        "STARTING",
+        "RUNNING",
+        "EXITED",
+        "EXITED_SIGNALLED",
+        "SUSPENDED",
+        "ERROR",
+        "UNKNOWN",
+    ],
+    aliases: &[("STOPPED", "SUSPENDED"), ("COMPLETED", "EXITED")],
+    default: "UNKNOWN",
+    rows: &[
+        "yyyyyyy", ".yyyyyy", "..y....", "...y...", ".yyyyyy", ".....y.", "yyyyyyy",
+    ],
+};
+
+/// All of them.
+pub const ALL: [&States; 7] = [
+    &MANAGER,
+    &MACHINE,
+    &QUEUE,
+    &NODE,
+    &NODE_EXTRA,
+    &JOB,
+    &PROCESS,
+];
+
+impl States {
+    /// The state of elements of a kind.
+    #[must_use]
+    pub fn of(kind: Kind) -> &'static Self {
+        match kind {
+            Kind::ResourceManager => &MANAGER,
+            Kind::Machine => &MACHINE,
+            Kind::Queue => &QUEUE,
+            Kind::Node => &NODE,
+            Kind::Job => &JOB,
+            Kind::Process => &PROCESS,
+        }
+    }
+
+    /// Where a word stands in [`words`](Self::words), an alias' too.
+    #[must_use]
+    pub fn index(&self, word: &str) -> Option<usize> {
+        let alias = self.aliases.iter().find(|(alias, _)| *alias == word);
+        let word = alias.map_or(word, |(_, word)| word);
+        self.words.iter().position(|known| *known == word)
+    }
+
+    /// Whether a state may follow another, both by their place in [`words`](Self::words).
+    #[must_use]
+    pub fn may_follow(&self, from: usize, to: usize) -> bool {
+        let is_known = from < self.words.len() && to < self.words.len();
+        let row = self.rows.get(from).map(|row| row.as_bytes());
+        is_known && row.is_none_or(|row| row.get(to) == Some(&b'y'))
+    }
+
+    /// What stands for the default in a column.
+    pub(super) fn default_cell(&self) -> i64 {
+        i64::try_from(self.default_index()).unwrap_or_default()
+    }
+
+    /// The place of the default.
+    pub(super) fn default_index(&self) -> usize {
+        self.index(self.default).unwrap_or_default()
+    }
+}
+
+/// Whether a process in this state is one: it has begun to and has not ended.
+pub(super) fn is_live(process: usize) -> bool {
+    matches!(
+        PROCESS.words.get(process),
+        Some(&("STARTING" | "RUNNING" | "SUSPENDED"))
+    )
+}
+
+/// Whether a process in this state has ended.
+pub(super) fn has_ended(process: usize) -> bool {
+    matches!(
+        PROCESS.words.get(process),
+        Some(&("EXITED" | "EXITED_SIGNALLED" | "ERROR"))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pair of states of every attribute, against what is said in words here.
+    #[test]
+    fn every_pair_of_states_is_allowed_or_forbidden() {
+        let expect = |attribute: &str, from: &str, to: &str| -> bool {
+            if from == to {
+                return true;
+            }
+            match (attribute, from) {
+                ("rmState", "STOPPED") => to == "STARTING",
+                ("rmState", "STARTING") => {
+                    ["STARTED", "STOPPING", "STOPPED", "ERROR"].contains(&to)
+                }
+                ("rmState", "STARTED") => ["SUSPENDED", "STOPPING", "ERROR"].contains(&to),
+                ("rmState", "SUSPENDED") => ["STARTED", "STOPPING", "ERROR"].contains(&to),
+                ("rmState", "STOPPING") => ["STOPPED", "ERROR"].contains(&to),
+                ("rmState", "ERROR") => ["STARTING", "STOPPED"].contains(&to),
+                ("jobState", "TERMINATED" | "ERROR") => to == "PENDING",
+                ("jobState", "RUNNING" | "SUSPENDED") => to != "STARTED",
+                ("processState", "EXITED" | "EXITED_SIGNALLED" | "ERROR") => false,
+                ("processState", "RUNNING" | "SUSPENDED") => to != "STARTING",
+                _ => true,
+            }
+        };
+        let mut pairs = 0;
+        for states in ALL {
+            for (from, first) in states.words.iter().enumerate() {
+                for (to, next) in states.words.iter().enumerate() {
+                    let allowed = states.may_follow(from, to);
+                    let said = (states.attribute, *first, *next);
+                    assert_eq!(allowed, expect(said.0, first, next), "{said:?}");
+                    pairs += 1;
+                }
+                assert!(!states.may_follow(from, states.words.len()));
+            }
+        }
+        assert_eq!(pairs, 6 * 6 + 5 * 5 + 4 * 4 + 4 * 4 + 3 * 7 * 7);
+    }
+
+    #[test]
+    fn the_internal_states_are_where_they_are_said_to_be() {
+        assert_eq!(NODE_EXTRA.words[RUNNING_PROCESS], "RUNNING_PROCESS");
+        assert_eq!(NODE_EXTRA.words[EXITED_PROCESS], "EXITED_PROCESS");
+        assert_eq!(PROCESS.index("COMPLETED"), PROCESS.index("EXITED"));
+        assert_eq!(JOB.index("NOWHERE"), None);
+    }
+}

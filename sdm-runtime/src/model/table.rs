@@ -1,0 +1,199 @@
+//! The elements of one kind that a resource manager has.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use super::column::{Column, ranges};
+
+/// In how many pieces, of like or even or packed values each, the attributes of one kind are held: some hundred MB.
+pub(super) const SEGMENTS_MAX: usize = 1 << 22;
+
+/// Elements, whose children they are, and their attributes by the definition's place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    pub(super) ids: RoaringBitmap,
+    pub(super) families: BTreeMap<u32, RoaringBitmap>,
+    pub(super) parents: Column,
+    pub(super) columns: BTreeMap<usize, Column>,
+    /// In how many pieces all columns are.
+    pieces: usize,
+}
+
+impl Table {
+    /// Ranges that have these elements, all of which are here, and no others of this kind: where there is nobody between two ranges,
+    /// they are one.
+    pub(super) fn spans(&self, ids: &RoaringBitmap) -> Vec<(u32, u32)> {
+        match (ids.min(), ids.max()) {
+            (Some(first), Some(last)) if ids.len() == self.ids.range_cardinality(first..=last) => {
+                vec![(first, last)]
+            }
+            _ => ranges(ids).collect(),
+        }
+    }
+
+    /// The number that an element has for an attribute.
+    pub(super) fn cell(&self, attribute: usize, id: u32) -> Option<i64> {
+        self.columns
+            .get(&attribute)
+            .and_then(|column| column.at(id))
+    }
+
+    /// Gives these elements a number for an attribute, or takes it away. False where there would be too many pieces: then some
+    /// have it and others not.
+    pub(super) fn set(&mut self, attribute: usize, ids: &RoaringBitmap, cell: Option<i64>) -> bool {
+        let spans = self.spans(ids);
+        let column = self.columns.entry(attribute).or_default();
+        let others = self.pieces - column.len();
+        let mut is_room = true;
+        for (first, last) in spans {
+            is_room = others + column.len() < SEGMENTS_MAX;
+            match cell {
+                Some(cell) if is_room => column.write(first, last, cell),
+                Some(_) => break,
+                None => column.erase(first, last),
+            }
+        }
+        self.pieces = others + column.len();
+        if column.is_empty() {
+            self.columns.remove(&attribute);
+        }
+        is_room
+    }
+
+    /// Gives new elements their numbers for an attribute that none of them has yet. False where there would be too many pieces:
+    /// then none has it.
+    pub(super) fn fill<'a>(
+        &mut self,
+        attribute: usize,
+        new: &RoaringBitmap,
+        set: impl Iterator<Item = (&'a RoaringBitmap, i64)>,
+    ) -> bool {
+        let mut spans = Vec::new();
+        for (ids, cell) in set {
+            if let (1, Some(id)) = (ids.len(), ids.min()) {
+                spans.push((id, id, cell));
+                continue;
+            }
+            let own = self.spans(ids).into_iter();
+            spans.extend(own.map(|(first, last)| (first, last, cell)));
+        }
+        // In order, what is alike or rises evenly is one piece from the beginning.
+        spans.sort_unstable();
+        let all = self.spans(new);
+        let column = self.columns.entry(attribute).or_default();
+        let others = self.pieces - column.len();
+        let is_room = column.fill(&spans, SEGMENTS_MAX.saturating_sub(others));
+        if !is_room {
+            for (first, last) in all {
+                column.erase(first, last);
+            }
+        }
+        self.pieces = others + column.len();
+        is_room
+    }
+
+    /// Counts the pieces anew.
+    fn count(&mut self) {
+        self.columns.retain(|_, column| !column.is_empty());
+        self.pieces = self.columns.values().map(Column::len).sum();
+    }
+
+    /// Which of these elements have which number for an attribute.
+    pub(super) fn groups(
+        &self,
+        attribute: usize,
+        ids: &RoaringBitmap,
+    ) -> Vec<(Option<i64>, RoaringBitmap)> {
+        match self.columns.get(&attribute) {
+            Some(column) => column.groups(ids),
+            None => vec![(None, ids.clone())],
+        }
+    }
+
+    /// Which of these elements have another number for an attribute than this.
+    pub(super) fn others(
+        &self,
+        attribute: usize,
+        ids: &RoaringBitmap,
+        cell: Option<i64>,
+    ) -> RoaringBitmap {
+        match (self.columns.get(&attribute), cell) {
+            (Some(column), _) => column.others(ids, cell),
+            (None, Some(_)) => ids.clone(),
+            (None, None) => RoaringBitmap::new(),
+        }
+    }
+
+    /// Adds elements that are not here, without attributes.
+    pub(super) fn add(&mut self, parent: u32, ids: &RoaringBitmap) {
+        self.ids |= ids;
+        self.ids.optimize();
+        let family = self.families.entry(parent).or_default();
+        *family |= ids;
+        family.optimize();
+        for (first, last) in self.spans(ids) {
+            for column in self.columns.values_mut() {
+                column.erase(first, last);
+            }
+            self.parents.write(first, last, i64::from(parent));
+        }
+        self.count();
+    }
+
+    /// Takes elements away that are here, and what stands where nobody is any more.
+    pub(super) fn remove(&mut self, ids: &RoaringBitmap) {
+        for (parent, gone) in self.by_parent(ids) {
+            if let Some(family) = self.families.get_mut(&parent) {
+                *family -= gone;
+                if family.is_empty() {
+                    self.families.remove(&parent);
+                }
+            }
+        }
+        self.ids -= ids;
+        let mut cleared = None;
+        for (first, last) in ranges(ids).filter(|_| !self.ids.is_empty()) {
+            if cleared.is_some_and(|cleared| cleared >= last) {
+                continue;
+            }
+            let below = u32::try_from(self.ids.rank(first)).unwrap_or(u32::MAX);
+            let before = below.checked_sub(1).and_then(|at| self.ids.select(at));
+            let after = self.ids.select(below);
+            let first = before.map_or(0, |id| id + 1);
+            let last = after.map_or(u32::MAX, |id| id - 1);
+            cleared = Some(last);
+            self.parents.erase(first, last);
+            for column in self.columns.values_mut() {
+                column.erase(first, last);
+            }
+        }
+        if self.ids.is_empty() {
+            *self = Self::default();
+        }
+        self.count();
+    }
+
+    /// These elements by parent.
+    pub(super) fn by_parent(&self, ids: &RoaringBitmap) -> Vec<(u32, RoaringBitmap)> {
+        let groups = self.parents.groups(ids).into_iter();
+        let known = |(parent, ids): (Option<i64>, _)| Some((u32::try_from(parent?).ok()?, ids));
+        groups.filter_map(known).collect()
+    }
+
+    /// All that are below any of these parents.
+    pub(super) fn below(&self, parents: &RoaringBitmap) -> RoaringBitmap {
+        let mut all = RoaringBitmap::new();
+        if parents.len() < self.families.len() as u64 {
+            let families = parents
+                .iter()
+                .filter_map(|parent| self.families.get(&parent));
+            families.for_each(|family| all |= family);
+        } else {
+            let families = self.families.iter();
+            let families = families.filter(|(parent, _)| parents.contains(**parent));
+            families.for_each(|(_, family)| all |= family);
+        }
+        all
+    }
+}

@@ -1,0 +1,84 @@
+//! Jobs of Slurm's whose `srun` `sdm` does not see, as on a login node: it runs in a pid namespace of its own, while
+//! `srun` is a child of the batch step outside of it. The nodes' servers are outside, too.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use sdm_tests::binaries;
+use sdm_tests::job::{Folder, running};
+use sdm_tests::ordinary;
+use sdm_tests::parts::Part;
+use sdm_tests::place::Compiler;
+use sdm_tests::run::BOUND;
+
+const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+
+fn stacks(folder: &Folder, target: &str) -> Output {
+    let (user, group) = (
+        format!("--reuid={}", ordinary::USER),
+        format!("--regid={}", ordinary::USER),
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "setpriv"]);
+    command.args([&*user, &*group, "--clear-groups"]);
+    command.arg(binaries::folder().join("sdm"));
+    command.args(["stacks", target]);
+    command.env("SLURM_CONF", CONFIG).env("HOME", &folder.0);
+    command
+        .env("TMPDIR", &folder.0)
+        .env_remove("XDG_RUNTIME_DIR");
+    command.output().expect("unshare runs")
+}
+
+fn submit(folder: &Folder, options: &[&str], script: &str) {
+    let mut command = Command::new("sbatch");
+    command
+        .args(["--output=/dev/null", "--wrap", script])
+        .args(options);
+    command.env("SLURM_CONF", CONFIG).current_dir(&folder.0);
+    let status = ordinary::lower(&mut command).status();
+    assert!(status.expect("sbatch runs").success());
+}
+
+#[test]
+fn a_job_is_found_where_its_srun_does_not_run() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let folder = Folder::new("slurm-elsewhere");
+    let program = folder.compile(Compiler::Mpich, "mpi_held");
+    let held = format!("{} {}", program.display(), folder.0.join("go").display());
+    submit(
+        &folder,
+        &["-N2", "-n4"],
+        &format!("srun --mpi=pmi2 -n4 {held}"),
+    );
+    let two = format!("srun -N1 -n1 {held} 0 & srun -N1 -n1 --overlap {held} 0 & wait");
+    submit(&folder, &["-N2", "-n2"], &two);
+    let array = format!("srun --mpi=pmi2 -n2 {held}");
+    submit(&folder, &["-N1", "-n2", "--array=3"], &array);
+    let deadline = Instant::now() + BOUND;
+    while running(&program).len() < 8 {
+        assert!(Instant::now() < deadline, "{:?}", running(&program));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let seen = |target: &str| {
+        let output = stacks(&folder, target);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text + &String::from_utf8_lossy(&output.stderr)
+    };
+    // The first may be asked while MPI is being set up: the ranks are there, wherever they stand.
+    for (target, expect) in [
+        ("slurm:1", "main ()"),
+        ("slurm:2.1", "rank 0: main ()"),
+        ("slurm:3_3", "main ()"),
+        ("slurm:2", "has several steps: say which one: slurm:2."),
+        ("1", "say --pids 1 or slurm:1"),
+    ] {
+        let text = seen(target);
+        assert!(text.contains(expect), "{target}: {text}");
+    }
+    std::fs::write(folder.0.join("go"), "").expect("a file");
+    while !running(&program).is_empty() {
+        assert!(Instant::now() < deadline + BOUND, "the jobs do not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
