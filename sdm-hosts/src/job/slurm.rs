@@ -61,8 +61,8 @@ impl Step {
 }
 
 /// What one of Slurm's programs says, or why it says nothing: a sentence.
-fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unasked> {
-    let path = files::search(program).ok_or_else(|| Unasked::NoProgram(program.to_owned()))?;
+fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unanswered> {
+    let path = files::search(program).ok_or_else(|| Unanswered::NoProgram(program.to_owned()))?;
     let mut command = Command::new(path);
     command.args(arguments).env("LC_ALL", "C");
     for variable in ["SQUEUE_STATES", "SQUEUE_USERS", "SQUEUE_PARTITION"] {
@@ -72,7 +72,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
         wait,
         lines_max: PROCESSES_MAX as usize,
     };
-    let said = bounded::run(&mut command, &[], bounds).map_err(|source| Unasked::Run {
+    let said = bounded::run(&mut command, &[], bounds).map_err(|source| Unanswered::Run {
         program: program.to_owned(),
         source,
     })?;
@@ -81,7 +81,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
     }
     let complaint = said.complaints.last();
     let what = complaint.map_or_else(|| said.status.to_string(), |it| printable(it.as_bytes()));
-    Err(Unasked::Said {
+    Err(Unanswered::Said {
         program: program.to_owned(),
         what,
     })
@@ -89,7 +89,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
 
 /// Why Slurm has said nothing.
 #[derive(Debug, thiserror::Error)]
-enum Unasked {
+enum Unanswered {
     #[error("no {0} on PATH")]
     NoProgram(String),
     #[error("{program}: {source}")]
@@ -118,7 +118,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
         id: whole.clone(),
         what,
     };
-    let unasked = |error: Unasked| none(error.to_string());
+    let unasked = |error: Unanswered| none(error.to_string());
     let known = ask("squeue", &["-h", "-j", id, "-o", "%t"], WAIT).map_err(unasked)?;
     let listed = ["-h", "--steps", "-j", id, "-o", "%i|%A|%N|%U|%j"];
     let lines = ask("squeue", &listed, WAIT).map_err(unasked)?;
@@ -175,7 +175,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
 }
 
 /// What the nodes say, each through a step of one task beside the job's.
-fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unasked> {
+fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unanswered> {
     let (job, step) = (job.to_string(), step.to_string());
     let jobid = format!("--jobid={job}");
     let (count, total) = (

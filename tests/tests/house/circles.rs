@@ -79,8 +79,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-hosts",
-        "job job::ranks",
-        "a job asks who is which rank, in its own terms",
+        "job job::ranks job::slurm",
+        "a job asks who is which rank, and Slurm of its own, in its own terms",
     ),
     (
         "sdm-idset",

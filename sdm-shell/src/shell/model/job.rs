@@ -255,9 +255,10 @@ impl Model {
         self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
     }
 
-    /// True where all programs and their launcher have ended.
+    /// True where all programs and their launcher have ended, and none of them by a signal.
     fn has_come_to_its_end(&self) -> bool {
-        self.job.launcher == Launcher::Ended && self.all.is_subset(&self.tasks.ended())
+        let exited = |state: &TaskState| matches!(state, TaskState::Exited(_));
+        self.job.launcher == Launcher::Ended && self.all.is_subset(&self.tasks.in_state(exited))
     }
 }
 
