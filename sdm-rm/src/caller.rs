@@ -9,7 +9,7 @@ use nix::poll::PollFlags;
 
 use crate::answer::{Answer, Question};
 use crate::controller::Ticket;
-use crate::line::{self, ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
+use crate::line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
 
 /// How long somebody may take to ask, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ impl Caller {
     }
 
     /// Reads; gives the question once it is whole, or why there is none.
-    pub(crate) fn read(&mut self) -> Option<Result<Question, String>> {
+    pub(crate) fn read(&mut self) -> Option<Result<Question, LineError>> {
         let mut piece = [0; 8192];
         loop {
             match self.stream.read(&mut piece) {
@@ -110,7 +110,7 @@ impl Caller {
             match line::decode(&self.read, QUESTION_BYTES_MAX) {
                 Ok(None) => {}
                 Ok(Some(question)) => return Some(Ok(question)),
-                Err(error) => return Some(Err(error.to_string())),
+                Err(error) => return Some(Err(error)),
             }
         }
     }

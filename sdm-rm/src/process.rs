@@ -3,7 +3,7 @@
 //! It ends when it is asked to (SIGTERM, SIGINT, [`Question::Stop`]) or its socket is gone; its agent ends with it, jobs run on.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
@@ -162,8 +162,8 @@ impl Process {
             self.seen = (self.controller.state(), unix_time());
         }
         while let Some((ticket, outcome)) = self.controller.poll_outcome() {
-            let is_its = |caller: &&mut Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
-            if let Some(at) = self.callers.iter_mut().position(|mut it| is_its(&&mut *it)) {
+            let is_its = |caller: &Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
+            if let Some(at) = self.callers.iter().position(is_its) {
                 let mut answer = self.answer();
                 match outcome {
                     Ok(job) => answer.job = job,

@@ -12,15 +12,7 @@ use crate::definition::Definition;
 use crate::error::AgentError;
 
 /// The types that `sdm-agent` knows.
-const OWN_TYPES: [&str; 7] = [
-    "slurm",
-    "openmpi",
-    "prte",
-    "hydra",
-    "local",
-    "ssh",
-    "gridengine",
-];
+const OWN_TYPES: [&str; 5] = ["slurm", "openmpi", "hydra", "local", "ssh"];
 /// The agent of those types.
 const AGENT: &str = "sdm-agent";
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix` and `sdm-agent` of this build, and `examples` in it; built if they are not, but not where each
+/// The folder with `sdm`, `sdm-master`, `sdm-server`, `sdm-pmix`, `sdm-agent` and `sdm-rm` of this build, and `examples` in it; built if they are not, but not where each
 /// test is a process of its own (`cargo nextest`): `scripts/test` has built them.
 ///
 /// # Panics
@@ -22,7 +22,14 @@ fn build() -> PathBuf {
         .expect("tests live in a deps folder")
         .to_owned();
     if std::env::var_os("NEXTEST").is_some() {
-        let all = ["sdm", "sdm-master", "sdm-server", "sdm-pmix", "sdm-agent"];
+        let all = [
+            "sdm",
+            "sdm-master",
+            "sdm-server",
+            "sdm-pmix",
+            "sdm-agent",
+            "sdm-rm",
+        ];
         let missing = all.iter().find(|name| !folder.join(name).is_file());
         assert_eq!(missing, None, "run `cargo build --workspace --bins` first");
         return folder;
@@ -46,6 +53,8 @@ fn build() -> PathBuf {
         "sdm-pmix",
         "-p",
         "sdm-agent",
+        "-p",
+        "sdm-rm",
     ]);
     if folder.ends_with("release") {
         command.arg("--release");

@@ -10,7 +10,7 @@ use sdm_debug::wire;
 use sdm_sim::Rng;
 
 use seeds::{
-    agents, expressions, failures, framed, handshakes, keeper_frames, lives, messages, mi_lines,
+    agents, expressions, failures, framed, handshakes, keeper_frames, lives, manager_lines, messages, mi_lines,
     payloads, proxy_messages, set_texts, sets, slices,
 };
 
@@ -71,6 +71,7 @@ pub fn targets() -> Vec<Target> {
             sdm_runtime::wire::fuzz::fuzz_messages,
             proxy_messages(),
         ),
+        target("rm", sdm_rm::fuzz_lines, manager_lines()),
         target("model", sdm_runtime::model::fuzz::fuzz_model, agents()),
     ]
 }

@@ -56,7 +56,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
             return 2;
         }
     };
-    let (cli, commands) = match cli::parse(definition, args.iter().cloned()) {
+    let (mut cli, commands) = match cli::parse(definition, args.iter().cloned()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
@@ -68,6 +68,9 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         return keep::start(name, &program, &args);
     }
     if let Some(code) = crate::cluster::carry_out(&cli.command) {
+        return code;
+    }
+    if let Some(code) = crate::cluster::find_job(&mut cli.command, &args) {
         return code;
     }
     match cli.command {

@@ -14,7 +14,7 @@ use super::{CommandArgs, PrinterArgs, ReachArgs};
 pub struct TargetArgs {
     /// The job: the pid of its mpirun, mpiexec, prterun or srun; a job of Slurm's: slurm:JOB,
     /// slurm:JOB.STEP, slurm:JOB_ELEMENT or slurm:JOB+COMPONENT, or its number where that is no pid here;
-    /// pmix:NAMESPACE; pids, with commas in between; or a program's name.
+    /// CLUSTER:JOB of a cluster (`sdm cluster`); pmix:NAMESPACE; pids, with commas in between; or a program's name.
     #[arg(value_name = "TARGET", required_unless_present_any = ["pids", "matching"])]
     target: Option<Target>,
 
@@ -72,6 +72,20 @@ impl TargetArgs {
             force: false,
             timeout: 60,
         }
+    }
+
+    /// The name that stands for it, which `sdm` looks up where it is a cluster's job.
+    #[must_use]
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.target {
+            Some(Target::Name(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// This job, in place of the one that the command line names.
+    pub(crate) fn choose(&mut self, target: Target) {
+        self.target = Some(target);
     }
 
     /// Which job is meant.

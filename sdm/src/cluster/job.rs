@@ -1,6 +1,11 @@
 //! One job: its processes, and where a debugger finds them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
 
 use sdm_rm::{Answer, Definition, Kind, Question};
 use serde_json::{Value, json};
@@ -11,7 +16,7 @@ use super::error::ClusterError;
 use super::fold::ranges;
 use super::table::{Stand, Table};
 use super::watch::{Shown, list};
-use crate::cli::PsArgs;
+use crate::cli::{PsArgs, TargetArgs};
 
 /// `sdm ps`.
 pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
@@ -79,30 +84,69 @@ fn table(answers: &[Answer], processes: &[Element<'_>]) -> Table {
 }
 
 /// Where a debugger finds a job of a cluster.
-pub(crate) enum JobTarget {
-    /// On this host: what `sdm attach` takes, as a word of its command line.
-    Here(String),
-    /// Behind ssh: this cluster's host has to do it.
-    There(Box<Definition>, Chosen),
+struct JobTarget {
+    /// The cluster.
+    definition: Definition,
+    /// What `sdm attach` takes on the cluster's host.
+    word: String,
 }
 
-/// What `CLUSTER:NUMBER` means to a debugger; nothing where no such cluster is defined.
+/// `CLUSTER:NUMBER` as what a debugger attaches to: a job of this host takes the target's place; one that is behind ssh is
+/// that host's, where the command line `args` is carried out, and this process becomes ssh.
 ///
 /// # Errors
 /// The cluster cannot be asked, has no such job, or nothing is known of its processes.
-pub(crate) fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> {
+pub(super) fn find(target: &mut TargetArgs, args: &[OsString]) -> Result<(), ClusterError> {
+    let Some(text) = target.name().map(str::to_owned) else {
+        return Ok(());
+    };
+    let Some(found) = job_target(&text)? else {
+        return Ok(());
+    };
+    let Some(host) = &found.definition.host else {
+        let named = found.word.parse();
+        target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
+        return Ok(());
+    };
+    let mut ssh = Command::new("ssh");
+    ssh.args(&found.definition.ssh_options);
+    ssh.arg(if io::stdin().is_terminal() { "-t" } else { "-T" });
+    ssh.args(["--", host, &there(&found, &text, args)?]);
+    let source = ssh.exec();
+    Err(ClusterError::Program {
+        program: "ssh",
+        source,
+    })
+}
+
+/// The command line for the shell of the cluster's host, where `sdm` is beside the agent.
+fn there(found: &JobTarget, text: &str, args: &[OsString]) -> Result<String, ClusterError> {
+    let agent = found.definition.agent.as_deref().map(Path::new);
+    let sdm = agent.map_or_else(|| "sdm".into(), |agent| agent.with_file_name("sdm"));
+    let mut words = vec![sdm.to_string_lossy().into_owned()];
+    for arg in args.iter().skip(1) {
+        let word = arg.to_str().ok_or_else(|| ClusterError::NoText(arg.clone()))?;
+        let is_target = word == text;
+        words.push(if is_target { &*found.word } else { word }.to_owned());
+    }
+    Ok(shell_words::join(words))
+}
+
+/// What `CLUSTER:NUMBER` means to a debugger; nothing where no such cluster is defined.
+fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
         return Ok(None);
     };
     let [definition] = &defined(Some(cluster))?[..] else {
         return Ok(None);
     };
+    let target = |word: String| {
+        let definition = definition.clone();
+        Ok(Some(JobTarget { definition, word }))
+    };
     let chosen = job(text, None)?;
-    if definition.host.is_some() {
-        return Ok(Some(JobTarget::There(Box::new(definition.clone()), chosen)));
-    }
     if definition.rm_type == "slurm" {
-        return Ok(Some(JobTarget::Here(format!("slurm:{}", chosen.job))));
+        return target(format!("slurm:{}", chosen.job));
     }
     let question = Question::Elements {
         kinds: vec![Kind::Job, Kind::Process],
@@ -110,17 +154,12 @@ pub(crate) fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> 
         ids: None,
     };
     let answers = [ask(cluster, &question, ANSWER_WAIT)?];
-    let mut jobs = Element::all(&answers, Kind::Job);
-    let starter = jobs.find(|job| job.group.ids == chosen.id);
-    if let Some(pid) = starter.and_then(|job| job.get("starterPid")) {
-        return Ok(Some(JobTarget::Here(pid.to_owned())));
-    }
     let processes = of_job(&answers, &chosen);
     let runs = |process: &&Element<'_>| process.get("processState") == Some("RUNNING");
     let pids = processes.iter().filter(runs);
     let pids: Vec<&str> = pids.filter_map(|it| it.get("processPID")).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
-        false => Ok(Some(JobTarget::Here(pids.join(",")))),
+        false => target(pids.join(",")),
     }
 }

@@ -17,13 +17,29 @@ mod table;
 mod times;
 mod watch;
 
+use std::ffi::OsString;
+
 use crate::cli::Verb;
 use crate::sink::complain;
-use error::ClusterError;
-pub(crate) use job::{JobTarget, job_target};
 
 /// It could not be done: there is no such job, or its manager has refused.
 const REFUSED: u8 = 1;
+/// No session begins, as with other targets that are not found.
+const NOT_FOUND: u8 = 124;
+
+/// Finds the job of a cluster that a debugger is to attach to (`CLUSTER:NUMBER`); `args` is the whole command line. Gives
+/// the exit code where that ends it.
+pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
+    let target = match verb {
+        Verb::Attach(args) => &mut args.target,
+        Verb::Stacks(args) => &mut args.target,
+        Verb::Diagnose(args) => &mut args.target,
+        _ => return None,
+    };
+    let error = job::find(target, args).err()?;
+    complain(format_args!("sdm: {error}"));
+    Some(NOT_FOUND)
+}
 
 /// Carries out a verb of clusters; gives the exit code, or nothing where it is none of them.
 pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {

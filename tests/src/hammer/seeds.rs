@@ -11,6 +11,7 @@ use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
 use sdm_debug::{Failure, FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
+use sdm_rm::{Kind, Question};
 
 pub(super) fn framed(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
@@ -351,4 +352,23 @@ pub(super) fn lives() -> Vec<Vec<u8>> {
         );
     }
     lives
+}
+
+pub(super) fn manager_lines() -> Vec<Vec<u8>> {
+    let questions = [
+        Question::State,
+        Question::Elements {
+            kinds: vec![Kind::Job, Kind::Process],
+            parent: None,
+            ids: Some(vec!["1000-1003".to_owned()]),
+        },
+        Question::Submit {
+            attributes: vec![("execName".to_owned(), "a.out".to_owned())],
+        },
+    ];
+    questions
+        .iter()
+        .map(|question| serde_json::to_vec(question).expect("it is plain data"))
+        .map(|line| [&line[..], b"\n"].concat())
+        .collect()
 }

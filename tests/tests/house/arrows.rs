@@ -44,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sdm-agent",
         &["sdm-text", "sdm-system", "sdm-hosts", "sdm-runtime"],
     ),
+    ("sdm-rm", &["sdm-text", "sdm-system", "sdm-runtime"]),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
     ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
     (
@@ -98,6 +99,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-fake",
             "sdm-hosts",
             "sdm-launch",
+            "sdm-rm",
             "sdm-keep",
             "sdm-session",
             "sdm-view",

@@ -8,6 +8,7 @@ mod backends;
 mod batch;
 mod binding;
 mod by_hand;
+mod clusters;
 mod commands;
 mod core;
 mod diagnose;
