@@ -117,7 +117,9 @@ pub fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, Rm
         ErrorKind::WouldBlock | ErrorKind::TimedOut => late(),
         _ => io()(error),
     };
-    stream.set_write_timeout(Some(wait.max(Duration::from_secs(1)))).map_err(io())?;
+    stream
+        .set_write_timeout(Some(wait.max(Duration::from_secs(1))))
+        .map_err(io())?;
     stream.write_all(&text).map_err(timed)?;
     let mut answer = Vec::new();
     let mut piece = vec![0; 256 << 10];

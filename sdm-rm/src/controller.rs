@@ -165,7 +165,10 @@ impl Controller {
     pub fn agent_started(&mut self, now: Instant) {
         match Client::new(Dialect::Document, BASE_ID) {
             Ok(client) => {
-                self.owes = client.open().map(|(tid, it)| (tid, (now, it.name()))).collect();
+                self.owes = client
+                    .open()
+                    .map(|(tid, it)| (tid, (now, it.name())))
+                    .collect();
                 self.client = Some(client);
                 self.heard = Some(now);
                 self.enter(ManagerState::Starting);
@@ -222,7 +225,10 @@ impl Controller {
 
     /// What is to be sent to the agent.
     pub fn take_output(&mut self) -> Vec<u8> {
-        self.client.as_mut().map(Client::take_output).unwrap_or_default()
+        self.client
+            .as_mut()
+            .map(Client::take_output)
+            .unwrap_or_default()
     }
 
     /// Has something done; what comes of it comes out of [`Controller::poll_outcome`].
@@ -264,7 +270,9 @@ impl Controller {
         if let Some((_, what)) = overdue.min_by_key(|(since, _)| *since).copied() {
             return self.fail(Trouble::Stalled(what, self.patience.as_secs()));
         }
-        let silent = self.heard.is_some_and(|heard| heard + SILENCE.min(self.patience) <= now);
+        let silent = self
+            .heard
+            .is_some_and(|heard| heard + SILENCE.min(self.patience) <= now);
         if silent && self.may_be_asked() {
             self.ask_whether_there(now);
         }
@@ -369,10 +377,9 @@ impl Controller {
                 self.taken.insert(submission, Taken { ticket, until });
                 self.find_submitted();
             }
-            (
-                Some(Purpose::Asked(ticket) | Purpose::Submission(ticket, _)),
-                Err(failure),
-            ) => self.refuse(ticket, &failure),
+            (Some(Purpose::Asked(ticket) | Purpose::Submission(ticket, _)), Err(failure)) => {
+                self.refuse(ticket, &failure)
+            }
             (None, Err(failure)) if is_needed(command) => {
                 self.fail(Trouble::Refused(command.name(), failure.text));
             }

@@ -298,7 +298,10 @@ mod tests {
                 ("[[cluster]]\nname = 7\n", "line 2"),
                 ("[[cluster]]\nname = \"a\"\nsize = 3\n", "line 3"),
                 ("nonsense", "line 1"),
-                ("[[cluster]]\nname = \"../a\"\nid = \"1\"\ntype = \"local\"\n", "'../a'"),
+                (
+                    "[[cluster]]\nname = \"../a\"\nid = \"1\"\ntype = \"local\"\n",
+                    "'../a'",
+                ),
             ] {
                 fs::write(&path, text).unwrap();
                 let error = Clusters::of(path.clone()).unwrap_err().to_string();

@@ -12,8 +12,8 @@
 mod agent;
 mod answer;
 mod asking;
-pub mod controller;
 mod caller;
+pub mod controller;
 mod definition;
 mod error;
 pub mod line;
@@ -22,9 +22,8 @@ pub mod process;
 pub mod remote;
 pub mod store;
 
-pub use answer::{
-    Answer, AttributeDefinition, Group, Kind, ManagerState, ManagerView, Question,
-};
+pub use answer::{Answer, AttributeDefinition, Group, Kind, ManagerState, ManagerView, Question};
 pub use asking::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;
+pub use line::fuzz_lines;

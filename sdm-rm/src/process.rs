@@ -52,7 +52,12 @@ pub fn run() -> io::Result<()> {
         std::env::set_current_dir("/")?;
     }
     let mut ending = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGCHLD] {
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGCHLD,
+    ] {
         ending.add(signal);
     }
     ending.thread_block()?;
@@ -62,7 +67,10 @@ pub fn run() -> io::Result<()> {
     let Some(place) = place else {
         return Ok(());
     };
-    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     for done in [
         nix::unistd::dup2_stdin(&null),
         nix::unistd::dup2_stdout(&null),
@@ -140,8 +148,13 @@ impl Process {
 
     /// Everybody who waited was told, and the agent is gone.
     fn is_over(&self) -> bool {
-        let told = self.callers.iter().all(|it| matches!(it.wants, Wants::Nothing));
-        let late = self.stops_until.is_some_and(|until| until <= Instant::now());
+        let told = self
+            .callers
+            .iter()
+            .all(|it| matches!(it.wants, Wants::Nothing));
+        let late = self
+            .stops_until
+            .is_some_and(|until| until <= Instant::now());
         self.stops_until.is_some() && (late || told && self.agent.is_none())
     }
 
@@ -162,7 +175,8 @@ impl Process {
             self.seen = (self.controller.state(), unix_time());
         }
         while let Some((ticket, outcome)) = self.controller.poll_outcome() {
-            let is_its = |caller: &Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
+            let is_its =
+                |caller: &Caller| matches!(caller.wants, Wants::Outcome(its) if its == ticket);
             if let Some(at) = self.callers.iter().position(is_its) {
                 let mut answer = self.answer();
                 match outcome {
@@ -185,7 +199,8 @@ impl Process {
                 self.callers[at].answer(now, &answer);
             }
         }
-        self.callers.retain(|it| !matches!(it.wants, Wants::Nothing));
+        self.callers
+            .retain(|it| !matches!(it.wants, Wants::Nothing));
     }
 
     fn wait(&self, now: Instant) -> io::Result<Vec<Source>> {
@@ -216,7 +231,10 @@ impl Process {
         }
         let is_ready = |fd: &PollFd<'_>| fd.any().unwrap_or(true);
         let all = sources.into_iter().zip(&fds);
-        Ok(all.filter(|(_, fd)| is_ready(fd)).map(|(it, _)| it).collect())
+        Ok(all
+            .filter(|(_, fd)| is_ready(fd))
+            .map(|(it, _)| it)
+            .collect())
     }
 
     fn poll_timeout(&self) -> Instant {

@@ -116,7 +116,9 @@ mod tests {
 
     fn words(command: &Command) -> Vec<String> {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
-        words.map(|word| word.to_string_lossy().into_owned()).collect()
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
     }
 
     #[test]

@@ -131,7 +131,12 @@ impl Store {
 
     /// Elements of these kinds below `parent`, or all; those alike together.
     #[must_use]
-    pub fn groups(&self, kinds: &[Kind], parent: Option<&str>, ids: Option<&[String]>) -> Vec<Group> {
+    pub fn groups(
+        &self,
+        kinds: &[Kind],
+        parent: Option<&str>,
+        ids: Option<&[String]>,
+    ) -> Vec<Group> {
         type Like<'a> = (Kind, &'a str, &'a BTreeMap<String, String>);
         let mut alike: BTreeMap<Like<'_>, RoaringBitmap> = BTreeMap::new();
         let mut groups = Vec::new();

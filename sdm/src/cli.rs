@@ -21,8 +21,8 @@ use clap_complete::Shell;
 
 pub use batch::BatchArgs;
 pub use cluster::{
-    AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs, ManagerArgs, NamesArgs, PsArgs, ShowArgs,
-    StartArgs, SubmitArgs, ThereArgs,
+    AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs,
+    ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs,
 };
 pub use core::CoreArgs;
 pub use emulate::EmulateArgs;

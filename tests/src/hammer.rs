@@ -10,8 +10,8 @@ use sdm_debug::wire;
 use sdm_sim::Rng;
 
 use seeds::{
-    agents, expressions, failures, framed, handshakes, keeper_frames, lives, manager_lines, messages, mi_lines,
-    payloads, proxy_messages, set_texts, sets, slices,
+    agents, expressions, failures, framed, handshakes, keeper_frames, lives, manager_lines,
+    messages, mi_lines, payloads, proxy_messages, set_texts, sets, slices,
 };
 
 /// A decoder, and what it should be able to read.

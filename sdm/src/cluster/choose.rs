@@ -35,7 +35,10 @@ pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
 /// None has.
 pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
     let all = defined(named)?;
-    let names = all.iter().map(|definition| definition.name.clone()).collect();
+    let names = all
+        .iter()
+        .map(|definition| definition.name.clone())
+        .collect();
     let started: Vec<Definition> = all
         .into_iter()
         .filter(|definition| sdm_rm::is_running(&definition.name))

@@ -26,7 +26,11 @@ pub(super) fn fold<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     // Without zeros in front, the number of digits makes no difference.
     let mut merged: BTreeMap<(&str, usize), Vec<u64>> = BTreeMap::new();
     for ((stem, digits), numbers) in families {
-        let width = if padded.contains(&(stem, digits)) { digits } else { 0 };
+        let width = if padded.contains(&(stem, digits)) {
+            digits
+        } else {
+            0
+        };
         merged.entry((stem, width)).or_default().extend(numbers);
     }
     let mut parts: Vec<String> = merged

@@ -110,7 +110,11 @@ pub(super) fn find(target: &mut TargetArgs, args: &[OsString]) -> Result<(), Clu
     };
     let mut ssh = Command::new("ssh");
     ssh.args(&found.definition.ssh_options);
-    ssh.arg(if io::stdin().is_terminal() { "-t" } else { "-T" });
+    ssh.arg(if io::stdin().is_terminal() {
+        "-t"
+    } else {
+        "-T"
+    });
     ssh.args(["--", host, &there(&found, &text, args)?]);
     let source = ssh.exec();
     Err(ClusterError::Program {
@@ -125,7 +129,9 @@ fn there(found: &JobTarget, text: &str, args: &[OsString]) -> Result<String, Clu
     let sdm = agent.map_or_else(|| "sdm".into(), |agent| agent.with_file_name("sdm"));
     let mut words = vec![sdm.to_string_lossy().into_owned()];
     for arg in args.iter().skip(1) {
-        let word = arg.to_str().ok_or_else(|| ClusterError::NoText(arg.clone()))?;
+        let word = arg
+            .to_str()
+            .ok_or_else(|| ClusterError::NoText(arg.clone()))?;
         let is_target = word == text;
         words.push(if is_target { &*found.word } else { word }.to_owned());
     }

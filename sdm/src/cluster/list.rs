@@ -173,7 +173,11 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
             cluster(answers, &job),
             job.job().to_owned(),
             job.name().to_owned(),
-            if all { job.text("userId") } else { String::new() },
+            if all {
+                job.text("userId")
+            } else {
+                String::new()
+            },
             state.unwrap_or_default().to_owned(),
             queue.unwrap_or_default().to_owned(),
             job.text("jobNumProcs"),

@@ -85,10 +85,7 @@ fn here(chosen: &Chosen, path: &Path, follow: bool) -> Result<u8, ClusterError> 
 }
 
 /// Passes on what the file has from where it was read to its end.
-fn pass(
-    file: &mut File,
-    error: impl Fn(io::Error) -> ClusterError,
-) -> Result<(), ClusterError> {
+fn pass(file: &mut File, error: impl Fn(io::Error) -> ClusterError) -> Result<(), ClusterError> {
     let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece).map_err(&error)? {

@@ -142,7 +142,10 @@ fn list(args: &ListArgs) -> Result<u8, ClusterError> {
             .map(row)
             .collect();
         let text = match args.json {
-            true => format!("{}\n", json!({ "clusters": rows.iter().map(json_of).collect::<Value>() })),
+            true => format!(
+                "{}\n",
+                json!({ "clusters": rows.iter().map(json_of).collect::<Value>() })
+            ),
             false => table(&rows).render(Sink::Output.size().map(|(columns, _)| columns)),
         };
         if last.as_ref() != Some(&text) {

@@ -53,13 +53,17 @@ fn found<'a>(answers: &'a [Answer], name: &str) -> Vec<Found<'a>> {
         let elements = Element::all(answers, kind).filter(meant);
         elements.map(move |element| Found::Element(kind, element))
     };
-    managers.chain(KINDS.into_iter().flat_map(of_kind)).collect()
+    managers
+        .chain(KINDS.into_iter().flat_map(of_kind))
+        .collect()
 }
 
 impl Found<'_> {
     fn json(&self) -> Value {
         match self {
-            Self::Manager(answer) => json!({ "kind": "cluster", "cluster": element::manager(answer) }),
+            Self::Manager(answer) => {
+                json!({ "kind": "cluster", "cluster": element::manager(answer) })
+            }
             Self::Element(kind, element) => {
                 let mut document = element.json();
                 document["kind"] = Value::from(word(*kind));
@@ -88,7 +92,8 @@ fn table(found: &[Found<'_>]) -> Table {
                     ("Host", it.host.as_deref().unwrap_or_default(), ""),
                     ("Identifier", &it.rm_id, "rmID"),
                 ];
-                for (name, value, id) in rows.into_iter().filter(|(_, value, _)| !value.is_empty()) {
+                for (name, value, id) in rows.into_iter().filter(|(_, value, _)| !value.is_empty())
+                {
                     let cells = [&it.name, "cluster", name, value, id];
                     table.push(cells.map(str::to_owned).to_vec());
                 }
@@ -108,7 +113,8 @@ fn table(found: &[Found<'_>]) -> Table {
 
 fn definitions(answer: &Answer) -> BTreeMap<&str, &AttributeDefinition> {
     let all = answer.definitions.iter();
-    all.map(|definition| (&*definition.id, definition)).collect()
+    all.map(|definition| (&*definition.id, definition))
+        .collect()
 }
 
 fn word(kind: Kind) -> &'static str {

@@ -142,7 +142,13 @@ mod tests {
     fn what_is_too_wide_is_cut() {
         let text = table().render(Some(29));
         let lines: Vec<&str> = text.lines().take(2).collect();
-        assert_eq!(lines, [" JOB  NAME             STATE", "   7  a-name-that-is…  RUNNING"]);
+        assert_eq!(
+            lines,
+            [
+                " JOB  NAME             STATE",
+                "   7  a-name-that-is…  RUNNING"
+            ]
+        );
         assert!(text.lines().all(|line| columns(line) <= 29), "{text}");
         // What may not be cut is shown whole.
         assert!(table().render(Some(5)).contains("RUNNING"));

@@ -43,7 +43,10 @@ impl Shell {
             .env("XDG_CONFIG_HOME", self.place.path().join("config"))
             .env("XDG_STATE_HOME", self.place.path().join("state"))
             .env("XDG_RUNTIME_DIR", self.place.runtime())
-            .env("PATH", format!("{}:{path}", self.place.path().join("bin").display()));
+            .env(
+                "PATH",
+                format!("{}:{path}", self.place.path().join("bin").display()),
+            );
         command
     }
 
@@ -94,7 +97,10 @@ impl Shell {
             {
                 return;
             }
-            assert!(Instant::now() < deadline, "no {attribute}={value} of {job} in {jobs}");
+            assert!(
+                Instant::now() < deadline,
+                "no {attribute}={value} of {job} in {jobs}"
+            );
         }
     }
 
@@ -132,7 +138,9 @@ impl Said {
 #[test]
 fn a_job_is_submitted_watched_looked_at_and_ended() {
     let shell = Shell::new();
-    shell.sdm("jobs").refused(1, "no cluster is defined; `sdm cluster add NAME TYPE`");
+    shell
+        .sdm("jobs")
+        .refused(1, "no cluster is defined; `sdm cluster add NAME TYPE`");
     shell.sdm("cluster add here local").done();
     shell.sdm("cluster add here local").refused(1, "here");
     assert_eq!(shell.state("here")["state"], "STARTED");
@@ -141,12 +149,21 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
         let wide = said.out.lines().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "{verb}");
     }
-    let ended = shell.words(&["submit", "--", "/bin/sh", "-c", "echo said; echo cried >&2; exit 3"]);
+    let ended = shell.words(&[
+        "submit",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo said; echo cried >&2; exit 3",
+    ]);
     let ended = ended.done().out.trim_end().to_owned();
     shell.wait_job(&ended, "jobState", "TERMINATED");
     shell.wait_job(&ended, "exitCode", "3");
     assert_eq!(shell.sdm(&format!("logs {ended}")).done().out, "said\n");
-    assert_eq!(shell.sdm(&format!("logs --err {ended}")).done().out, "cried\n");
+    assert_eq!(
+        shell.sdm(&format!("logs --err {ended}")).done().out,
+        "cried\n"
+    );
     assert!(shell.sdm("jobs").done().out.contains("exit code 3"));
 
     let work = shell.place.compile("loop", Compiler::C);
@@ -161,8 +178,12 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
     let stacks = shell.sdm(&format!("stacks here:{runs}"));
     assert_eq!(stacks.code, Some(0), "{} {}", stacks.out, stacks.err);
     assert!(stacks.out.contains("main ()"), "{}", stacks.out);
-    shell.sdm(&format!("stacks here:99{runs}")).refused(124, "no such job");
-    shell.sdm(&format!("hold {runs}")).refused(1, "start at once");
+    shell
+        .sdm(&format!("stacks here:99{runs}"))
+        .refused(124, "no such job");
+    shell
+        .sdm(&format!("hold {runs}"))
+        .refused(1, "start at once");
 
     // It is not the manager's: it goes on without it, and another one ends it.
     shell.sdm("cluster stop here").done();
@@ -174,7 +195,9 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
     shell.sdm("cluster start here").done();
     shell.sdm(&format!("cancel {runs}")).done();
     shell.wait_job(&runs, "jobState", "TERMINATED");
-    shell.sdm("cancel 999").refused(1, "999: no such job of here");
+    shell
+        .sdm("cancel 999")
+        .refused(1, "999: no such job of here");
     shell.sdm("cluster remove here").done();
     shell.place.assert_gone();
 }
@@ -183,7 +206,12 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
 fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason() {
     let shell = Shell::new();
     shell.sdm("cluster add here local").done();
-    let job = shell.sdm("submit -- sleep 1000").done().out.trim_end().to_owned();
+    let job = shell
+        .sdm("submit -- sleep 1000")
+        .done()
+        .out
+        .trim_end()
+        .to_owned();
     shell.wait_job(&job, "jobState", "RUNNING");
     processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGKILL);
     let deadline = Instant::now() + BOUND;
@@ -197,14 +225,21 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     let shown: Value = serde_json::from_str(&jobs.out).expect("JSON");
     assert_eq!(shown["clusters"][0]["stale"], true, "{shown}");
     assert_eq!(shown["jobs"].as_array().map(Vec::len), Some(1), "{shown}");
-    shell.sdm(&format!("cancel {job}")).refused(1, "its agent has ended");
+    shell
+        .sdm(&format!("cancel {job}"))
+        .refused(1, "its agent has ended");
     // Started anew it has its job.
     shell.sdm("cluster start here").done();
     shell.sdm(&format!("cancel {job}")).done();
     shell.wait_job(&job, "jobState", "TERMINATED");
 
-    shell.agent("babble", "#!/bin/sh\necho this is no message at all\nexec sleep 1000\n");
-    shell.sdm("cluster add odd babble").refused(1, "its agent talks nonsense");
+    shell.agent(
+        "babble",
+        "#!/bin/sh\necho this is no message at all\nexec sleep 1000\n",
+    );
+    shell
+        .sdm("cluster add odd babble")
+        .refused(1, "its agent talks nonsense");
     shell.agent("gone", "#!/bin/sh\necho no license >&2\nexit 4\n");
     shell.sdm("cluster add left gone").refused(1, "no license");
     shell.agent("still", "#!/bin/sh\nexec sleep 1000\n");
@@ -217,7 +252,9 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     };
     let text: String = text.lines().map(hasty).collect();
     fs::write(&file, text).expect("it is ours");
-    shell.sdm("cluster start late").refused(1, "has not answered");
+    shell
+        .sdm("cluster start late")
+        .refused(1, "has not answered");
     // Whatever becomes of others, this one is not touched.
     assert_eq!(shell.state("here")["state"], "STARTED");
     shell.sdm("cluster stop here odd left late").done();
@@ -227,22 +264,35 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
 #[test]
 fn what_is_defined_survives_and_what_is_broken_is_named() {
     let shell = Shell::new();
-    shell.sdm("cluster add far slurm --host me@login --ssh-option=-p2222 --no-start").done();
-    shell.words(&["cluster", "edit", "far", "--description", "the big one"]).done();
+    shell
+        .sdm("cluster add far slurm --host me@login --ssh-option=-p2222 --no-start")
+        .done();
+    shell
+        .words(&["cluster", "edit", "far", "--description", "the big one"])
+        .done();
     let listed = shell.sdm("cluster list").done().out;
-    assert!(listed.contains("me@login") && listed.contains("the big one"), "{listed}");
+    assert!(
+        listed.contains("me@login") && listed.contains("the big one"),
+        "{listed}"
+    );
     shell.sdm("cluster add a/b local").refused(1, "a/b");
     shell.sdm("cluster remove nobody").refused(1, "nobody");
-    shell.sdm("cluster add site nothere").refused(1, "sdm-rm-nothere");
+    shell
+        .sdm("cluster add site nothere")
+        .refused(1, "sdm-rm-nothere");
     let path = shell.agent("theirs", "#!/bin/sh\nexit 0\n");
     fs::set_permissions(&path, Permissions::from_mode(0o777)).expect("it is ours");
-    shell.sdm("cluster add open theirs").refused(1, "others may write to it");
+    shell
+        .sdm("cluster add open theirs")
+        .refused(1, "others may write to it");
     let file = shell.place.path().join("config/sdm/clusters.toml");
     let text = fs::read_to_string(&file).expect("it is defined");
     fs::write(&file, format!("{text}\n[[cluster\n")).expect("it is ours");
     shell.sdm("cluster list").refused(1, "clusters.toml");
     fs::write(&file, text).expect("it is ours");
     shell.sdm("cluster remove far site open").done();
-    shell.sdm("cluster list").refused(1, "no cluster is defined");
+    shell
+        .sdm("cluster list")
+        .refused(1, "no cluster is defined");
     shell.place.assert_gone();
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
 use sdm_debug::event::Phase;
-use sdm_debug::{Command, FailureCode};
+use sdm_debug::{Command, FailureCode, TaskState};
 use sdm_idset::IdSet;
 use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
