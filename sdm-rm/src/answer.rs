@@ -42,12 +42,8 @@ pub enum Question {
     State,
     /// What it has.
     Elements {
-        /// Of these kinds.
-        kinds: Vec<Kind>,
-        /// Below this one.
-        parent: Option<String>,
-        /// These ones; all where absent.
-        ids: Option<Vec<String>>,
+        /// One look after the other.
+        looks: Vec<Look>,
     },
     /// Answered once something differs from the version `since`, or the time is over.
     Changed {
@@ -92,6 +88,33 @@ pub enum Question {
     },
     /// End the background process; jobs run on.
     Stop,
+}
+
+/// Which elements are asked for, and how they are told apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// Of these kinds.
+    pub kinds: Vec<Kind>,
+    /// Below the element of this id.
+    pub parent: Option<String>,
+    /// Those of these ids; all where absent.
+    pub ids: Option<Vec<String>>,
+    /// Those are alike that have the same values of these attributes; of all where absent.
+    pub by: Option<Vec<String>>,
+    /// Attributes whose values, numbers, are wanted as a set for each group: a job has a million pids.
+    pub sets: Vec<String>,
+}
+
+impl Look {
+    /// All elements of these kinds, with all their attributes.
+    #[must_use]
+    pub fn at(kinds: &[Kind]) -> Self {
+        Self {
+            kinds: kinds.to_vec(),
+            ..Self::default()
+        }
+    }
 }
 
 /// An answer.
@@ -141,8 +164,20 @@ pub struct Group {
     pub parent: String,
     /// Their ids as a range set ("PTP rm proxy, Element IDs").
     pub ids: String,
-    /// Ids of definitions and values, sorted.
+    /// Ids of definitions and values.
     pub attributes: Vec<(String, String)>,
+    /// The sets that were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<Set>,
+}
+
+/// The numbers that elements have for an attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// The attribute's id.
+    pub attribute: String,
+    /// The numbers as a range set: `1-7,34`.
+    pub numbers: String,
 }
 
 /// What an attribute is ("PTP runtime platform, Attributes").
@@ -158,7 +193,7 @@ pub struct AttributeDefinition {
     /// A sentence for people.
     pub description: String,
     /// The value that it has at first.
-    pub default: String,
+    pub default: Option<String>,
     /// Whether it is for people at all.
     pub display: bool,
 }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use sdm_runtime::wire::Dialect;
-use sdm_runtime::wire::client::{Client, ClientError, Report};
+use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{Command, JobChange};
 use sdm_runtime::wire::event::{Event, Failure, Kind as WireKind};
 
 use crate::answer::{Kind, ManagerState, Question};
-use crate::store::{Refused, Store};
+use crate::store::Store;
+use crate::trouble::{CommandError, Trouble};
 
 /// The id of the manager itself; its agent's ids follow.
-const BASE_ID: &str = "1";
+const BASE_ID: u32 = 1;
 /// How long an agent may be silent before it is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to a person, the manager's own number first.
@@ -24,52 +25,6 @@ pub type Ticket = u64;
 
 /// What came of a command: the number of the job that was submitted, or why it was refused.
 pub type Outcome = Result<Option<String>, CommandError>;
-
-/// Why a command was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
-    /// The manager is in no state for it.
-    #[error("it is not started ({})", .0)]
-    NotStarted(String),
-    /// No job of this number.
-    #[error("{0}: no such job")]
-    NoJob(String),
-    /// No queue of this name.
-    #[error("{0}: no such queue")]
-    NoQueue(String),
-    /// The agent or the manager refuses; its words.
-    #[error("{0}")]
-    Refused(String),
-    /// The command does not fit into a message, or the wire has none of the kind.
-    #[error(transparent)]
-    Wire(#[from] ClientError),
-    /// The agent has ended meanwhile, so that nobody knows.
-    #[error("nobody knows whether it was done: {0}")]
-    Lost(String),
-}
-
-/// Why a manager is in ERROR.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// The agent could not be started; why.
-    #[error("{0}")]
-    NoAgent(String),
-    /// The agent has ended; how, and what it said last.
-    #[error("its agent has ended: {0}")]
-    Ended(String),
-    /// The agent does not answer.
-    #[error("its agent has not answered {0} for {1} s")]
-    Stalled(&'static str, u64),
-    /// The agent talks nonsense.
-    #[error("its agent talks nonsense: {0}")]
-    Nonsense(ClientError),
-    /// The agent refuses a command without which nothing goes on.
-    #[error("its agent refuses {0}: {1}")]
-    Refused(&'static str, String),
-    /// The agent tells too much.
-    #[error("its agent tells of {0}")]
-    TooMuch(Refused),
-}
 
 /// What an open command is for.
 #[derive(Debug)]
@@ -94,7 +49,7 @@ pub struct Controller {
     /// What the manager last complained of, while its machine is not up.
     complaint: Option<String>,
     client: Option<Client>,
-    store: Store,
+    store: Option<Store>,
     version: u64,
     patience: Duration,
     /// When the agent was heard last, and since when it owes an answer.
@@ -117,7 +72,7 @@ impl Controller {
             trouble: None,
             complaint: None,
             client: None,
-            store: Store::default(),
+            store: None,
             version: 1,
             patience,
             heard: None,
@@ -146,13 +101,13 @@ impl Controller {
     /// True where what is known is of an earlier time.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.state == ManagerState::Error && !self.store.is_empty()
+        self.state == ManagerState::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
     }
 
-    /// What is known.
+    /// What is known, once there is an agent.
     #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
+    pub fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
     }
 
     /// Grows with each change of what is known, and of the state.
@@ -163,7 +118,11 @@ impl Controller {
 
     /// Its agent runs now.
     pub fn agent_started(&mut self, now: Instant) {
-        match Client::new(Dialect::Document, BASE_ID) {
+        match Store::new(BASE_ID, "") {
+            Ok(store) => self.store = Some(store),
+            Err(error) => return self.fail(Trouble::Model(error)),
+        }
+        match Client::new(Dialect::Document, &BASE_ID.to_string()) {
             Ok(client) => {
                 self.owes = client
                     .open()
@@ -260,11 +219,13 @@ impl Controller {
     /// The time of [`Controller::poll_timeout`] has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         let late = |taken: &Taken| taken.until <= now;
-        for (_, taken) in self.taken.extract_if(.., |_, taken| late(taken)) {
-            let why = "it was taken, but its number has not been told yet; `sdm jobs` will show it";
-            let error = CommandError::Refused(why.to_owned());
-            self.outcomes.push_back((taken.ticket, Err(error)));
-        }
+        self.taken.retain(|_, taken| {
+            if late(taken) {
+                let outcome = (taken.ticket, Err(CommandError::Unnumbered));
+                self.outcomes.push_back(outcome);
+            }
+            !late(taken)
+        });
         let owed = self.owes.values();
         let overdue = owed.filter(|(since, _)| *since + self.patience <= now);
         if let Some((_, what)) = overdue.min_by_key(|(since, _)| *since).copied() {
@@ -331,9 +292,12 @@ impl Controller {
             _ => {}
         }
         let is_new_job = matches!(event, Event::New(WireKind::Job, ..));
-        match self.store.apply(event) {
-            Ok(changed) => self.version += u64::from(changed),
-            Err(refused) => return self.fail(Trouble::TooMuch(refused)),
+        if let Some(store) = &mut self.store {
+            self.version += u64::from(store.apply(&event));
+            // The last of them is what is shown.
+            while let Some(error) = store.poll_error() {
+                self.complaint = Some(format!("its agent has told what cannot be: {error}"));
+            }
         }
         if is_new_job {
             self.find_submitted();
@@ -342,11 +306,12 @@ impl Controller {
 
     /// Jobs of submissions that somebody waits for have been told of.
     fn find_submitted(&mut self) {
-        let store = &self.store;
+        let store = self.store.as_ref();
         let number = |submission: &str| {
-            let job = store.find(Kind::Job, &["jobSubId"], submission)?;
-            let number = JOB_NUMBERS.iter().find_map(|id| store.value(&job, id));
-            Some(number.unwrap_or(&job).to_owned())
+            let job = store?.find(Kind::Job, &["jobSubId"], submission)?;
+            let mut numbers = JOB_NUMBERS.iter();
+            let number = numbers.find_map(|id| store?.value(Kind::Job, &job, id));
+            Some(number.unwrap_or(job))
         };
         let mut found = Vec::new();
         self.taken.retain(|submission, taken| {
@@ -459,12 +424,14 @@ impl Controller {
     }
 
     fn job(&self, named: &str) -> Result<String, CommandError> {
-        let found = self.store.find(Kind::Job, &JOB_NUMBERS, named);
+        let store = self.store.as_ref();
+        let found = store.and_then(|it| it.find(Kind::Job, &JOB_NUMBERS, named));
         found.ok_or_else(|| CommandError::NoJob(named.to_owned()))
     }
 
     fn queue(&self, named: &str) -> Result<String, CommandError> {
-        let found = self.store.find(Kind::Queue, &["name"], named);
+        let store = self.store.as_ref();
+        let found = store.and_then(|it| it.find(Kind::Queue, &["name"], named));
         found.ok_or_else(|| CommandError::NoQueue(named.to_owned()))
     }
 

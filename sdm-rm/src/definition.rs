@@ -8,9 +8,8 @@ use sdm_system::files;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RmError;
+use crate::name::is_word;
 
-/// The longest name of a cluster, in bytes.
-pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// How long an agent may leave a question unanswered, in seconds, unless its cluster's definition says otherwise.
 const PATIENCE_S: u64 = 120;
 
@@ -90,13 +89,6 @@ impl Definition {
 
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c.is_control()
-}
-
-/// True for what is good for a file's name and a word of a command line.
-pub(crate) fn is_word(text: &str) -> bool {
-    let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
-    fits && text.chars().all(good) && !text.starts_with(['.', '-'])
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

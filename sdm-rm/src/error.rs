@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sdm_text::{printable, printable_name};
 
-use crate::definition::NAME_BYTES_MAX;
+use crate::name::NAME_BYTES_MAX;
 
 /// What is wrong with a cluster: each is a sentence for a person.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! The runtime controller: clusters that are defined, and a background process for each that is started.
 //!
-//! A cluster is a resource manager somewhere ([`definition`]). Starting it starts a background process (the program `sdm-rm`,
+//! A cluster is a resource manager somewhere ([`Definition`]). Starting it starts a background process (the program `sdm-rm`,
 //! [`process`]), which starts the manager's agent here or through ssh ([`remote`]), follows it ([`controller`]) and keeps what
 //! it tells ([`store`]). Whoever wants to know asks that process over a socket of the user's ([`ask()`]).
 //!
@@ -17,12 +17,16 @@ pub mod controller;
 mod definition;
 mod error;
 pub mod line;
+mod name;
 mod place;
 pub mod process;
 pub mod remote;
 pub mod store;
+pub mod trouble;
 
-pub use answer::{Answer, AttributeDefinition, Group, Kind, ManagerState, ManagerView, Question};
+pub use answer::{
+    Answer, AttributeDefinition, Group, Kind, Look, ManagerState, ManagerView, Question, Set,
+};
 pub use asking::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;

@@ -325,11 +325,12 @@ impl Process {
                 let answer = self.answer();
                 self.callers[at].answer(now, &answer);
             }
-            Question::Elements { kinds, parent, ids } => {
-                let store = self.controller.store();
+            Question::Elements { looks } => {
                 let mut answer = self.answer();
-                answer.groups = store.groups(kinds, parent.as_deref(), ids.as_deref());
-                answer.definitions = store.definitions();
+                if let Some(store) = self.controller.store() {
+                    answer.groups = looks.iter().flat_map(|it| store.groups(it)).collect();
+                    answer.definitions = store.definitions();
+                }
                 self.callers[at].answer(now, &answer);
             }
             Question::Changed { since, wait_ms } => {

@@ -1,231 +1,236 @@
-//! What a manager has, as its agent has told it.
+//! What a manager has, as its agent has told it: the part of a runtime model that questions are about.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 use sdm_runtime::ids::Ids;
+use sdm_runtime::model::Model;
+use sdm_runtime::model::events::{ManagerId, Notice, What};
+use sdm_runtime::model::listeners::{Interest, ListenerId};
 use sdm_runtime::wire::event::{Event, Kind as WireKind};
-use sdm_runtime::wire::groups::Group as WireGroup;
 
-use crate::answer::{AttributeDefinition, Group, Kind};
+use crate::answer::{AttributeDefinition, Group, Kind, Look, Set};
 
-/// The most elements that are kept: processes of a few jobs of a million.
-const ELEMENTS_MAX: usize = 1 << 23;
-
-/// The id of an element.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Id {
-    Number(u32),
-    Text(String),
-}
-
-#[derive(Clone, Debug)]
-struct Element {
-    kind: Kind,
-    parent: String,
-    attributes: BTreeMap<String, String>,
-}
-
-/// All elements of one manager.
-#[derive(Debug, Default)]
+/// A model with one manager.
 pub struct Store {
-    elements: BTreeMap<Id, Element>,
-    definitions: BTreeMap<String, AttributeDefinition>,
-}
-
-/// Why an event changed nothing, or not all that it was to change.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// There would be too many elements.
-    #[error("more than {ELEMENTS_MAX} elements")]
-    TooMany,
+    model: Model,
+    manager: ManagerId,
+    listener: Option<ListenerId>,
 }
 
 impl Store {
-    /// Takes an event; true where something is different now. What it says of elements that nobody has told of is ignored.
+    /// One whose agent has told nothing yet. The base id is the manager's own; its agent's ids lie above it.
     ///
     /// # Errors
-    /// There would be too many elements.
-    pub fn apply(&mut self, event: Event) -> Result<bool, Refused> {
-        match event {
-            Event::New(kind, parent, groups) => match kind_of(kind) {
-                Some(kind) => self.add(kind, &parent, groups),
-                None => Ok(false),
-            },
-            Event::Change(_, _, groups) => Ok(self.change(groups)),
-            Event::Remove(_, _, ids) => {
-                let before = self.elements.len();
-                for id in each(&ids) {
-                    self.elements.remove(&id);
-                }
-                Ok(before != self.elements.len())
-            }
-            Event::RemoveAll => {
-                let had = !self.elements.is_empty();
-                self.elements.clear();
-                Ok(had)
-            }
-            Event::AttrDef(definitions) => {
-                for it in definitions {
-                    let definition = AttributeDefinition {
-                        id: it.id.clone(),
-                        kind: it.kind,
-                        name: it.name,
-                        description: it.description,
-                        default: it.default,
-                        display: it.display,
-                    };
-                    self.definitions.insert(it.id, definition);
-                }
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
+    /// The base id is none that numbers can follow.
+    pub fn new(base: u32, name: &str) -> Result<Self, sdm_runtime::model::ManagerError> {
+        let mut model = Model::default();
+        let manager = model.add_manager(base, name)?;
+        let listener = model.listen(Interest::Element(manager, WireKind::ResourceManager, base));
+        Ok(Self {
+            model,
+            manager,
+            listener,
+        })
     }
 
-    fn add(&mut self, kind: Kind, parent: &str, groups: Vec<WireGroup>) -> Result<bool, Refused> {
-        let mut added = false;
-        for group in groups {
-            let room = (ELEMENTS_MAX - self.elements.len()) as u64;
-            if group.ids.len() > room {
-                return Err(Refused::TooMany);
-            }
-            let attributes: BTreeMap<_, _> = group.attributes.into_iter().collect();
-            for id in each(&group.ids) {
-                let element = Element {
-                    kind,
-                    parent: parent.to_owned(),
-                    attributes: attributes.clone(),
-                };
-                self.elements.insert(id, element);
-                added = true;
-            }
-        }
-        Ok(added)
+    /// Takes what the agent has told; true where it speaks of what there is. What is wrong in it changes nothing, and is
+    /// told by [`Store::poll_error`].
+    pub fn apply(&mut self, event: &Event) -> bool {
+        self.model.apply(self.manager, event);
+        matches!(
+            event,
+            Event::New(..)
+                | Event::Change(..)
+                | Event::Remove(..)
+                | Event::RemoveAll
+                | Event::AttrDef(_)
+        )
     }
 
-    fn change(&mut self, groups: Vec<WireGroup>) -> bool {
-        let mut changed = false;
-        for group in groups {
-            for id in each(&group.ids) {
-                if let Some(element) = self.elements.get_mut(&id) {
-                    element.attributes.extend(group.attributes.iter().cloned());
-                    changed = true;
-                }
+    /// What was wrong in what the agent has told.
+    pub fn poll_error(&mut self) -> Option<String> {
+        let listener = self.listener?;
+        loop {
+            let notice: Arc<Notice> = self.model.poll(listener)?;
+            if let What::Error(error) = &notice.what {
+                return Some(error.to_string());
             }
         }
-        changed
     }
 
     /// True where nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.elements.is_empty()
+        let none = |kind| self.elements(kind).is_empty();
+        [Kind::Machine, Kind::Queue, Kind::Job]
+            .into_iter()
+            .all(none)
     }
 
     /// What is known of attributes.
     #[must_use]
     pub fn definitions(&self) -> Vec<AttributeDefinition> {
-        self.definitions.values().cloned().collect()
+        let known = self.model.definitions(self.manager).into_iter();
+        let each = known.flat_map(|known| known.iter());
+        each.map(|it| AttributeDefinition {
+            id: it.id.clone(),
+            kind: it.kind.word().to_owned(),
+            name: it.name.clone(),
+            description: it.description.clone(),
+            default: it.default.as_ref().map(ToString::to_string),
+            display: it.display,
+        })
+        .collect()
     }
 
-    /// Elements of these kinds below `parent`, or all; those alike together.
+    /// The elements that a question is about, those alike together.
     #[must_use]
-    pub fn groups(
-        &self,
-        kinds: &[Kind],
-        parent: Option<&str>,
-        ids: Option<&[String]>,
-    ) -> Vec<Group> {
-        type Like<'a> = (Kind, &'a str, &'a BTreeMap<String, String>);
-        let mut alike: BTreeMap<Like<'_>, RoaringBitmap> = BTreeMap::new();
-        let mut groups = Vec::new();
-        let group = |(kind, parent, attributes): Like<'_>, ids: String| Group {
-            kind,
-            parent: parent.to_owned(),
-            ids,
-            attributes: attributes
+    pub fn groups(&self, look: &Look) -> Vec<Group> {
+        let kinds = look.kinds.iter();
+        kinds.flat_map(|kind| self.of_kind(*kind, look)).collect()
+    }
+
+    fn of_kind(&self, kind: Kind, look: &Look) -> Vec<Group> {
+        let number = |id: &str| self.model.number(self.manager, id);
+        let mut wanted = match &look.parent {
+            None => self.elements(kind),
+            Some(parent) => number(parent)
+                .and_then(|parent| self.model.children(self.manager, parent, wire(kind)))
+                .cloned()
+                .unwrap_or_default(),
+        };
+        if let Some(ids) = &look.ids {
+            wanted &= ids
                 .iter()
-                .map(|(id, value)| (id.clone(), value.clone()))
-                .collect(),
-        };
-        let is_wanted = |id: &Id, element: &Element| {
-            let wanted = |ids: &[String]| match id {
-                Id::Number(number) => ids.contains(&number.to_string()),
-                Id::Text(text) => ids.contains(text),
-            };
-            kinds.contains(&element.kind)
-                && parent.is_none_or(|parent| parent == element.parent)
-                && ids.is_none_or(wanted)
-        };
-        for (id, element) in self.elements.iter().filter(|(id, it)| is_wanted(id, it)) {
-            let like = (element.kind, &*element.parent, &element.attributes);
-            match id {
-                Id::Number(number) => drop(alike.entry(like).or_default().insert(*number)),
-                Id::Text(text) => groups.push(group(like, text.clone())),
+                .filter_map(|id| number(id))
+                .collect::<RoaringBitmap>();
+        }
+        let mut groups = Vec::new();
+        while let Some(first) = wanted.min() {
+            let parent = self.model.parent(self.manager, wire(kind), first);
+            let siblings = parent.and_then(|it| self.model.children(self.manager, it, wire(kind)));
+            let family = siblings.map_or_else(|| [first].into_iter().collect(), |it| it & &wanted);
+            wanted -= &family;
+            let parent = parent.map(|it| self.model.id(self.manager, it));
+            let parent = parent.unwrap_or_default();
+            for (attributes, ids) in self.alike(kind, &family, look.by.as_deref()) {
+                for ids in self.ids(ids) {
+                    let sets = look.sets.iter().map(|id| self.set(kind, &ids.1, id));
+                    groups.push(Group {
+                        kind,
+                        parent: parent.clone(),
+                        ids: ids.0,
+                        attributes: attributes.clone(),
+                        sets: sets.collect(),
+                    });
+                }
             }
         }
-        let numbers = alike.into_iter();
-        let mut numbers: Vec<_> = numbers.collect();
-        numbers.sort_by_key(|(_, ids)| ids.min());
-        let all = numbers.into_iter();
-        groups.extend(all.map(|(like, ids)| group(like, Ids::Numbers(ids).to_string())));
         groups
+    }
+
+    /// Elements by the values of these attributes, or of all.
+    fn alike(
+        &self,
+        kind: Kind,
+        ids: &RoaringBitmap,
+        by: Option<&[String]>,
+    ) -> Vec<(Vec<(String, String)>, RoaringBitmap)> {
+        if let Some(by) = by {
+            let by: Vec<&str> = by.iter().map(String::as_str).collect();
+            let alike = self.model.alike(self.manager, wire(kind), ids, &by);
+            let named = alike.into_iter().map(|(values, ids)| {
+                let set = by.iter().zip(values);
+                let set = set.filter_map(|(id, value)| Some((*id, value?)));
+                let texts = set.map(|(id, value)| (id.to_owned(), value.to_string()));
+                (texts.collect(), ids)
+            });
+            return named.collect();
+        }
+        let mut alike: BTreeMap<Vec<(String, String)>, RoaringBitmap> = BTreeMap::new();
+        for id in ids {
+            let all = self.model.attributes(self.manager, wire(kind), id);
+            // Each has an id, and one without a name has that for one.
+            let own = self.model.id(self.manager, id);
+            let texts = all
+                .into_iter()
+                .map(|(it, value)| (&it.id, value.to_string()));
+            let said = texts.filter(|(it, value)| *it != "id" && (*it != "name" || *value != own));
+            let said = said.map(|(it, value)| (it.clone(), value)).collect();
+            alike.entry(said).or_default().insert(id);
+        }
+        let mut alike: Vec<_> = alike.into_iter().collect();
+        alike.sort_by_key(|(_, ids)| ids.min());
+        alike
+    }
+
+    /// The ids of elements as texts: numbers together, a text alone.
+    fn ids(&self, numbers: RoaringBitmap) -> Vec<(String, RoaringBitmap)> {
+        let is_number = |number: u32| self.model.id(self.manager, number).parse() == Ok(number);
+        // Those that stand for texts are above all others.
+        if numbers.max().is_none_or(is_number) {
+            return vec![(Ids::Numbers(numbers.clone()).to_string(), numbers)];
+        }
+        let each = numbers.iter();
+        each.map(|it| (self.model.id(self.manager, it), [it].into_iter().collect()))
+            .collect()
+    }
+
+    /// The numbers that elements have for an attribute.
+    fn set(&self, kind: Kind, ids: &RoaringBitmap, attribute: &str) -> Set {
+        let value = |id| self.model.value(self.manager, wire(kind), id, attribute);
+        let numbers = ids.iter().filter_map(value);
+        let numbers = numbers.filter_map(|value| value.to_string().parse::<u32>().ok());
+        Set {
+            attribute: attribute.to_owned(),
+            numbers: Ids::Numbers(numbers.collect()).to_string(),
+        }
     }
 
     /// The id of the element of a kind that has this value of one of these attributes, or this id.
     #[must_use]
     pub fn find(&self, kind: Kind, attributes: &[&str], value: &str) -> Option<String> {
-        let mut of_kind = self.elements.iter().filter(|(_, it)| it.kind == kind);
-        let has = |element: &Element| {
-            let mut ids = attributes.iter();
-            ids.any(|id| element.attributes.get(*id).is_some_and(|it| it == value))
+        let elements = self.elements(kind);
+        let has = |id: &u32| {
+            let mut each = attributes.iter();
+            each.any(|it| self.text(kind, *id, it).is_some_and(|it| it == value))
         };
-        let found = of_kind.find(|(_, element)| has(element));
-        if let Some((id, _)) = found {
-            return Some(text(id));
-        }
-        let id = match Ids::one(value) {
-            Ids::Numbers(numbers) => Id::Number(numbers.min()?),
-            Ids::Text(text) => Id::Text(text),
-        };
-        let known = self.elements.get(&id).filter(|it| it.kind == kind);
-        known.map(|_| value.to_owned())
+        let found = elements.iter().find(has);
+        let found = found.or_else(|| {
+            let number = self.model.number(self.manager, value)?;
+            elements.contains(number).then_some(number)
+        });
+        found.map(|id| self.model.id(self.manager, id))
     }
 
-    /// A value of the element of this id.
+    /// A value of the element of this kind and id.
     #[must_use]
-    pub fn value(&self, id: &str, attribute: &str) -> Option<&str> {
-        let id = match Ids::one(id) {
-            Ids::Numbers(numbers) => Id::Number(numbers.min()?),
-            Ids::Text(text) => Id::Text(text),
-        };
-        let element = self.elements.get(&id)?;
-        element.attributes.get(attribute).map(String::as_str)
+    pub fn value(&self, kind: Kind, id: &str, attribute: &str) -> Option<String> {
+        let number = self.model.number(self.manager, id)?;
+        self.text(kind, number, attribute)
+    }
+
+    fn text(&self, kind: Kind, element: u32, attribute: &str) -> Option<String> {
+        let value = self
+            .model
+            .value(self.manager, wire(kind), element, attribute)?;
+        Some(value.to_string())
+    }
+
+    fn elements(&self, kind: Kind) -> RoaringBitmap {
+        let all = self.model.elements(self.manager, wire(kind));
+        all.cloned().unwrap_or_default()
     }
 }
 
-fn text(id: &Id) -> String {
-    match id {
-        Id::Number(number) => number.to_string(),
-        Id::Text(text) => text.clone(),
+fn wire(kind: Kind) -> WireKind {
+    match kind {
+        Kind::Machine => WireKind::Machine,
+        Kind::Queue => WireKind::Queue,
+        Kind::Node => WireKind::Node,
+        Kind::Job => WireKind::Job,
+        Kind::Process => WireKind::Process,
     }
-}
-
-fn each(ids: &Ids) -> Vec<Id> {
-    match ids {
-        Ids::Numbers(numbers) => numbers.iter().map(Id::Number).collect(),
-        Ids::Text(text) => vec![Id::Text(text.clone())],
-    }
-}
-
-fn kind_of(kind: WireKind) -> Option<Kind> {
-    Some(match kind {
-        WireKind::Job => Kind::Job,
-        WireKind::Machine => Kind::Machine,
-        WireKind::Node => Kind::Node,
-        WireKind::Process => Kind::Process,
-        WireKind::Queue => Kind::Queue,
-        WireKind::ResourceManager => return None,
-    })
 }

@@ -3,9 +3,9 @@
 use sdm_rm::Question;
 
 use super::choose::{DONE_WAIT, ask, job};
+use super::each::each;
 use super::error::ClusterError;
 use crate::cli::JobArgs;
-use crate::sink::complain;
 
 /// What becomes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,8 @@ pub(super) enum Change {
 
 /// Changes all of them that can be changed; why another cannot is said for each.
 pub(super) fn change(args: &JobArgs, change: Change) -> Result<u8, ClusterError> {
-    let mut code = 0;
-    for text in &args.jobs {
-        if let Err(error) = change_one(text, args.of.manager.as_deref(), change) {
-            complain(format_args!("sdm: {error}"));
-            code = super::REFUSED;
-        }
-    }
-    Ok(code)
+    let named = args.of.manager.as_deref();
+    each(&args.jobs, |text| change_one(text, named, change))
 }
 
 fn change_one(text: &str, named: Option<&str>, change: Change) -> Result<(), ClusterError> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Clusters, Definition, Kind, Question};
+use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
 
-use super::element::Element;
+use super::element::{Element, JOB_NUMBERS};
 use super::error::ClusterError;
 use crate::sink::complain;
 
@@ -64,15 +64,13 @@ pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Ans
     }
 }
 
-/// What the started managers know of these kinds. One that cannot be asked is said, and the others are shown.
+/// What the started managers know. One that cannot be asked is said, and the others are shown.
 ///
 /// # Errors
 /// None could be asked.
-pub(super) fn look(named: Option<&str>, kinds: &[Kind]) -> Result<Vec<Answer>, ClusterError> {
+pub(super) fn look(named: Option<&str>, looks: &[Look]) -> Result<Vec<Answer>, ClusterError> {
     let question = Question::Elements {
-        kinds: kinds.to_vec(),
-        parent: None,
-        ids: None,
+        looks: looks.to_vec(),
     };
     let mut answers = Vec::new();
     let mut first = None;
@@ -126,7 +124,11 @@ pub(super) fn split<'a>(
 /// There is none, or several clusters have one.
 pub(super) fn job(text: &str, named: Option<&str>) -> Result<Chosen, ClusterError> {
     let (named, number) = split(text, named)?;
-    let answers = look(named, &[Kind::Job])?;
+    let numbers = Look {
+        by: Some(JOB_NUMBERS.map(str::to_owned).to_vec()),
+        ..Look::at(&[Kind::Job])
+    };
+    let answers = look(named, &[numbers])?;
     let found: Vec<Chosen> = Element::all(&answers, Kind::Job)
         .filter(|element| element.job() == number)
         .map(|element| Chosen {

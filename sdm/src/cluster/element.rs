@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sdm_idset::IdSet;
 use sdm_rm::{Answer, Group, Kind, ManagerState};
 use serde_json::{Map, Value, json};
+
+/// The attributes that name a job to a person, the manager's own number first.
+pub(super) const JOB_NUMBERS: [&str; 2] = ["systemJobId", "jobId"];
 
 /// Elements that are alike, or one.
 #[derive(Clone, Copy)]
@@ -33,6 +37,14 @@ impl<'a> Element<'a> {
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
 
+    /// The set of numbers that was asked for of an attribute; empty where there is none.
+    pub(super) fn set(&self, id: &str) -> IdSet {
+        let mut sets = self.group.sets.iter();
+        let found = sets.find(|set| set.attribute == id);
+        let set = found.and_then(|set| set.numbers.parse().ok());
+        set.unwrap_or_default()
+    }
+
     pub(super) fn text(&self, id: &str) -> String {
         self.get(id).unwrap_or_default().to_owned()
     }
@@ -43,7 +55,7 @@ impl<'a> Element<'a> {
 
     /// A job's number, as its manager's own commands take it.
     pub(super) fn job(&self) -> &'a str {
-        let known = self.get("systemJobId").or_else(|| self.get("jobId"));
+        let known = JOB_NUMBERS.into_iter().find_map(|id| self.get(id));
         known.unwrap_or(&self.group.ids)
     }
 

@@ -1,50 +1,65 @@
 //! One job: its processes, and where a debugger finds them.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use sdm_rm::{Answer, Definition, Kind, Question};
+use sdm_rm::{Answer, Definition, Kind, Look, Question};
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job, split};
 use super::element::{Element, managers, names};
 use super::error::ClusterError;
-use super::fold::ranges;
 use super::table::{Stand, Table};
 use super::watch::{Shown, list};
 use crate::cli::{PsArgs, TargetArgs};
+
+/// What tells processes of a job apart in a table.
+const LIKENESS: [&str; 4] = [
+    "processNodeId",
+    "processState",
+    "processSignalName",
+    "processExitCode",
+];
 
 /// `sdm ps`.
 pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
     let chosen = job(&args.job, args.list.of.manager.as_deref())?;
     let mut of = args.list.clone();
     of.of.manager = Some(chosen.cluster.clone());
-    list(&of, &[Kind::Node, Kind::Process], |answers| {
-        let processes = of_job(answers, &chosen);
-        match args.list.json {
-            true => Shown::Json(json(answers, &chosen, &processes)),
-            false => Shown::Table(table(answers, &processes), "no processes are known"),
-        }
+    let mut processes = of_job(&chosen);
+    if !args.list.json {
+        processes.by = Some(LIKENESS.map(str::to_owned).to_vec());
+        processes.sets = ["processIndex", "processPID"].map(str::to_owned).to_vec();
+    }
+    let nodes = Look {
+        by: Some(vec!["name".to_owned()]),
+        ..Look::at(&[Kind::Node])
+    };
+    list(&of, &[nodes, processes], |answers| match args.list.json {
+        true => Shown::Json(json(answers, &chosen)),
+        false => Shown::Table(table(answers), "no processes are known"),
     })
 }
 
-fn of_job<'a>(answers: &'a [Answer], chosen: &Chosen) -> Vec<Element<'a>> {
-    let all = Element::all(answers, Kind::Process);
-    all.filter(|process| process.group.parent == chosen.id)
-        .collect()
+/// A job's processes, each with all that is known of it.
+fn of_job(chosen: &Chosen) -> Look {
+    Look {
+        parent: Some(chosen.id.clone()),
+        ..Look::at(&[Kind::Process])
+    }
 }
 
-fn json(answers: &[Answer], chosen: &Chosen, processes: &[Element<'_>]) -> Value {
-    let processes: Value = processes.iter().map(Element::json).collect();
+fn json(answers: &[Answer], chosen: &Chosen) -> Value {
+    let processes = Element::all(answers, Kind::Process);
+    let processes: Value = processes.map(|it| it.json()).collect();
     json!({ "clusters": managers(answers), "job": chosen.job, "processes": processes })
 }
 
 /// Processes alike in one row: where they are, and how it is with them.
-fn table(answers: &[Answer], processes: &[Element<'_>]) -> Table {
+fn table(answers: &[Answer]) -> Table {
     let mut table = Table::new(&[
         ("RANKS", Stand::Cut),
         ("NODE", Stand::Left),
@@ -53,31 +68,21 @@ fn table(answers: &[Answer], processes: &[Element<'_>]) -> Table {
         ("PIDS", Stand::Cut),
     ]);
     let nodes = names(answers, Kind::Node);
-    let mut alike: BTreeMap<[&str; 3], (Vec<u64>, Vec<u64>)> = BTreeMap::new();
-    for process in processes {
+    let mut rows: Vec<_> = Element::all(answers, Kind::Process)
+        .map(|process| (process.set("processIndex"), process))
+        .collect();
+    rows.sort_by_key(|(ranks, _)| ranks.first());
+    for (ranks, process) in rows {
         let node = process.get("processNodeId").unwrap_or_default();
         let node = nodes.get(&(process.cluster(), node)).copied();
-        let state = process.get("processState").unwrap_or_default();
         let exit = process.get("processSignalName");
         let exit = exit.or_else(|| process.get("processExitCode"));
-        let like = [node.unwrap_or_default(), state, exit.unwrap_or_default()];
-        let (ranks, pids) = alike.entry(like).or_default();
-        ranks.extend(process.number("processIndex"));
-        pids.extend(process.number("processPID"));
-    }
-    let mut rows: Vec<_> = alike.into_iter().collect();
-    for (_, (ranks, pids)) in &mut rows {
-        ranks.sort_unstable();
-        pids.sort_unstable();
-    }
-    rows.sort_by_key(|(_, (ranks, _))| ranks.first().copied());
-    for ([node, state, exit], (ranks, pids)) in rows {
         table.push(vec![
-            ranges(&ranks, 0),
-            node.to_owned(),
-            state.to_owned(),
-            exit.to_owned(),
-            ranges(&pids, 0),
+            ranks.to_string(),
+            node.unwrap_or_default().to_owned(),
+            process.text("processState"),
+            exit.unwrap_or_default().to_owned(),
+            process.set("processPID").to_string(),
         ]);
     }
     table
@@ -154,16 +159,11 @@ fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> {
     if definition.rm_type == "slurm" {
         return target(format!("slurm:{}", chosen.job));
     }
-    let question = Question::Elements {
-        kinds: vec![Kind::Job, Kind::Process],
-        parent: None,
-        ids: None,
-    };
-    let answers = [ask(cluster, &question, ANSWER_WAIT)?];
-    let processes = of_job(&answers, &chosen);
-    let runs = |process: &&Element<'_>| process.get("processState") == Some("RUNNING");
-    let pids = processes.iter().filter(runs);
-    let pids: Vec<&str> = pids.filter_map(|it| it.get("processPID")).collect();
+    let looks = vec![of_job(&chosen)];
+    let answers = [ask(cluster, &Question::Elements { looks }, ANSWER_WAIT)?];
+    let runs = |process: &Element<'_>| process.get("processState") == Some("RUNNING");
+    let processes = Element::all(&answers, Kind::Process).filter(runs);
+    let pids: Vec<&str> = processes.filter_map(|it| it.get("processPID")).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
         false => target(pids.join(",")),

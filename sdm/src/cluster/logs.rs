@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use sdm_rm::{Definition, Kind, Question};
+use sdm_rm::{Definition, Kind, Look, Question};
 
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job};
 use super::element::Element;
@@ -43,11 +43,11 @@ fn path(chosen: &Chosen, errors: bool) -> Result<Option<String>, ClusterError> {
 }
 
 fn state(chosen: &Chosen) -> Result<sdm_rm::Answer, ClusterError> {
-    let question = Question::Elements {
-        kinds: vec![Kind::Job],
-        parent: None,
+    let one = Look {
         ids: Some(vec![chosen.id.clone()]),
+        ..Look::at(&[Kind::Job])
     };
+    let question = Question::Elements { looks: vec![one] };
     ask(&chosen.cluster, &question, ANSWER_WAIT)
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Clusters, Definition, Kind, ManagerState, Question};
+use sdm_rm::{Answer, Clusters, Definition, Kind, Look, ManagerState, Question};
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, ask, defined};
+use super::each::each;
 use super::element::{self, Element};
 use super::error::ClusterError;
 use super::table::{Stand, Table};
@@ -39,21 +40,6 @@ pub(super) fn manage(verb: &ClusterVerb) -> Result<u8, ClusterError> {
         }),
         ClusterVerb::List(args) => list(args),
     }
-}
-
-/// Does it to all that it can be done to; why another cannot is said for each.
-fn each(
-    names: &[String],
-    what: impl Fn(&str) -> Result<(), ClusterError>,
-) -> Result<u8, ClusterError> {
-    let mut code = 0;
-    for name in names {
-        if let Err(error) = what(name) {
-            complain(format_args!("sdm: {error}"));
-            code = super::REFUSED;
-        }
-    }
-    Ok(code)
 }
 
 fn add(args: &AddArgs) -> Result<u8, ClusterError> {
@@ -128,7 +114,7 @@ fn stop(name: &str) -> Result<(), ClusterError> {
 }
 
 /// A cluster, and what its manager says where it is started.
-struct Row {
+struct Listed {
     definition: Definition,
     answer: Option<Result<Answer, ClusterError>>,
 }
@@ -137,7 +123,7 @@ fn list(args: &ListArgs) -> Result<u8, ClusterError> {
     let mut last = None;
     let clears = args.watch && !args.json && Sink::Output.is_terminal();
     loop {
-        let rows: Vec<Row> = defined(args.of.manager.as_deref())?
+        let rows: Vec<Listed> = defined(args.of.manager.as_deref())?
             .into_iter()
             .map(row)
             .collect();
@@ -163,18 +149,16 @@ fn list(args: &ListArgs) -> Result<u8, ClusterError> {
     }
 }
 
-fn row(definition: Definition) -> Row {
+fn row(definition: Definition) -> Listed {
     let question = Question::Elements {
-        kinds: vec![Kind::Machine],
-        parent: None,
-        ids: None,
+        looks: vec![Look::at(&[Kind::Machine])],
     };
     let is_running = sdm_rm::is_running(&definition.name);
     let answer = is_running.then(|| ask(&definition.name, &question, ANSWER_WAIT));
-    Row { definition, answer }
+    Listed { definition, answer }
 }
 
-impl Row {
+impl Listed {
     /// State, since when, and why.
     fn state(&self) -> (&'static str, Option<u64>, String) {
         match &self.answer {
@@ -196,7 +180,7 @@ impl Row {
     }
 }
 
-fn json_of(row: &Row) -> Value {
+fn json_of(row: &Listed) -> Value {
     let (state, since, reason) = row.state();
     let it = &row.definition;
     json!({
@@ -212,7 +196,7 @@ fn json_of(row: &Row) -> Value {
     })
 }
 
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[Listed]) -> Table {
     let mut table = Table::new(&[
         ("CLUSTER", Stand::Left),
         ("TYPE", Stand::Left),

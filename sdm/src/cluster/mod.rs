@@ -4,6 +4,7 @@
 
 mod change;
 mod choose;
+mod each;
 mod element;
 mod error;
 mod fold;
@@ -22,8 +23,6 @@ use std::ffi::OsString;
 use crate::cli::Verb;
 use crate::sink::complain;
 
-/// It could not be done: there is no such job, or its manager has refused.
-const REFUSED: u8 = 1;
 /// No session begins, as with other targets that are not found.
 const NOT_FOUND: u8 = 124;
 
@@ -59,6 +58,6 @@ pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
     };
     Some(done.unwrap_or_else(|error| {
         complain(format_args!("sdm: {error}"));
-        REFUSED
+        each::REFUSED
     }))
 }

@@ -2,30 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use sdm_rm::{Answer, AttributeDefinition, Kind};
+use sdm_rm::{Answer, AttributeDefinition, Kind, Look};
 use serde_json::{Value, json};
 
 use super::choose::{look, split};
 use super::element::{self, Element};
 use super::error::ClusterError;
 use super::table::{Stand, Table};
+use super::times;
 use super::watch::{Shown, list};
 use crate::cli::ShowArgs;
 
 /// All that can be shown but processes, of which a job can have a million.
 const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
 
+/// Attributes that are seconds of Unix time, 0 where it is not known.
+const TIMES: [&str; 3] = ["submitTime", "startTime", "endTime"];
+
 /// Shows all attributes of what is called so.
 pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
     let (named, name) = split(&args.element, args.list.of.manager.as_deref())?;
-    let answers = look(named, &KINDS)?;
+    let answers = look(named, &[Look::at(&KINDS)])?;
     if found(&answers, name).is_empty() {
         let names = answers.iter().map(|it| it.manager.name.clone());
         return Err(ClusterError::NoElement(name.to_owned(), names.collect()));
     }
     let mut of = args.list.clone();
     of.of.manager = named.map(str::to_owned);
-    list(&of, &KINDS, |answers| {
+    list(&of, &[Look::at(&KINDS)], |answers| {
         let found = found(answers, name);
         match args.list.json {
             true => Shown::Json(found.iter().map(Found::json).collect()),
@@ -102,7 +106,11 @@ fn table(found: &[Found<'_>]) -> Table {
                 let definitions = definitions(element.of);
                 for (id, value) in &element.group.attributes {
                     let name = definitions.get(&**id).map_or(&**id, |it| &it.name);
-                    let cells = [element.cluster(), word(*kind), name, value, id];
+                    let value = match TIMES.contains(&id.as_str()) {
+                        true => value.parse().map(times::moment).unwrap_or_default(),
+                        false => value.clone(),
+                    };
+                    let cells = [element.cluster(), word(*kind), name, &value, id];
                     table.push(cells.map(str::to_owned).to_vec());
                 }
             }

@@ -130,10 +130,9 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_they_must_be_and_empty_ones_are_not_shown() {
-        let expected = "\
- JOB  NAME                        STATE
+        let expected = "\x20JOB  NAME                        STATE
    7  a-name-that-is-rather-long  RUNNING
-4711  b\\x1b[2J                   PENDING
+4711  b\\x1b[2J                    PENDING
 ";
         assert_eq!(table().render(None), expected);
     }
@@ -145,8 +144,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                " JOB  NAME             STATE",
-                "   7  a-name-that-is…  RUNNING"
+                " JOB  NAME            STATE",
+                "   7  a-name-that-i…  RUNNING"
             ]
         );
         assert!(text.lines().all(|line| columns(line) <= 29), "{text}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Kind, Question};
+use sdm_rm::{Answer, Look, Question};
 use serde_json::Value;
 
 use super::choose::{ANSWER_WAIT, ask, look};
@@ -14,7 +14,7 @@ use crate::cli::ListArgs;
 use crate::sink::{Sink, complain};
 
 /// How often those are asked that are watched.
-const WATCH_PERIOD: Duration = Duration::from_secs(1);
+const WATCH_PERIOD_MS: u64 = 1000;
 /// To the upper left of an empty screen.
 pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
 
@@ -24,7 +24,7 @@ pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
         true => Shown::Json(which.json(answers)),
         false => Shown::Table(which.table(answers, times::now()), which.nothing()),
     };
-    list(args, which.kinds(), make)
+    list(args, &[Look::at(which.kinds())], make)
 }
 
 /// What is shown of what managers have said.
@@ -35,17 +35,17 @@ pub(super) enum Shown {
     Json(Value),
 }
 
-/// Shows what `make` makes of what the managers say of these kinds.
+/// Shows what `make` makes of what the managers say.
 pub(super) fn list(
     args: &ListArgs,
-    kinds: &[Kind],
+    looks: &[Look],
     make: impl Fn(&[Answer]) -> Shown,
 ) -> Result<u8, ClusterError> {
     let named = args.of.manager.as_deref();
     let clears = args.watch && !args.json && Sink::Output.is_terminal();
     let mut last = None;
     loop {
-        let answers = look(named, kinds)?;
+        let answers = look(named, looks)?;
         let text = text(make(&answers));
         if last.as_ref() != Some(&text) {
             if clears {
@@ -91,7 +91,7 @@ fn wait(answers: &[Answer]) {
     };
     let question = Question::Changed {
         since: first.version,
-        wait_ms: WATCH_PERIOD.as_millis() as u64,
+        wait_ms: WATCH_PERIOD_MS,
     };
     // Where several are watched, or this one is gone, the period is what is waited for.
     let asked = match answers.len() {
@@ -99,6 +99,6 @@ fn wait(answers: &[Answer]) {
         _ => false,
     };
     if !asked {
-        std::thread::sleep(WATCH_PERIOD);
+        std::thread::sleep(Duration::from_millis(WATCH_PERIOD_MS));
     }
 }

@@ -11,7 +11,7 @@ use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
 use sdm_debug::{Failure, FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_rm::{Kind, Question};
+use sdm_rm::{Kind, Look, Question};
 
 pub(super) fn framed(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
@@ -358,9 +358,12 @@ pub(super) fn manager_lines() -> Vec<Vec<u8>> {
     let questions = [
         Question::State,
         Question::Elements {
-            kinds: vec![Kind::Job, Kind::Process],
-            parent: None,
-            ids: Some(vec!["1000-1003".to_owned()]),
+            looks: vec![Look {
+                kinds: vec![Kind::Job, Kind::Process],
+                ids: Some(vec!["1000".to_owned()]),
+                sets: vec!["processPID".to_owned()],
+                ..Look::default()
+            }],
         },
         Question::Submit {
             attributes: vec![("execName".to_owned(), "a.out".to_owned())],

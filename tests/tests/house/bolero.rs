@@ -51,4 +51,5 @@ targets! {
     proxy "proxy"
     model "model"
     claim "claim"
+    manager_lines "rm"
 }

@@ -1,0 +1,53 @@
+//! What can go wrong with a manager, and with what it is asked to do.
+
+use sdm_runtime::model::ManagerError;
+use sdm_runtime::wire::client::ClientError;
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The manager is in no state for it.
+    #[error("it is not started ({})", .0)]
+    NotStarted(String),
+    /// No job of this number.
+    #[error("{0}: no such job")]
+    NoJob(String),
+    /// No queue of this name.
+    #[error("{0}: no such queue")]
+    NoQueue(String),
+    /// The agent or the manager refuses; its words.
+    #[error("{0}")]
+    Refused(String),
+    /// The command does not fit into a message, or the wire has none of the kind.
+    #[error(transparent)]
+    Wire(#[from] ClientError),
+    /// A job was taken whose number is not known.
+    #[error("it was taken, but its number has not been told yet; `sdm jobs` will show it")]
+    Unnumbered,
+    /// The agent has ended meanwhile, so that nobody knows.
+    #[error("nobody knows whether it was done: {0}")]
+    Lost(String),
+}
+
+/// Why a manager is in ERROR.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The agent could not be started; why.
+    #[error("{0}")]
+    NoAgent(String),
+    /// The agent has ended; how, and what it said last.
+    #[error("its agent has ended: {0}")]
+    Ended(String),
+    /// The agent does not answer.
+    #[error("its agent has not answered {0} for {1} s")]
+    Stalled(&'static str, u64),
+    /// The agent talks nonsense.
+    #[error("its agent talks nonsense: {0}")]
+    Nonsense(ClientError),
+    /// The agent refuses a command without which nothing goes on.
+    #[error("its agent refuses {0}: {1}")]
+    Refused(&'static str, String),
+    /// There is no model for what it tells.
+    #[error(transparent)]
+    Model(#[from] ManagerError),
+}
