@@ -168,6 +168,13 @@ pub const DEFINITIONS: &[Definition] = &[
     ),
     ("userId", "STRING", "User", "Whose job it is", ""),
     (
+        "debugSession",
+        "STRING",
+        "Session",
+        "The kept session of SDM's that holds the job's processes",
+        "",
+    ),
+    (
         "account",
         "STRING",
         "Account",

@@ -264,6 +264,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
     if let Some(session) = session(order).filter(|_| word == "RUNNING") {
         let status = format!("debugged: sdm resume {session}");
         set(&mut attributes, "jobStatus", status);
+        set(&mut attributes, "debugSession", session);
     }
     set(&mut attributes, "jobStatusMessage", why);
     let ended = state.ended.map(|seconds| seconds.to_string());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::held;
 use super::json::{is_infinite, moment, number, text, words};
 use super::names::names;
 use super::states;
@@ -100,6 +101,9 @@ fn read_job(id: i64, job: &Value) -> Job {
         set(&mut attributes, "jobStatusMessage", reason);
     }
     set(&mut attributes, "systemJobId", display_id(id, job));
+    // Later versions tell whose comment it is.
+    let comment = job["comment"].get("job").unwrap_or(&job["comment"]);
+    held::tell(&mut attributes, text(comment), &id.to_string());
     match array_index(job) {
         Some(Members::One(index)) => set(&mut attributes, "arrayIndex", index.to_string()),
         Some(Members::Waiting(list)) => set(&mut attributes, "arrayIndex", list),

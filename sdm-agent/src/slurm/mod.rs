@@ -3,6 +3,7 @@
 //! A look costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for partitions in every version.
 
 mod accounting;
+mod held;
 mod json;
 mod look;
 mod names;
@@ -219,10 +220,6 @@ impl Manager for Slurm {
     }
 
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
-        if job.debug && job.debugger.is_empty() {
-            let words = "debug=true needs debugExecPath under Slurm";
-            return Err(ManagerError::program("sbatch", words));
-        }
         let mut options = vec![
             "--parsable".to_owned(),
             format!("--ntasks={}", job.processes),
@@ -240,9 +237,12 @@ impl Manager for Slurm {
         if !job.directory.is_empty() {
             options.push(format!("--chdir={}", job.directory));
         }
+        if is_held(job) {
+            options.push(held::mark());
+        }
         options.extend(job.options.iter().cloned());
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let said = ask("sbatch", &options, script(job).as_bytes())?;
+        let said = ask("sbatch", &options, script(job)?.as_bytes())?;
         let number = said.last().map(String::as_str).unwrap_or_default();
         // With several clusters its name is behind a semicolon.
         let number = number.split(';').next().unwrap_or_default();
@@ -302,20 +302,34 @@ fn in_text() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// What Slurm runs: the program under `srun`, which starts its processes.
-fn script(job: &Submission) -> String {
+/// True for a job that waits in a session of SDM's.
+fn is_held(job: &Submission) -> bool {
+    job.debug && job.debugger.is_empty()
+}
+
+/// What Slurm runs: the program under `srun`, which starts its processes; or a kept session that has `srun` start them.
+fn script(job: &Submission) -> Result<String, ManagerError> {
     let mut script = "#!/bin/sh\n".to_owned();
     for pair in &job.environment {
         if let Some((name, value)) = pair.split_once('=') {
             script.push_str(&format!("export {name}={}\n", quoted(value)));
         }
     }
-    script.push_str("exec srun ");
     let words = job.debugger.iter().chain([&job.program]);
     let words: Vec<String> = words.chain(&job.arguments).map(|it| quoted(it)).collect();
-    script.push_str(&words.join(" "));
-    script.push('\n');
-    script
+    let starter = match is_held(job) {
+        true => {
+            let sdm = sdm_system::own_program("sdm", None);
+            let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
+            let sdm = quoted(&sdm.to_string_lossy());
+            let session = held::session("$SLURM_JOB_ID");
+            let count = job.processes;
+            format!("{sdm} keeper {session} -- run -n {count} --launcher srun --")
+        }
+        false => "srun".to_owned(),
+    };
+    script.push_str(&format!("exec {starter} {}\n", words.join(" ")));
+    Ok(script)
 }
 
 /// A word for a shell, whatever is in it.
@@ -378,6 +392,6 @@ mod tests {
             ..Submission::default()
         };
         let expected = "#!/bin/sh\nexport A='b c'\nexec srun '/opt/my app' 'it'\\''s' '$HOME' ''\n";
-        assert_eq!(script(&job), expected);
+        assert_eq!(script(&job).unwrap(), expected);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::held;
 use super::look::with_processes;
 use super::names::names;
 use super::states;
@@ -10,8 +11,9 @@ use crate::snapshot::{Attributes, Job, set};
 /// What parts the fields of a job: nothing that people write.
 pub(super) const PART: char = '\u{1f}';
 /// What is asked of jobs: numbers and words of Slurm's own first, what its user wrote last.
-const JOB_FIELDS: [&str; 16] = [
-    "%A", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z", "%j",
+const JOB_FIELDS: [&str; 17] = [
+    "%A", "%k", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z",
+    "%j",
 ];
 /// What is asked of nodes; the reason is a person's text.
 pub(super) const NODES: &str = "%N|%T|%c|%m|%G|%E";
@@ -25,7 +27,7 @@ pub(super) fn job_format() -> String {
 pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     let jobs = lines.iter().filter_map(|line| {
         let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), PART).collect();
-        let fields: [&str; 16] = fields.try_into().ok()?;
+        let fields: [&str; 17] = fields.try_into().ok()?;
         let is_number =
             !fields[0].is_empty() && fields[0].bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| (fields[0].to_owned(), job(fields)))
@@ -33,9 +35,10 @@ pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
     jobs.collect()
 }
 
-fn job(fields: [&str; 16]) -> Job {
+fn job(fields: [&str; 17]) -> Job {
     let [
-        _,
+        number,
+        comment,
         shown,
         word,
         reason,
@@ -59,6 +62,7 @@ fn job(fields: [&str; 16]) -> Job {
     set(&mut attributes, "jobStatus", word);
     set(&mut attributes, "systemJobId", shown);
     set(&mut attributes, "jobNumProcs", count);
+    held::tell(&mut attributes, comment, number);
     let index = shown.split_once('_').map_or("", |(_, index)| index);
     set(&mut attributes, "arrayIndex", index);
     set(&mut attributes, "timeLimitMinutes", minutes(limit));
@@ -169,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_job() {
-        let line = "12|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|N/A|1795410400|1-02:03:00|/home/ann|my | job";
-        let line = line.replacen('|', &PART.to_string(), 15);
+        let line = "12|(null)|12_3|RUNNING|None|ann|(null)|normal|debug|4|n[1-2]|1795410403|N/A|1795410400|1-02:03:00|/home/ann|my | job";
+        let line = line.replacen('|', &PART.to_string(), 16);
         let jobs = jobs(&[line, "cut".to_owned()]);
         let job = &jobs["12"];
         assert_eq!(job.queue, "debug");

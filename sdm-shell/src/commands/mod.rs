@@ -148,11 +148,11 @@ pub enum UserCommand {
     },
     /// `undefset NAME`.
     ForgetSet(String),
-    /// `hold [SET]`, `release [SET]`.
+    /// `freeze [SET]`, `thaw [SET]`.
     Hold {
         /// Whom; those in focus where absent.
         to: Option<SetExpr>,
-        /// True for `hold`.
+        /// True for `freeze`.
         on: bool,
     },
     /// `ranks [SET]`: who is in which state.

@@ -202,7 +202,7 @@ pub(super) async fn show_sets(session: &SessionHandle) -> Verdict {
     Verdict::Done
 }
 
-/// `hold [SET]`, `release [SET]`.
+/// `freeze [SET]`, `thaw [SET]`.
 pub(super) async fn hold(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -221,7 +221,7 @@ pub(super) async fn hold(
     let running = session.running().intersection(&to);
     if on && !running.is_empty() {
         let who = set_text(&running, 60);
-        session.say(&format!("held from their next stop on: {who}"));
+        session.say(&format!("frozen from their next stop on: {who}"));
     }
     Verdict::Done
 }
@@ -233,6 +233,6 @@ pub(super) fn not_held(session: &SessionHandle, said: &Said<'_>) -> IdSet {
         return said.to.clone();
     }
     let who = set_text(&held, 60);
-    session.say(&format!("held, not let run: {who} (`release` ends it)"));
+    session.say(&format!("frozen, not let run: {who} (`thaw` ends it)"));
     said.to.difference(&held)
 }

@@ -1,6 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod completion;
 mod control;
 mod core;
 mod diagnose;
@@ -48,8 +49,15 @@ pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O)
 
 fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let verb = args.get(1).and_then(|word| word.to_str());
-    let definition = match self_description::definition(verb) {
+    match completion::answered(&args) {
+        Ok(false) => {}
+        Ok(true) => return 0,
+        Err(error) => {
+            complain(format_args!("sdm: completions: {error}"));
+            return 2;
+        }
+    }
+    let definition = match self_description::definition(&args) {
         Ok(definition) => definition,
         Err(error) => {
             complain(format_args!("sdm: {error}"));
@@ -81,7 +89,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Stacks(args) => stacks::stacks(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
         Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
-        Verb::Completions(args) => self_description::completions(args.shell),
+        Verb::Completions(args) => self_description::written(completion::script(args.shell)),
         Verb::Man(args) => self_description::man(&args.directory),
         Verb::Sessions => keep::sessions(),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),

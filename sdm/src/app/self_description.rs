@@ -1,23 +1,24 @@
 //! What `sdm` says of itself: completions, manual pages, settings.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
 use clap::error::ContextValue;
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
 use sdm_text::{printable, printable_name};
 
 use crate::cli::Cli;
-use crate::settings::{Origin, Settings, SettingsError};
+use crate::settings::{self, Origin, Settings, SettingsError};
 use crate::sink::{Sink, complain};
 
 /// What is set, where this command line's command has settings.
 ///
 /// # Errors
 /// A setting that cannot be.
-pub(super) fn definition(verb: Option<&str>) -> Result<Command, SettingsError> {
+pub(super) fn definition(args: &[OsString]) -> Result<Command, SettingsError> {
     let command = Cli::command();
+    let verb = args.get(1).and_then(|word| word.to_str());
     // These say what is wrong with the settings, or have none.
     let plain = |verb: &str| {
         verb.starts_with('-') || ["help", "settings", "completions", "man"].contains(&verb)
@@ -25,7 +26,7 @@ pub(super) fn definition(verb: Option<&str>) -> Result<Command, SettingsError> {
     if verb.is_none_or(plain) {
         return Ok(command);
     }
-    load(&command)?.apply(command)
+    load(&command)?.apply(command, settings::asked_for(args))
 }
 
 fn load(command: &Command) -> Result<Settings, SettingsError> {
@@ -75,13 +76,6 @@ fn on_one_line(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// `sdm completions SHELL`.
-pub(super) fn completions(shell: Shell) -> u8 {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "sdm", &mut text);
-    written(Sink::Output.pass(&text))
-}
-
 /// `sdm man DIR`.
 pub(super) fn man(directory: &Path) -> u8 {
     let made = std::fs::create_dir_all(directory);
@@ -104,7 +98,7 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
         return 2;
     }
     let settings = load(&command).and_then(|settings| {
-        settings.apply(command.clone())?;
+        settings.apply(command.clone(), None)?;
         Ok(settings)
     });
     let settings = match settings {
@@ -121,27 +115,35 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
     };
     let mut of = "";
     let rows = settings.rows(&command, verb);
-    for row in &rows {
-        if verb.is_none() && row.origin == Origin::Definition {
+    for it in &rows {
+        if verb.is_none() && it.origin == Origin::Definition {
             continue;
         }
-        if of != row.verb {
-            text.push_str(&format!("{}\n", row.verb));
-            of = &row.verb;
+        if of != it.verb {
+            text.push_str(&format!("{}\n", it.verb));
+            of = &it.verb;
         }
-        let place = settings.place(&row.origin);
-        text.push_str(&format!(
-            "  {:<18} {:<24} {place}\n",
-            row.key,
-            printable_name(&row.value)
-        ));
+        let place = settings.place(&it.origin);
+        text.push_str(&row(&it.key, &it.value, &place));
     }
-    if verb.is_none() && of.is_empty() {
+    let profiles = settings.profiles();
+    for name in profiles.iter().filter(|_| verb.is_none()) {
+        text.push_str(&format!("profile {}\n", printable_name(name)));
+        for (key, value, origin) in settings.of_profile(name) {
+            text.push_str(&row(key, &value, &settings.place(origin)));
+        }
+    }
+    if verb.is_none() && of.is_empty() && profiles.is_empty() {
         text.push_str("nothing is set; `sdm settings run` lists what can be for `sdm run`\n");
     }
     written(Sink::Output.show(&text))
 }
 
-fn written(result: io::Result<()>) -> u8 {
+fn row(key: &str, value: &str, place: &str) -> String {
+    format!("  {key:<18} {:<24} {place}\n", printable_name(value))
+}
+
+/// The exit code of what was to be written.
+pub(super) fn written(result: io::Result<()>) -> u8 {
     u8::from(result.is_err())
 }

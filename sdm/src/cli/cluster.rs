@@ -171,7 +171,7 @@ pub struct SubmitArgs {
     pub to: ManagerArgs,
 
     /// How many processes.
-    #[arg(short = 'n', long, value_name = "N", default_value = "1",
+    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(super::TASKS_MAX)))]
     pub count: u32,
 
@@ -185,7 +185,7 @@ pub struct SubmitArgs {
 
     /// The folder that it runs in; the current one unless given, where the cluster is on this host.
     #[arg(long, value_name = "DIR")]
-    pub wdir: Option<String>,
+    pub directory: Option<String>,
 
     /// A variable of its environment. May be given again.
     #[arg(short = 'x', long, value_name = "NAME=VALUE")]
@@ -198,6 +198,15 @@ pub struct SubmitArgs {
     /// Its number as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// Hold it before `main`: `sdm attach JOB` is at its prompt.
+    #[arg(long)]
+    pub debug: bool,
+
+    /// Options, program and arguments as `[profile.NAME]` of the settings' file has them, where the command line does not
+    /// say otherwise.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
 
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]

@@ -73,6 +73,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "SET", default_value = "0", value_parser = stdin_set)]
     pub stdin: StdinSet,
 
+    /// Options, program and arguments as `[profile.NAME]` of the settings' file has them, where the command line does not
+    /// say otherwise.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+
     /// The program and its arguments. Further programs of the same job stand behind it, each with its
     /// number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]

@@ -56,7 +56,7 @@ pub(crate) enum ClusterError {
     #[error("{program}: {source}")]
     Program {
         /// Its name.
-        program: &'static str,
+        program: String,
         /// The error of the system.
         source: io::Error,
     },

@@ -92,72 +92,110 @@ fn table(answers: &[Answer]) -> Table {
 struct JobTarget {
     /// The cluster.
     definition: Definition,
+    what: Found,
+}
+
+/// What there is of a job.
+enum Found {
     /// What `sdm attach` takes on the cluster's host.
-    word: String,
+    Word(String),
+    /// A command on the cluster's host that comes to the session that holds it.
+    Session(Vec<String>),
 }
 
 /// `CLUSTER:NUMBER` as what a debugger attaches to: a job of this host takes the target's place; one that is behind ssh is
-/// that host's, where the command line `args` is carried out, and this process becomes ssh.
+/// that host's, where the command line `args` is carried out, and this process becomes ssh. Whoever `comes_to_stay` comes to
+/// the session that holds a job.
 ///
 /// # Errors
 /// The cluster cannot be asked, has no such job, or nothing is known of its processes.
-pub(super) fn find(target: &mut TargetArgs, args: &[OsString]) -> Result<(), ClusterError> {
+pub(super) fn find(
+    target: &mut TargetArgs,
+    args: &[OsString],
+    comes_to_stay: bool,
+) -> Result<(), ClusterError> {
     let Some(text) = target.name().map(str::to_owned) else {
         return Ok(());
     };
-    let Some(found) = job_target(&text)? else {
+    let Some(found) = job_target(&text, comes_to_stay)? else {
         return Ok(());
     };
-    let Some(host) = &found.definition.host else {
-        let named = found.word.parse();
-        target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
-        return Ok(());
+    let words = match (&found.what, &found.definition.host) {
+        (Found::Session(words), None) => return become_program(&words[0], &words[1..]),
+        (Found::Session(words), Some(_)) => words.clone(),
+        (Found::Word(word), Some(_)) => there(&found.definition, word, &text, args)?,
+        (Found::Word(word), None) => {
+            let named = word.parse();
+            target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
+            return Ok(());
+        }
     };
-    let mut ssh = Command::new("ssh");
-    ssh.args(&found.definition.ssh_options);
-    ssh.arg(if io::stdin().is_terminal() {
-        "-t"
-    } else {
-        "-T"
-    });
-    ssh.args(["--", host, &there(&found, &text, args)?]);
-    let source = ssh.exec();
+    let host = found.definition.host.clone().unwrap_or_default();
+    let terminal = match io::stdin().is_terminal() {
+        true => "-t",
+        false => "-T",
+    };
+    let mut ssh = found.definition.ssh_options.clone();
+    ssh.extend([terminal, "--", &host].map(str::to_owned));
+    ssh.push(shell_words::join(words));
+    become_program("ssh", &ssh)
+}
+
+/// Comes back only where there is no such program.
+fn become_program(program: &str, args: &[String]) -> Result<(), ClusterError> {
+    let source = Command::new(program).args(args).exec();
     Err(ClusterError::Program {
-        program: "ssh",
+        program: program.to_owned(),
         source,
     })
 }
 
-/// The command line for the shell of the cluster's host, where `sdm` is beside the agent.
-fn there(found: &JobTarget, text: &str, args: &[OsString]) -> Result<String, ClusterError> {
-    let agent = found.definition.agent.as_deref().map(Path::new);
+/// `sdm` on the cluster's host, beside the agent.
+fn sdm_there(definition: &Definition) -> String {
+    if definition.host.is_none() {
+        let own = std::env::current_exe();
+        return own.map_or_else(|_| "sdm".to_owned(), |it| it.to_string_lossy().into_owned());
+    }
+    let agent = definition.agent.as_deref().map(Path::new);
     let sdm = agent.map_or_else(|| "sdm".into(), |agent| agent.with_file_name("sdm"));
-    let mut words = vec![sdm.to_string_lossy().into_owned()];
+    sdm.to_string_lossy().into_owned()
+}
+
+/// The command line for the shell of the cluster's host.
+fn there(
+    definition: &Definition,
+    job: &str,
+    text: &str,
+    args: &[OsString],
+) -> Result<Vec<String>, ClusterError> {
+    let mut words = vec![sdm_there(definition)];
     for arg in args.iter().skip(1) {
         let word = arg
             .to_str()
             .ok_or_else(|| ClusterError::NoText(arg.clone()))?;
-        let is_target = word == text;
-        words.push(if is_target { &*found.word } else { word }.to_owned());
+        words.push(if word == text { job } else { word }.to_owned());
     }
-    Ok(shell_words::join(words))
+    Ok(words)
 }
 
 /// What `CLUSTER:NUMBER` means to a debugger; nothing where no such cluster is defined.
-fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> {
+fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
         return Ok(None);
     };
     let [definition] = &defined(Some(cluster))?[..] else {
         return Ok(None);
     };
-    let target = |word: String| {
+    let target = |what| {
         let definition = definition.clone();
-        Ok(Some(JobTarget { definition, word }))
+        Ok(Some(JobTarget { definition, what }))
     };
     let chosen = job(text, None)?;
+    if comes_to_stay && let Some(session) = session(&chosen, definition)? {
+        return target(Found::Session(session));
+    }
     if definition.rm_type == "slurm" {
-        return target(format!("slurm:{}", chosen.job));
+        return target(Found::Word(format!("slurm:{}", chosen.job)));
     }
     let looks = vec![of_job(&chosen)];
     let answers = [ask(cluster, &Question::Elements { looks }, ANSWER_WAIT)?];
@@ -166,6 +204,35 @@ fn job_target(text: &str) -> Result<Option<JobTarget>, ClusterError> {
     let pids: Vec<&str> = processes.filter_map(|it| it.get("processPID")).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
-        false => target(pids.join(",")),
+        false => target(Found::Word(pids.join(","))),
     }
+}
+
+/// The command that comes to the session that holds a job, where one does.
+fn session(chosen: &Chosen, definition: &Definition) -> Result<Option<Vec<String>>, ClusterError> {
+    let one = Look {
+        ids: Some(vec![chosen.id.clone()]),
+        ..Look::at(&[Kind::Job])
+    };
+    let question = Question::Elements { looks: vec![one] };
+    let answers = [ask(&chosen.cluster, &question, ANSWER_WAIT)?];
+    let of_it = |job: Element<'_>| job.get("debugSession").map(str::to_owned);
+    let Some(session) = Element::all(&answers, Kind::Job).find_map(of_it) else {
+        return Ok(None);
+    };
+    let mut words = vec![sdm_there(definition), "resume".to_owned(), session];
+    if definition.rm_type == "slurm" {
+        // The session is where the job's script runs: a step of the job goes there.
+        let number = format!("--jobid={}", chosen.job);
+        let step = [
+            "srun",
+            &number,
+            "--overlap",
+            "--nodes=1",
+            "--ntasks=1",
+            "--pty",
+        ];
+        words.splice(0..0, step.map(str::to_owned));
+    }
+    Ok(Some(words))
 }

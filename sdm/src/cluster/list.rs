@@ -168,7 +168,10 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
     for job in shown_jobs(answers, all) {
         let queue = job.get("queueId").unwrap_or_default();
         let queue = queues.get(&(job.cluster(), queue)).copied();
-        let state = job.get("jobStatus").or_else(|| job.get("jobState"));
+        let state = match job.get("debugSession") {
+            Some(_) => Some("DEBUGGED"),
+            None => job.get("jobStatus").or_else(|| job.get("jobState")),
+        };
         table.push(vec![
             cluster(answers, &job),
             job.job().to_owned(),

@@ -99,7 +99,7 @@ fn pass(file: &mut File, error: impl Fn(io::Error) -> ClusterError) -> Result<()
 
 fn there(host: &str, options: &[String], path: &str, follow: bool) -> Result<u8, ClusterError> {
     let error = |source| ClusterError::Program {
-        program: "ssh",
+        program: "ssh".to_owned(),
         source,
     };
     let how = if follow { "-c +1 -F" } else { "-c +1" };

@@ -12,6 +12,7 @@ mod job;
 mod list;
 mod logs;
 mod manage;
+pub(crate) mod names;
 mod show;
 mod submit;
 mod table;
@@ -29,13 +30,13 @@ const NOT_FOUND: u8 = 124;
 /// Finds the job of a cluster that a debugger is to attach to (`CLUSTER:NUMBER`); `args` is the whole command line. Gives
 /// the exit code where that ends it.
 pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
-    let target = match verb {
-        Verb::Attach(args) => &mut args.target,
-        Verb::Stacks(args) => &mut args.target,
-        Verb::Diagnose(args) => &mut args.target,
+    let (target, comes_to_stay) = match verb {
+        Verb::Attach(args) => (&mut args.target, true),
+        Verb::Stacks(args) => (&mut args.target, false),
+        Verb::Diagnose(args) => (&mut args.target, false),
         _ => return None,
     };
-    let error = job::find(target, args).err()?;
+    let error = job::find(target, args, comes_to_stay).err()?;
     complain(format_args!("sdm: {error}"));
     Some(NOT_FOUND)
 }

@@ -46,7 +46,7 @@ fn attributes(
         Some((path, name)) => (path.to_owned(), name.to_owned()),
         None => (String::new(), program),
     };
-    let here = match (&args.wdir, &cluster.host) {
+    let here = match (&args.directory, &cluster.host) {
         (Some(given), Some(_)) => Some(given.clone()),
         (None, Some(_)) => None,
         (given, None) => {
@@ -72,6 +72,9 @@ fn attributes(
     }
     if let Some(queue) = &args.queue {
         set("queueId", queue.clone());
+    }
+    if args.debug {
+        set("debug", "true".to_owned());
     }
     for option in &args.option {
         set("submitOptions", option.clone());

@@ -8,6 +8,7 @@ use sdm_system::files;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::profile::PROFILES;
 use super::{Origin, Setting, SettingsError};
 
 /// The largest file that is read, in bytes.
@@ -56,9 +57,18 @@ pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
         };
         for (key, value) in table {
             let line = line_at(key.span().start);
-            let origin = Origin::Table(line);
             let key = key.get_ref().as_ref();
-            let setting = setting(Some(name), key, value, origin);
+            if let (PROFILES, DeValue::Table(table)) = (name, value.get_ref()) {
+                for (it, value) in table {
+                    let line = line_at(it.span().start);
+                    let setting = setting(None, it.get_ref(), value, Origin::Profile(line));
+                    let mut setting = setting.map_err(|what| (line, what.to_string()))?;
+                    setting.profile = Some(key.to_owned());
+                    settings.push(setting);
+                }
+                continue;
+            }
+            let setting = setting(Some(name), key, value, Origin::Table(line));
             settings.push(setting.map_err(|what| (line, what.to_string()))?);
         }
     }
@@ -85,6 +95,7 @@ fn setting(
     };
     Ok(Setting {
         verb: verb.map(str::to_owned),
+        profile: None,
         key: key.to_owned(),
         values: values.ok_or_else(|| NoValue(key.to_owned()))?,
         origin,

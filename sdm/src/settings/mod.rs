@@ -5,11 +5,16 @@
 //! line goes before the environment, that before a command's table, that before the rest of the
 //! file. What is set becomes the option's default in the definition of the command line: so
 //! `--help` shows it, and everything that holds for defaults holds for it.
+//!
+//! A launch configuration (`[profile.NAME]`) is what is set where `--profile NAME` asks for it: options of `sdm run` and `sdm
+//! submit`, the program and its arguments. It goes before all but the command line.
 
 mod file;
+mod profile;
 #[cfg(test)]
 mod tests;
 
+pub use profile::asked_for;
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
@@ -19,8 +24,11 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 /// Options that say what is done, and are not for a file.
-const NO_SETTINGS: [&str; 12] = [
+const NO_SETTINGS: [&str; 15] = [
     "help",
+    "profile",
+    "json",
+    "watch",
     "version",
     "command",
     "command-file",
@@ -47,6 +55,8 @@ pub enum Origin {
     Table(usize),
     /// A variable of the environment.
     Variable(String),
+    /// The file, in the table of a profile.
+    Profile(usize),
 }
 
 /// A value for an option.
@@ -54,6 +64,8 @@ pub enum Origin {
 struct Setting {
     /// For which command; absent: for all that have the option.
     verb: Option<String>,
+    /// Of which profile; it holds where that is asked for.
+    profile: Option<String>,
     /// The option's long name.
     key: String,
     values: Vec<String>,
@@ -130,6 +142,7 @@ impl Settings {
             })?;
             settings.push(Setting {
                 verb: None,
+                profile: None,
                 key: key.to_owned(),
                 values: value.split_whitespace().map(str::to_owned).collect(),
                 origin: Origin::Variable(variable),
@@ -148,7 +161,10 @@ impl Settings {
     ///
     /// # Errors
     /// A value that the option cannot have.
-    pub fn apply(&self, command: Command) -> Result<Command, SettingsError> {
+    pub fn apply(&self, command: Command, profile: Option<&str>) -> Result<Command, SettingsError> {
+        if let Some(name) = profile {
+            self.check_profile(name)?;
+        }
         let names: Vec<String> = verbs(&command)
             .map(|verb| verb.get_name().to_owned())
             .collect();
@@ -157,7 +173,7 @@ impl Settings {
             let verb = applied.find_subcommand(&name).expect("it is one of them");
             let mut defaults = Vec::new();
             for (key, arg) in options(verb) {
-                let Some(setting) = self.of(&name, key) else {
+                let Some(setting) = self.of(&name, key, profile) else {
                     continue;
                 };
                 let values = self.checked(verb, arg, setting)?;
@@ -165,11 +181,19 @@ impl Settings {
                     defaults.push((arg.get_id().clone(), values));
                 }
             }
+            let program = profile.map(|profile| self.program(&name, profile));
+            let program = program.filter(|words| !words.is_empty());
             applied = applied.mut_subcommand(name, |verb| {
                 let set = |verb: Command, (id, values): (clap::Id, Vec<String>)| {
                     verb.mut_arg(id, |arg| arg.default_values(values))
                 };
-                defaults.into_iter().fold(verb, set)
+                let verb = defaults.into_iter().fold(verb, set);
+                match program {
+                    Some(words) => verb.mut_arg(profile::PROGRAM, |arg| {
+                        arg.required(false).default_values(words)
+                    }),
+                    None => verb,
+                }
             });
         }
         Ok(applied)
@@ -181,7 +205,7 @@ impl Settings {
         let mut rows = Vec::new();
         for of in verbs(command).filter(|of| verb.is_none_or(|verb| of.get_name() == verb)) {
             for (key, arg) in options(of) {
-                let (value, origin) = match self.of(of.get_name(), key) {
+                let (value, origin) = match self.of(of.get_name(), key, None) {
                     Some(setting) => (setting.values.join(" "), setting.origin.clone()),
                     None => {
                         let values = arg.get_default_values().iter();
@@ -207,9 +231,13 @@ impl Settings {
     }
 
     /// What an option of a command is set to: the strongest setting.
-    fn of(&self, verb: &str, key: &str) -> Option<&Setting> {
+    fn of(&self, verb: &str, key: &str, profile: Option<&str>) -> Option<&Setting> {
         let meant = |setting: &&Setting| {
-            setting.key == key && setting.verb.as_deref().is_none_or(|of| of == verb)
+            let is_asked_for = match &setting.profile {
+                Some(name) => profile == Some(name) && profile::is_for(verb),
+                None => setting.verb.as_deref().is_none_or(|of| of == verb),
+            };
+            setting.key == key && is_asked_for
         };
         let settings = self.settings.iter().filter(meant);
         settings.max_by_key(|setting| setting.origin.clone())
@@ -265,7 +293,7 @@ fn place(file: Option<&Path>, origin: &Origin) -> String {
     match origin {
         Origin::Definition => "default".to_owned(),
         Origin::Variable(name) => name.clone(),
-        Origin::File(line) | Origin::Table(line) => {
+        Origin::File(line) | Origin::Table(line) | Origin::Profile(line) => {
             let file = file.map_or_else(|| "file".to_owned(), printable_name);
             format!("{file}:{line}")
         }
@@ -318,11 +346,18 @@ enum UnknownSetting {
     NoSetting(String),
     #[error("{0}: no setting of any command; `sdm settings` lists them")]
     Key(String),
+    #[error(
+        "{0}: no setting of a profile: those of `sdm run` and `sdm submit`, program and arguments are"
+    )]
+    OfProfile(String),
 }
 
 /// There is such a command, and such an option of it.
 fn check_name(command: &Command, setting: &Setting) -> Result<(), UnknownSetting> {
     let key = &setting.key;
+    if setting.profile.is_some() {
+        return profile::check_name(command, key);
+    }
     if let Some(name) = &setting.verb
         && !verbs(command).any(|verb| verb.get_name() == name)
     {

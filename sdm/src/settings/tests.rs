@@ -23,13 +23,13 @@ fn settings(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String
     std::fs::remove_dir_all(&folder).unwrap();
     let said = |error: SettingsError| error.to_string().replace(&*file.to_string_lossy(), "FILE");
     let settings = loaded.map_err(said)?;
-    settings.apply(Cli::command()).map_err(said)?;
+    settings.apply(Cli::command(), None).map_err(said)?;
     Ok(settings)
 }
 
 /// What a command line comes to with these settings.
 fn parsed(settings: &Settings, line: &str) -> Cli {
-    let command = settings.apply(Cli::command()).unwrap();
+    let command = settings.apply(Cli::command(), None).unwrap();
     let matches = command.try_get_matches_from(line.split_whitespace());
     Cli::from_arg_matches(&matches.unwrap()).unwrap()
 }
@@ -175,4 +175,61 @@ fn every_value_says_where_it_comes_from() {
     );
     assert_eq!(row("topology"), ("by-host", Origin::Definition));
     assert!(rows.iter().all(|row| row.key != "command"));
+}
+
+const PROFILES: &str = "[run]\ntimeout = 50\n[profile.big]\nprocesses = 8\ntimeout = 7\ncluster = \"here\"\nqueue = \"q\"\n\
+    directory = \"/d\"\nenv = [\"A=1\", \"B=2\"]\ndebug = true\nprogram = [\"./app\", \"-x\"]\narguments = [\"--steps\", \"3\"]\n\
+    [profile.small]\nprocesses = 2\n";
+
+#[test]
+fn a_profile_holds_where_it_is_asked_for() {
+    let settings = settings(PROFILES, &[("SDM_TIMEOUT", "60")]).unwrap();
+    assert_eq!(settings.profiles(), ["big", "small"]);
+    let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
+    let read = |line: &str| {
+        let args: Vec<OsString> = words(line);
+        let command = settings.apply(Cli::command(), asked_for(&args)).unwrap();
+        Cli::from_arg_matches(&command.try_get_matches_from(args).unwrap()).unwrap()
+    };
+    let Verb::Run(args) = read("sdm run --profile big").command else {
+        panic!("run");
+    };
+    assert_eq!((args.count, args.script.timeout), (8, 7));
+    let program: Vec<OsString> = words("./app -x --steps 3");
+    assert_eq!(args.program, program);
+    assert_eq!(args.directory.as_deref(), Some("/d".as_ref()));
+    assert_eq!(args.environment.len(), 2);
+    let Verb::Submit(args) = read("sdm submit -n 3 --profile=big -- ./other").command else {
+        panic!("submit");
+    };
+    assert_eq!((args.count, args.debug), (3, true));
+    assert_eq!(args.to.manager.as_deref(), Some("here"));
+    assert_eq!(args.queue.as_deref(), Some("q"));
+    assert_eq!(args.program, words("./other") as Vec<OsString>);
+    // What is the program's is not sdm's.
+    let Verb::Run(args) = read("sdm run -- ./a --profile big").command else {
+        panic!("run");
+    };
+    assert_eq!((args.count, args.script.timeout), (1, 60));
+}
+
+#[test]
+fn what_is_no_profile_is_refused() {
+    let known = settings(PROFILES, &[]).unwrap();
+    let error = known.apply(Cli::command(), Some("none")).unwrap_err();
+    assert_eq!(error.what, "profile 'none': there are: big, small");
+    for (text, part) in [
+        (
+            "[profile.a]\nlimit = 3\n",
+            "FILE:2: limit: no setting of a profile",
+        ),
+        ("[profile.a]\nhelp = true\n", "belongs on a command line"),
+        ("[profile]\nprocesses = 2\n", "[profile]"),
+    ] {
+        let error = settings(text, &[]).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
+    let wrong = settings("[profile.a]\nprocesses = 0\n", &[]).unwrap();
+    let error = wrong.apply(Cli::command(), Some("a")).unwrap_err();
+    assert!(error.place.ends_with("config.toml:2"), "{error}");
 }

@@ -32,18 +32,20 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
-        name: "hold",
-        usage: "hold [SET]",
+        name: "freeze",
+        short: &["hold"],
+        usage: "freeze [SET]",
         what: "keeps tasks where they are: no command lets them run",
-        more: "hold 0\ncontinue: all but rank 0\n`release` ends it. Without a set: those in focus.",
+        more: "freeze 0\ncontinue: all but rank 0\n`thaw` ends it. Without a set: those in focus.",
         completes: Completes::Sets,
         parse: |_, rest| set_or_focus(rest).map(|to| C::Hold { to, on: true }),
         ..PLAIN
     },
     Spec {
-        name: "release",
-        usage: "release [SET]",
-        what: "ends `hold`",
+        name: "thaw",
+        short: &["release"],
+        usage: "thaw [SET]",
+        what: "ends `freeze`",
         completes: Completes::Sets,
         parse: |_, rest| set_or_focus(rest).map(|to| C::Hold { to, on: false }),
         ..PLAIN

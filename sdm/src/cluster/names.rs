@@ -1,0 +1,86 @@
+//! Names that there are at this moment, for a shell's completions: whoever cannot be asked has none, and nothing is said.
+
+use std::time::Duration;
+
+use sdm_rm::{Answer, Clusters, Kind, Look, Question};
+
+use super::element::{Element, JOB_NUMBERS};
+
+/// How long a manager may take: somebody waits at a prompt.
+const WAIT: Duration = Duration::from_secs(2);
+/// Types that an agent of SDM's has.
+const TYPES: [&str; 5] = ["slurm", "openmpi", "hydra", "ssh", "local"];
+
+/// Clusters that are defined.
+pub(crate) fn clusters() -> Vec<String> {
+    let defined = Clusters::load().map(|all| all.iter().map(|it| it.name.clone()).collect());
+    defined.unwrap_or_default()
+}
+
+/// Types of clusters.
+pub(crate) fn types() -> Vec<String> {
+    TYPES.map(str::to_owned).to_vec()
+}
+
+/// Queues of those that are started.
+pub(crate) fn queues() -> Vec<String> {
+    named(&[Kind::Queue])
+}
+
+/// What `sdm show` takes.
+pub(crate) fn elements() -> Vec<String> {
+    [
+        clusters(),
+        named(&[Kind::Machine, Kind::Node, Kind::Queue]),
+        jobs(),
+    ]
+    .concat()
+}
+
+/// Jobs: their numbers, with their cluster's name where several have one of that number.
+pub(crate) fn jobs() -> Vec<String> {
+    let answers = numbered();
+    let all: Vec<_> = Element::all(&answers, Kind::Job).collect();
+    let several = |job: &Element<'_>| all.iter().filter(|it| it.job() == job.job()).count() > 1;
+    let name = |job: &Element<'_>| match several(job) {
+        true => format!("{}:{}", job.cluster(), job.job()),
+        false => job.job().to_owned(),
+    };
+    all.iter().map(name).collect()
+}
+
+/// Jobs as a debugger takes them.
+pub(crate) fn jobs_of_clusters() -> Vec<String> {
+    let answers = numbered();
+    let jobs = Element::all(&answers, Kind::Job);
+    jobs.map(|job| format!("{}:{}", job.cluster(), job.job()))
+        .collect()
+}
+
+fn numbered() -> Vec<Answer> {
+    ask(Look {
+        by: Some(JOB_NUMBERS.map(str::to_owned).to_vec()),
+        ..Look::at(&[Kind::Job])
+    })
+}
+
+fn named(kinds: &[Kind]) -> Vec<String> {
+    let answers = ask(Look {
+        by: Some(vec!["name".to_owned()]),
+        ..Look::at(kinds)
+    });
+    let of = |kind| Element::all(&answers, kind).map(|it| it.name().to_owned());
+    let mut names: Vec<String> = kinds.iter().copied().flat_map(of).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn ask(look: Look) -> Vec<Answer> {
+    let question = Question::Elements { looks: vec![look] };
+    let names = clusters().into_iter();
+    let started = names.filter(|name| sdm_rm::is_running(name));
+    started
+        .filter_map(|name| sdm_rm::ask(&name, &question, WAIT).ok())
+        .collect()
+}
