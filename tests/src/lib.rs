@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod binaries;
 pub mod browser;
+pub mod clusters;
 pub mod control;
 pub mod cores;
 pub mod disturbed;

@@ -1,0 +1,239 @@
+//! A person's shell, with clusters and a configuration of his own.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::place::{MARK_VARIABLE, Place};
+use crate::run::BOUND;
+use crate::{binaries, ordinary, processes};
+
+/// An ordinary user with a configuration and clusters of his own.
+pub struct Shell {
+    /// Where all that is his lies.
+    pub place: Place,
+    variables: Vec<(String, String)>,
+}
+
+/// What came of a command.
+pub struct Said {
+    /// Its exit code; none where a signal has ended it.
+    pub code: Option<i32>,
+    /// What it has printed.
+    pub out: String,
+    /// What it has said on standard error.
+    pub err: String,
+}
+
+impl Shell {
+    /// One without clusters.
+    ///
+    /// # Panics
+    /// Where there can be no place.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Self {
+        let place = Place::new();
+        let bin = place.path().join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        ordinary::give(&bin);
+        ordinary::give(&place.runtime());
+        Self {
+            place,
+            variables: Vec::new(),
+        }
+    }
+
+    /// The same with a variable of the environment.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The environment of all that he starts.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let below = |name: &str| self.place.path().join(name).display().to_string();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let own = [
+            (MARK_VARIABLE, self.place.mark().to_owned()),
+            ("HOME", below("")),
+            ("TMPDIR", below("")),
+            ("XDG_CONFIG_HOME", below("config")),
+            ("XDG_STATE_HOME", below("state")),
+            ("XDG_RUNTIME_DIR", below("run")),
+            ("PATH", format!("{}:{path}", below("bin"))),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        own.into_iter().chain(self.variables.clone()).collect()
+    }
+
+    /// `sdm` with these words.
+    #[must_use]
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(binaries::folder().join("sdm"));
+        command
+            .args(words)
+            .current_dir(self.place.path())
+            .envs(self.environment());
+        ordinary::lower(&mut command);
+        command
+    }
+
+    /// What comes of `sdm` with these words, parted by spaces.
+    ///
+    /// # Panics
+    /// Where it does not run.
+    #[must_use]
+    pub fn sdm(&self, line: &str) -> Said {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.words(&words)
+    }
+
+    /// What comes of `sdm` with these words.
+    ///
+    /// # Panics
+    /// Where it does not run, or what it says is no text.
+    #[must_use]
+    pub fn words(&self, words: &[&str]) -> Said {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command(words).output().expect("sdm runs");
+        Said {
+            code: status.code(),
+            out: String::from_utf8(stdout).expect("text"),
+            err: String::from_utf8(stderr).expect("text"),
+        }
+    }
+
+    /// Submits a job; gives its number.
+    ///
+    /// # Panics
+    /// Where that is refused.
+    #[must_use]
+    pub fn submit(&self, words: &[&str]) -> String {
+        let said = self.words(&[&["submit"], words].concat()).done();
+        said.out.trim_end().to_owned()
+    }
+
+    /// A program that others find as `sdm-rm-NAME`.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    #[must_use]
+    pub fn agent(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.place.path().join("bin").join(format!("sdm-rm-{name}"));
+        self.write_program(&path, script);
+        path
+    }
+
+    /// A program of his, in his place.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn write_program(&self, path: &Path, script: &str) {
+        fs::write(path, script).expect("a file");
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("it is ours");
+        ordinary::give(path);
+    }
+
+    /// Waits until something is so.
+    ///
+    /// # Panics
+    /// Where it is not within [`BOUND`].
+    pub fn wait_for(&self, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + BOUND;
+        while !is_so() {
+            let jobs = self.sdm("jobs --json");
+            assert!(Instant::now() < deadline, "{} {}", jobs.out, jobs.err);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What `sdm cluster list` says of a cluster.
+    ///
+    /// # Panics
+    /// Where it says nothing of it.
+    #[must_use]
+    pub fn state(&self, cluster: &str) -> Value {
+        let listed = self.sdm("cluster list --json").done();
+        let listed: Value = serde_json::from_str(&listed.out).expect("JSON");
+        let all = listed["clusters"].as_array().expect("clusters").clone();
+        let found = all.into_iter().find(|it| it["name"] == cluster);
+        found.unwrap_or_else(|| panic!("no {cluster} in {listed}"))
+    }
+
+    /// Waits until a job's attribute has a value.
+    ///
+    /// # Panics
+    /// Where it has not within [`BOUND`].
+    pub fn wait_job(&self, job: &str, attribute: &str, value: &str) {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let jobs = self.sdm("jobs --json").done();
+            let jobs: Value = serde_json::from_str(&jobs.out).expect("JSON");
+            let is_it = |it: &&Value| it["attributes"]["systemJobId"] == job;
+            let all = jobs["jobs"].as_array().expect("jobs");
+            if let Some(found) = all.iter().find(is_it)
+                && found["attributes"][attribute] == value
+            {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "no {attribute}={value} of {job} in {jobs}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The pid of a process of the shell's by a part of its command line.
+    ///
+    /// # Panics
+    /// Where there is none, or several.
+    #[must_use]
+    pub fn pid(&self, part: &str) -> u32 {
+        let pids = self.place.pids(part);
+        assert_eq!(pids.len(), 1, "{part}: {pids:?}");
+        pids[0]
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        for part in ["sdm-rm ", "sdm-agent", "--run-job", "sleep 1000"] {
+            for pid in self.place.pids(part) {
+                processes::signal(pid, Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+impl Said {
+    /// It has gone well, and nothing was said on standard error.
+    ///
+    /// # Panics
+    /// Where it has not.
+    #[must_use]
+    pub fn done(self) -> Self {
+        assert_eq!((self.code, &*self.err), (Some(0), ""), "{}", self.out);
+        self
+    }
+
+    /// It was refused, with this code and in these words.
+    ///
+    /// # Panics
+    /// Where it was not.
+    pub fn refused(&self, code: i32, part: &str) {
+        assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
+        assert!(self.err.contains(part), "no {part:?} in {}", self.err);
+    }
+}

@@ -1,0 +1,153 @@
+//! A cluster with a real Slurm, as an ordinary user has it at a shell.
+
+use std::fs;
+use std::process::Command;
+
+use sdm_tests::binaries;
+use sdm_tests::clusters::Shell;
+use sdm_tests::ordinary;
+use sdm_tests::parts::Part;
+use sdm_tests::place::Compiler;
+use sdm_tests::terminal::Terminal;
+
+const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+
+fn shell() -> Shell {
+    let shell = Shell::new().with("SLURM_CONF", CONFIG);
+    let _done = shell.sdm("cluster add s slurm").done();
+    shell
+}
+
+/// What a person sees in a list.
+fn listed(shell: &Shell, line: &str, part: &str) {
+    let said = shell.sdm(line).done();
+    assert!(
+        said.out.contains(part),
+        "{line}: no {part:?} in {}",
+        said.out
+    );
+    let wide = said.out.lines().find(|it| it.chars().count() > 80);
+    assert_eq!(wide, None, "{line}");
+}
+
+/// Something that only root may do.
+fn scontrol(words: &[&str]) {
+    let mut command = Command::new("scontrol");
+    let status = command.args(words).env("SLURM_CONF", CONFIG).status();
+    assert!(status.expect("scontrol").success(), "{words:?}");
+}
+
+/// `sdm` as on a login node: in a pid namespace in which no `srun` runs.
+fn elsewhere(shell: &Shell, words: &[&str]) -> String {
+    let user = ordinary::USER.to_string();
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "setpriv"]);
+    command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
+    command.arg(binaries::folder().join("sdm")).args(words);
+    command.envs(shell.environment());
+    let output = command.output().expect("unshare runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let shell = shell();
+    listed(&shell, "nodes", "n[1-4]");
+    listed(&shell, "queues", "debug*");
+    listed(&shell, "cluster list", "STARTED");
+    let program = shell.place.compile("mpi_held", Compiler::Mpich);
+    let go = shell.place.path().join("go");
+    let words = [
+        "-M",
+        "s",
+        "-n",
+        "4",
+        "--option=--hold",
+        "--option=-N2",
+        "-x",
+        "SLURM_MPI_TYPE=pmi2",
+        "--",
+    ];
+    let [program, go_word] = [&program, &go].map(|path| path.to_str().expect("text"));
+    let job = shell.submit(&[&words[..], &[program, go_word]].concat());
+    shell.wait_job(&job, "jobState", "PENDING");
+    listed(&shell, "jobs", "JobHeldUser");
+    let _done = shell.sdm(&format!("release {job}")).done();
+    shell.wait_job(&job, "jobState", "RUNNING");
+    // Its processes come after it.
+    let ranks = |part: &str| shell.sdm(&format!("ps {job}")).done().out.contains(part);
+    shell.wait_for(|| ranks("RUNNING"));
+    listed(&shell, &format!("ps {job}"), "RUNNING");
+    let target = format!("s:{job}");
+    shell.wait_for(|| elsewhere(&shell, &["stacks", &target]).contains("rank 1: "));
+    let seen = elsewhere(&shell, &["stacks", &target]);
+    assert!(seen.contains("ranks 0,2-3 (3): "), "{seen}");
+    scontrol(&["suspend", &job]);
+    shell.wait_job(&job, "jobState", "SUSPENDED");
+    listed(&shell, "jobs", "SUSPENDED");
+    scontrol(&["resume", &job]);
+    shell.wait_job(&job, "jobState", "RUNNING");
+    fs::write(&go, "").expect("a file");
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    shell.wait_job(&job, "exitCode", "7");
+    listed(&shell, "jobs", "FAILED");
+    let shown = shell.sdm(&format!("show {job}")).done().out;
+    assert!(shown.contains("Exit code"), "{shown}");
+    let said = shell.sdm(&format!("logs {job}")).done().out;
+    assert!(said.contains("rank 3: sum 6"), "{said}");
+
+    let cancelled = shell.submit(&["-M", "s", "--", "sleep", "1000"]);
+    shell.wait_job(&cancelled, "jobState", "RUNNING");
+    let _done = shell.sdm(&format!("cancel s:{cancelled}")).done();
+    shell.wait_job(&cancelled, "jobStatus", "CANCELLED");
+    listed(&shell, "jobs", "CANCELLED");
+    shell
+        .sdm(&format!("hold {cancelled}"))
+        .refused(1, "scontrol: ");
+    shell
+        .words(&["submit", "--option=--no-such-option", "--", "true"])
+        .refused(1, "sbatch: ");
+    let _done = shell.sdm("cluster remove s").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn a_job_of_slurm_is_held_until_somebody_comes() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let shell = shell();
+    let program = shell.place.compile("work", Compiler::C);
+    let program = program.to_str().expect("text");
+    let job = shell.submit(&["-n", "2", "--debug", "--", program]);
+    shell.wait_for(|| shell.sdm("jobs").done().out.contains("DEBUGGED"));
+    let user = ordinary::USER.to_string();
+    let sdm = binaries::folder().join("sdm");
+    let target = format!("s:{job}");
+    let mut words: Vec<String> = shell
+        .environment()
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let rest = [
+        "setpriv",
+        "--reuid",
+        &user,
+        "--regid",
+        &user,
+        "--clear-groups",
+        sdm.to_str().expect("text"),
+        "attach",
+        &target,
+    ];
+    words.extend(rest.map(str::to_owned));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut terminal = Terminal::run(&shell.place, "/usr/bin/env".as_ref(), &words, 100);
+    terminal.wait("at main ()");
+    terminal.ask("print 6 * 7", "ranks 0-1 (2): 42");
+    terminal.keys("quit\ny\n");
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    drop(terminal);
+    let _done = shell.sdm("cluster remove s").done();
+    shell.place.assert_gone();
+}

@@ -1,0 +1,94 @@
+//! A cluster behind ssh, as an ordinary user has it at a shell.
+
+use nix::sys::signal::Signal;
+use sdm_tests::clusters::Shell;
+use sdm_tests::parts::Part;
+use sdm_tests::place::Compiler;
+use sdm_tests::{binaries, processes};
+use serde_json::Value;
+
+use crate::ssh::CONFIG;
+
+#[test]
+fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
+    let Some(_hosts) = Part::hosts() else { return };
+    let shell = Shell::new();
+    let agent = binaries::folder().join("sdm-agent");
+    let place = shell.place.path().display();
+    // What ssh starts there has the same folders: they are shared, as home folders are.
+    let wrapper = shell.place.path().join("sdm-agent");
+    let text = format!(
+        "#!/bin/sh\nexport XDG_STATE_HOME='{place}/state'\nexec '{}' \"$@\"\n",
+        agent.display()
+    );
+    shell.write_program(&wrapper, &text);
+    let sdm = format!(
+        "#!/bin/sh\nexport XDG_RUNTIME_DIR='{place}/run'\nexec '{}' \"$@\"\n",
+        binaries::folder().join("sdm").display()
+    );
+    shell.write_program(&shell.place.path().join("sdm"), &sdm);
+    let wrapper = wrapper.to_str().expect("text");
+    let far = [
+        "cluster",
+        "add",
+        "far",
+        "local",
+        "--host",
+        "h2",
+        "--agent",
+        wrapper,
+        "--ssh-option=-F",
+        "--ssh-option",
+        CONFIG,
+    ];
+    let _done = shell.words(&far).done();
+    let nodes = shell.sdm("nodes").done().out;
+    assert!(nodes.contains("h2"), "{nodes}");
+    let work = shell.place.compile("loop", Compiler::C);
+    let folder = format!("--directory={place}");
+    let job = shell.submit(&["-n", "2", &folder, "--", work.to_str().expect("text")]);
+    shell.wait_job(&job, "jobState", "RUNNING");
+    let target = format!("far:{job}");
+    shell.wait_for(|| {
+        shell
+            .sdm(&format!("ps {job}"))
+            .done()
+            .out
+            .contains("RUNNING")
+    });
+    let seen = shell.sdm(&format!("stacks {target}"));
+    assert_eq!(seen.code, Some(0), "{} {}", seen.out, seen.err);
+    assert!(seen.out.contains("main ()"), "{}", seen.out);
+    let talks = shell.submit(&[&folder, "--", "/bin/sh", "-c", "hostname; exit 5"]);
+    shell.wait_job(&talks, "exitCode", "5");
+    assert_eq!(shell.sdm(&format!("logs {talks}")).done().out, "h2\n");
+
+    // The connection is cut: what was known stays, as what it is, and the job runs on.
+    for ssh in shell.place.pids("ssh") {
+        processes::signal(ssh, Signal::SIGKILL);
+    }
+    shell.wait_for(|| shell.state("far")["state"] == "ERROR");
+    let jobs: Value = serde_json::from_str(&shell.sdm("jobs --json").out).expect("JSON");
+    assert_eq!(jobs["clusters"][0]["stale"], true, "{jobs}");
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(2), "{jobs}");
+    let _done = shell.sdm("cluster start far").done();
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    let _done = shell.sdm("cluster remove far").done();
+    shell.place.assert_gone();
+
+    let nowhere = [
+        "cluster",
+        "add",
+        "gone",
+        "local",
+        "--host",
+        "no-such-host",
+        "--ssh-option=-F",
+        "--ssh-option",
+        CONFIG,
+    ];
+    shell.words(&nowhere).refused(1, "no-such-host");
+    let _done = shell.sdm("cluster remove gone").done();
+    shell.place.assert_gone();
+}
