@@ -9,6 +9,7 @@ pub mod cores;
 pub mod disturbed;
 pub mod fixture;
 pub mod golden;
+pub mod guide;
 pub mod hammer;
 pub mod job;
 pub mod ledger;

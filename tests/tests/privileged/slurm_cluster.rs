@@ -5,6 +5,7 @@ use std::process::Command;
 
 use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
+use sdm_tests::guide;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
@@ -111,6 +112,18 @@ fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
         .refused(1, "sbatch: ");
     let _done = shell.sdm("cluster remove s").done();
     shell.place.assert_gone();
+}
+
+#[test]
+fn the_sessions_of_the_page_on_clusters_are_what_happens() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let shell = Shell::new().with("SLURM_CONF", CONFIG);
+    let mut variables = shell.environment();
+    // It has a path of its own.
+    variables.retain(|(name, _)| name != "PATH");
+    guide::check("clusters.md", &shell.place, |bash| {
+        bash.envs(variables);
+    });
 }
 
 #[test]
