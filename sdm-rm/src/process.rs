@@ -152,9 +152,10 @@ impl Process {
             .callers
             .iter()
             .all(|it| matches!(it.wants, Wants::Nothing));
+        // Whoever has asked and does not read the answer is not waited for.
         let late = self
             .stops_until
-            .is_some_and(|until| until <= Instant::now());
+            .is_some_and(|until| until + END_WAIT <= Instant::now());
         self.stops_until.is_some() && (late || told && self.agent.is_none())
     }
 
@@ -241,7 +242,10 @@ impl Process {
         let callers = self.callers.iter().filter_map(Caller::timeout);
         let all = callers
             .chain(self.controller.poll_timeout())
-            .chain(self.stops_until);
+            .chain(self.stops_until.map(|until| match self.agent {
+                Some(_) => until,
+                None => until + END_WAIT,
+            }));
         all.fold(self.next_look, Instant::min)
     }
 
@@ -252,6 +256,10 @@ impl Process {
         }
         if self.controller.poll_timeout().is_some_and(|at| at <= now) {
             self.controller.handle_timeout(now);
+        }
+        if self.stops_until.is_some_and(|until| until <= now) {
+            // It was asked to end, and had its time.
+            self.agent = None;
         }
         if self.next_look <= now {
             self.next_look = now + PLACE_PERIOD;

@@ -92,11 +92,11 @@ fn table(answers: &[Answer]) -> Table {
 struct JobTarget {
     /// The cluster.
     definition: Definition,
-    what: Found,
+    what: Way,
 }
 
 /// What there is of a job.
-enum Found {
+enum Way {
     /// What `sdm attach` takes on the cluster's host.
     Word(String),
     /// A command on the cluster's host that comes to the session that holds it.
@@ -121,10 +121,10 @@ pub(super) fn find(
         return Ok(());
     };
     let words = match (&found.what, &found.definition.host) {
-        (Found::Session(words), None) => return become_program(&words[0], &words[1..]),
-        (Found::Session(words), Some(_)) => words.clone(),
-        (Found::Word(word), Some(_)) => there(&found.definition, word, &text, args)?,
-        (Found::Word(word), None) => {
+        (Way::Session(words), None) => return become_program(&words[0], &words[1..]),
+        (Way::Session(words), Some(_)) => words.clone(),
+        (Way::Word(word), Some(_)) => there(&found.definition, word, &text, args)?,
+        (Way::Word(word), None) => {
             let named = word.parse();
             target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
             return Ok(());
@@ -192,10 +192,10 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     };
     let chosen = job(text, None)?;
     if comes_to_stay && let Some(session) = session(&chosen, definition)? {
-        return target(Found::Session(session));
+        return target(Way::Session(session));
     }
     if definition.rm_type == "slurm" {
-        return target(Found::Word(format!("slurm:{}", chosen.job)));
+        return target(Way::Word(format!("slurm:{}", chosen.job)));
     }
     let looks = vec![of_job(&chosen)];
     let answers = [ask(cluster, &Question::Elements { looks }, ANSWER_WAIT)?];
@@ -204,7 +204,7 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let pids: Vec<&str> = processes.filter_map(|it| it.get("processPID")).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
-        false => target(Found::Word(pids.join(","))),
+        false => target(Way::Word(pids.join(","))),
     }
 }
 

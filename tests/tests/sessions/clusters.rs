@@ -133,6 +133,8 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
         .refused(1, "has not answered");
     // Whatever becomes of others, this one is not touched.
     assert_eq!(shell.state("here")["state"], "STARTED");
+    // One that stands still is not waited for for long.
+    processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGSTOP);
     let _done = shell.sdm("cluster stop here odd left late").done();
     shell.place.assert_gone();
 }
