@@ -32,10 +32,10 @@ struct Step {
 struct Page {
     path: PathBuf,
     /// Text that is not of a session, and sessions, in turn.
-    parts: Vec<Part>,
+    parts: Vec<Piece>,
 }
 
-enum Part {
+enum Piece {
     Text(String),
     Session(Vec<Step>),
 }
@@ -47,18 +47,18 @@ impl Page {
         let mut rest = text.as_str();
         while let Some((before, after)) = rest.split_once("```console\n") {
             let (session, after) = after.split_once("```\n").expect("a block ends");
-            parts.push(Part::Text(format!("{before}```console\n")));
-            parts.push(Part::Session(steps(session)));
+            parts.push(Piece::Text(format!("{before}```console\n")));
+            parts.push(Piece::Session(steps(session)));
             rest = after;
         }
-        parts.push(Part::Text(rest.to_owned()));
+        parts.push(Piece::Text(rest.to_owned()));
         Self { path, parts }
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step> {
         self.parts.iter().flat_map(|part| match part {
-            Part::Session(steps) => &steps[..],
-            Part::Text(_) => &[],
+            Piece::Session(steps) => &steps[..],
+            Piece::Text(_) => &[],
         })
     }
 
@@ -68,11 +68,11 @@ impl Page {
         let mut text = String::new();
         for part in &self.parts {
             let steps = match part {
-                Part::Text(part) => {
+                Piece::Text(part) => {
                     text.push_str(part);
                     continue;
                 }
-                Part::Session(steps) => steps,
+                Piece::Session(steps) => steps,
             };
             for step in steps {
                 let answer = answers.next().expect("one for each");

@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     let start = began.elapsed();
     let mut table = Table::new(
         "clusters",
-        &format!("a cluster of {} jobs, at a shell", arguments.jobs),
+        format!("a cluster of {} jobs, at a shell", arguments.jobs),
         &["command", "median, ms", "bytes printed"],
     );
     for line in [

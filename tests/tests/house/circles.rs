@@ -14,8 +14,8 @@ type Module = Vec<String>;
 const CIRCLES: &[(&str, &str, &str)] = &[
     (
         "sdm",
-        "settings settings::file",
-        "the file of settings is made of the types of `settings`, which reads it",
+        "settings settings::file settings::profile",
+        "the file of settings, and the profiles in it, are made of the types of `settings`, which reads them",
     ),
     (
         "sdm",

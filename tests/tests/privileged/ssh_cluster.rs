@@ -9,13 +9,10 @@ use serde_json::Value;
 
 use crate::ssh::CONFIG;
 
-#[test]
-fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
-    let Some(_hosts) = Part::hosts() else { return };
-    let shell = Shell::new();
-    let agent = binaries::folder().join("sdm-agent");
+/// The cluster `far`, behind ssh. What ssh starts there has the same folders: they are shared, as home folders are.
+fn define(shell: &Shell) {
     let place = shell.place.path().display();
-    // What ssh starts there has the same folders: they are shared, as home folders are.
+    let agent = binaries::folder().join("sdm-agent");
     let wrapper = shell.place.path().join("sdm-agent");
     let text = format!(
         "#!/bin/sh\nexport XDG_STATE_HOME='{place}/state'\nexec '{}' \"$@\"\n",
@@ -42,6 +39,14 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
         CONFIG,
     ];
     let _done = shell.words(&far).done();
+}
+
+#[test]
+fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
+    let Some(_hosts) = Part::hosts() else { return };
+    let shell = Shell::new();
+    let place = shell.place.path().display();
+    define(&shell);
     let nodes = shell.sdm("nodes").done().out;
     assert!(nodes.contains("h2"), "{nodes}");
     let work = shell.place.compile("loop", Compiler::C);
