@@ -166,7 +166,13 @@ pub const DEFINITIONS: &[Definition] = &[
         "Why the job is in its state",
         "",
     ),
-    ("userId", "STRING", "User", "Whose job it is", ""),
+    (
+        "userId",
+        "STRING",
+        "User",
+        "Whose job it is; of a machine, who its agent's user is there",
+        "",
+    ),
     (
         "debugSession",
         "STRING",

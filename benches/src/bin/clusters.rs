@@ -20,6 +20,10 @@ use sdm_runtime::wire::groups::Group;
 
 /// What this program is called where it is an agent.
 const AGENT: &str = "sdm-rm-many";
+/// How many jobs the agent tells of.
+const JOBS: &str = "SDM_BENCH_JOBS";
+/// How many processes the first has.
+const PROCESSES: &str = "SDM_BENCH_PROCESSES";
 /// Whose agent writes down how many bytes it has sent.
 const SENT: &str = "SDM_BENCH_SENT";
 /// What `squeue --json` of Slurm 22.05.8 prints of one job, in bytes: the mean of 60 that ran 4 processes on 2 nodes.
@@ -31,6 +35,9 @@ struct Arguments {
     /// How many jobs
     #[arg(long, default_value_t = 10_000)]
     jobs: u32,
+    /// How many processes the job 17 has, each with a pid of its own
+    #[arg(long, default_value_t = 1_000_000)]
+    processes: u32,
     /// How often each is done; the median counts
     #[arg(long, default_value_t = 21)]
     turns: usize,
@@ -45,13 +52,16 @@ fn main() -> Result<()> {
         return serve();
     }
     let arguments: Arguments = clap::Parser::parse();
-    let sdm = Sdm::new(arguments.jobs)?;
+    let sdm = Sdm::new(&arguments)?;
     let began = Instant::now();
     sdm.run("cluster add big many")?;
     let start = began.elapsed();
     let mut table = Table::new(
         "clusters",
-        format!("a cluster of {} jobs, at a shell", arguments.jobs),
+        format!(
+            "a cluster of {} jobs, one of them of {} processes, at a shell",
+            arguments.jobs, arguments.processes
+        ),
         &["command", "median, ms", "bytes printed"],
     );
     for line in [
@@ -93,17 +103,22 @@ fn main() -> Result<()> {
 struct Sdm {
     place: PathBuf,
     jobs: u32,
+    processes: u32,
 }
 
 impl Sdm {
-    fn new(jobs: u32) -> Result<Self> {
+    fn new(arguments: &Arguments) -> Result<Self> {
         let place = std::env::temp_dir().join(format!("sdm-clusters-{}", std::process::id()));
         fs::create_dir(&place)?;
         symlink(std::env::current_exe()?, place.join(AGENT))?;
         fs::create_dir(place.join("run"))?;
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         fs::set_permissions(place.join("run"), private)?;
-        Ok(Self { place, jobs })
+        Ok(Self {
+            place,
+            jobs: arguments.jobs,
+            processes: arguments.processes,
+        })
     }
 
     fn sent(&self) -> PathBuf {
@@ -118,7 +133,8 @@ impl Sdm {
             .env("HOME", &self.place)
             .env("XDG_CONFIG_HOME", self.place.join("config"))
             .env("XDG_RUNTIME_DIR", self.place.join("run"))
-            .env("SDM_BENCH_JOBS", self.jobs.to_string())
+            .env(JOBS, self.jobs.to_string())
+            .env(PROCESSES, self.processes.to_string())
             .env(SENT, self.sent())
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -136,7 +152,8 @@ impl Drop for Sdm {
 
 /// An agent of one machine, a queue, and as many jobs as the environment says, one process of each known.
 fn serve() -> Result<()> {
-    let jobs: u32 = std::env::var("SDM_BENCH_JOBS")?.parse()?;
+    let jobs: u32 = std::env::var(JOBS)?.parse()?;
+    let processes: u32 = std::env::var(PROCESSES)?.parse()?;
     let mut agent = Agent::new(Vec::new());
     let mut told = false;
     let mut sent = 0;
@@ -152,6 +169,10 @@ fn serve() -> Result<()> {
                 sent += flush(&mut agent)?;
             }
             fs::write(std::env::var(SENT)?, sent.to_string())?;
+            for part in ranks(processes).chunks(100_000) {
+                agent.send(Event::New(Kind::Process, "1000".to_owned(), part.to_vec()))?;
+                flush(&mut agent)?;
+            }
         }
         flush(&mut agent)?;
         if agent.phase() == Phase::Ended {
@@ -215,10 +236,22 @@ fn elements(jobs: u32) -> Vec<Event> {
     for part in all.chunks(1000) {
         events.push(Event::New(Kind::Job, "3".to_owned(), part.to_vec()));
     }
-    let ranks = group(
-        2_000_000,
-        &[("processState", "RUNNING"), ("processPID", "4711")],
-    );
-    events.push(Event::New(Kind::Process, "1000".to_owned(), vec![ranks]));
     events
+}
+
+/// The processes of the first job, with pids that look random.
+fn ranks(count: u32) -> Vec<Group> {
+    let rank = |index: u32| {
+        let pid = index.wrapping_mul(2_654_435_761) >> 10;
+        let attributes = [
+            ("processState", "RUNNING".to_owned()),
+            ("processIndex", index.to_string()),
+            ("processPID", pid.to_string()),
+        ];
+        Group {
+            ids: Ids::one(&(10_000_000 + index).to_string()),
+            attributes: attributes.map(|(id, value)| (id.to_owned(), value)).into(),
+        }
+    };
+    (0..count).map(rank).collect()
 }

@@ -207,6 +207,8 @@ impl Manager for Slurm {
         let queues = look::queues(&ask("sinfo", &["-a", "-h", "-o", PARTITIONS], &[])?);
         let mut machine = machine(&self.cluster(), "UP");
         machine.insert("numNodes".to_owned(), nodes.len().to_string());
+        // Whose jobs are the client's own.
+        machine.insert("userId".to_owned(), self.user.clone());
         let mut snapshot = Snapshot {
             machine,
             nodes,

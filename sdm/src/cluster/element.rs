@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sdm_idset::IdSet;
 use sdm_rm::{Answer, Group, Kind, ManagerState};
 use serde_json::{Map, Value, json};
 
@@ -37,12 +36,11 @@ impl<'a> Element<'a> {
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
 
-    /// The set of numbers that was asked for of an attribute; empty where there is none.
-    pub(super) fn set(&self, id: &str) -> IdSet {
+    /// The set of numbers that was asked for of an attribute, ascending ranges; empty where there is none.
+    pub(super) fn set(&self, id: &str) -> &'a str {
         let mut sets = self.group.sets.iter();
         let found = sets.find(|set| set.attribute == id);
-        let set = found.and_then(|set| set.numbers.parse().ok());
-        set.unwrap_or_default()
+        found.map_or("", |set| &set.numbers)
     }
 
     pub(super) fn text(&self, id: &str) -> String {

@@ -71,7 +71,7 @@ fn table(answers: &[Answer]) -> Table {
     let mut rows: Vec<_> = Element::all(answers, Kind::Process)
         .map(|process| (process.set("processIndex"), process))
         .collect();
-    rows.sort_by_key(|(ranks, _)| ranks.first());
+    rows.sort_by_key(|(ranks, _)| first(ranks));
     for (ranks, process) in rows {
         let node = process.get("processNodeId").unwrap_or_default();
         let node = nodes.get(&(process.cluster(), node)).copied();
@@ -82,10 +82,16 @@ fn table(answers: &[Answer]) -> Table {
             node.unwrap_or_default().to_owned(),
             process.text("processState"),
             exit.unwrap_or_default().to_owned(),
-            process.set("processPID").to_string(),
+            process.set("processPID").to_owned(),
         ]);
     }
     table
+}
+
+/// The first number of a set.
+fn first(set: &str) -> Option<u64> {
+    let digits = set.split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok())
 }
 
 /// Where a debugger finds a job of a cluster.

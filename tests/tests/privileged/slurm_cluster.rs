@@ -99,6 +99,14 @@ fn an_mpi_job_is_submitted_seen_in_all_its_states_and_looked_into() {
     let said = shell.sdm(&format!("logs {job}")).done().out;
     assert!(said.contains("rank 3: sum 6"), "{said}");
 
+    // Somebody else's job is shown where everybody's are asked for.
+    let mut command = Command::new("sbatch");
+    command.args(["--job-name=foreign", "--output=/dev/null", "--wrap", "true"]);
+    let status = command.env("SLURM_CONF", CONFIG).current_dir("/").status();
+    assert!(status.expect("sbatch runs").success());
+    shell.wait_for(|| shell.sdm("jobs --all").done().out.contains("foreign"));
+    assert!(!shell.sdm("jobs").done().out.contains("foreign"));
+
     let cancelled = shell.submit(&["-M", "s", "--", "sleep", "1000"]);
     shell.wait_job(&cancelled, "jobState", "RUNNING");
     let _done = shell.sdm(&format!("cancel s:{cancelled}")).done();
