@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use sdm_agent::external;
-use sdm_agent::local::{Local, runner};
+use sdm_agent::local::{HYDRA, Local, OPEN_MPI, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
@@ -116,14 +116,14 @@ fn run() -> Result<()> {
     };
     let manager: Box<dyn Manager> = match kind {
         ManagerType::Slurm => Box::new(Slurm::new()?),
-        ManagerType::Local => Box::new(Local::new("local", &[])?),
+        ManagerType::Local => Box::new(Local::new("local", None)?),
         ManagerType::Ssh => {
             let (options, program) = (&arguments.ssh_option, &arguments.agent_path);
             let hosts = hosts(&arguments)?;
             Box::new(Ssh::new(&hosts, options.clone(), program.clone())?)
         }
-        ManagerType::Openmpi => Box::new(Local::new("openmpi", &["mpirun.openmpi", "mpirun"])?),
-        ManagerType::Hydra => Box::new(Local::new("hydra", &["mpiexec.hydra", "mpiexec"])?),
+        ManagerType::Openmpi => Box::new(Local::new("openmpi", Some(&OPEN_MPI))?),
+        ManagerType::Hydra => Box::new(Local::new("hydra", Some(&HYDRA))?),
     };
     let client = match stream(&arguments)? {
         None => Client {

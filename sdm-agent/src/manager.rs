@@ -174,6 +174,13 @@ pub const DEFINITIONS: &[Definition] = &[
         "",
     ),
     (
+        "starterPid",
+        "INTEGER",
+        "Launcher",
+        "The process that has started the job's processes, on the machine's host",
+        "0",
+    ),
+    (
         "debugSession",
         "STRING",
         "Session",

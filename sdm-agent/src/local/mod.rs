@@ -2,6 +2,8 @@
 //!
 //! With a launcher of MPI jobs in front (`openmpi`, `hydra`) the processes are started by that.
 
+mod launcher;
+mod ranks;
 pub mod record;
 pub mod runner;
 
@@ -17,6 +19,8 @@ use sdm_system::own_program;
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+pub use launcher::{HYDRA, Launcher, OPEN_MPI};
+use ranks::Ranks;
 use record::{Order, Records, Started, State};
 
 /// How much of a job's output is told, in bytes: the end of it.
@@ -38,19 +42,16 @@ pub struct Local {
     /// This program, which is a job's runner as well.
     program: PathBuf,
     host: String,
+    ranks: Ranks,
 }
 
 impl Local {
-    /// With jobs kept under `kind`, started by the first of `launchers` that is on `PATH`.
+    /// With jobs kept under `kind`, started by the first of `launchers` on `PATH` that is this launcher.
     ///
     /// # Errors
     /// There is no launcher, or no folder to keep jobs in.
-    pub fn new(kind: &str, launchers: &[&str]) -> Result<Self, ManagerError> {
-        let mut launcher = None;
-        if !launchers.is_empty() {
-            let found = launchers.iter().find_map(files::search);
-            launcher = Some(found.ok_or_else(|| ManagerError::NoProgram(launchers.join(", ")))?);
-        }
+    pub fn new(kind: &str, launcher: Option<&Launcher>) -> Result<Self, ManagerError> {
+        let launcher = launcher.map(Launcher::find).transpose()?;
         let records = Records::of(kind).map_err(ManagerError::system("the folder of jobs"))?;
         let program = std::env::current_exe().map_err(ManagerError::system("this program"))?;
         Self::with(records, launcher, program)
@@ -72,6 +73,7 @@ impl Local {
             launcher,
             program,
             host: host.to_string_lossy().into_owned(),
+            ranks: Ranks::default(),
         })
     }
 
@@ -137,10 +139,11 @@ impl Manager for Local {
             let folder = self.records.place(number);
             // One that is just being written, or is somebody's own, is none.
             if let Ok(order) = record::order(&folder) {
-                let job = read_job(number, &folder, &order, &self.host);
+                let job = read_job(number, &folder, &order, &self.host, &mut self.ranks);
                 snapshot.jobs.insert(number.to_string(), job);
             }
         }
+        self.ranks.forget();
         let is_running =
             |job: &Job| !job.processes.is_empty() && !job.attributes.contains_key("endTime");
         let is_busy = snapshot.jobs.values().any(is_running);
@@ -178,6 +181,7 @@ impl Manager for Local {
                 job.processes
             },
             processes: job.processes,
+            is_launched: self.launcher.is_some(),
             environment: job.environment.clone(),
             directory,
         };
@@ -221,7 +225,7 @@ fn session(order: &Order) -> Option<&str> {
     (words.next() == Some(KEEPER)).then(|| words.next())?
 }
 
-fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
+fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut Ranks) -> Job {
     let mut attributes = Attributes::new();
     set(&mut attributes, "name", &*order.name);
     set(&mut attributes, "systemJobId", number.to_string());
@@ -261,6 +265,10 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
         _ => ("TERMINATED", "its runner is gone".to_owned()),
     };
     set(&mut attributes, "jobState", word);
+    let starter = state.started.first();
+    if let Some(starter) = starter.filter(|_| word == "RUNNING" && order.is_launched) {
+        set(&mut attributes, "starterPid", starter.pid.to_string());
+    }
     if let Some(session) = session(order).filter(|_| word == "RUNNING") {
         let status = format!("debugged: sdm resume {session}");
         set(&mut attributes, "jobStatus", status);
@@ -283,7 +291,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str) -> Job {
     Job {
         queue: QUEUE.to_owned(),
         attributes,
-        processes: with_output(processes(order, &state), folder, &state),
+        processes: with_output(processes(order, &state, ranks), folder, &state),
     }
 }
 
@@ -311,17 +319,25 @@ fn last_of(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The processes of a job; of those that a launcher has started nothing is known but that they are there as long as it is.
-fn processes(order: &Order, state: &State) -> Vec<Process> {
+/// The processes of a job. Those that a launcher has started are there as long as it is, and end as it does.
+fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
     let of = |started| process(started, &order.host);
-    match (order.copies == order.processes, state.started.first()) {
-        (false, Some(launcher)) => {
-            let mut process = of(launcher);
-            process.attributes.remove("processPID");
-            vec![process; usize::try_from(order.processes).unwrap_or(0)]
-        }
-        _ => state.started.iter().map(of).collect(),
+    let is_launched = order.copies != order.processes || order.is_launched;
+    let Some(launcher) = state.started.first().filter(|_| is_launched) else {
+        return state.started.iter().map(of).collect();
+    };
+    let mut process = of(launcher);
+    process.attributes.remove("processPID");
+    let count = usize::try_from(order.processes).unwrap_or(0);
+    let mut all = vec![process; count];
+    let runs = launcher.code.is_none() && launcher.signal.is_none();
+    let pids = runs
+        .then(|| ranks.of(launcher.pid, order.processes))
+        .flatten();
+    for (process, pid) in all.iter_mut().zip(pids.unwrap_or_default()) {
+        set(&mut process.attributes, "processPID", pid.to_string());
     }
+    all
 }
 
 fn process(started: &Started, host: &str) -> Process {

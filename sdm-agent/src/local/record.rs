@@ -26,6 +26,9 @@ pub struct Order {
     pub copies: u32,
     /// How many processes the job has.
     pub processes: u32,
+    /// True where `words` are those of a launcher.
+    #[serde(default)]
+    pub is_launched: bool,
     /// What is added to the environment, as `NAME=value`.
     pub environment: Vec<String>,
     /// The folder that the job runs in.

@@ -55,7 +55,7 @@ pub fn answer(input: impl Read, mut output: impl Write) -> io::Result<()> {
 }
 
 fn carry_out(request: HostRequest) -> Result<HostReply, ManagerError> {
-    let mut local = Local::new(KIND, &[])?;
+    let mut local = Local::new(KIND, None)?;
     Ok(match request {
         HostRequest::Look => {
             let mut found = local.look()?;

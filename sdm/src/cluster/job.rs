@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use sdm_hosts::job::Target;
 use sdm_rm::{Answer, Definition, Kind, Look, Question};
 use serde_json::{Value, json};
 
@@ -105,6 +106,8 @@ struct JobTarget {
 enum Way {
     /// What `sdm attach` takes on the cluster's host.
     Word(String),
+    /// Processes on the cluster's host, or the one that has started them.
+    Pids(String),
     /// A command on the cluster's host that comes to the session that holds it.
     Session(Vec<String>),
 }
@@ -129,10 +132,17 @@ pub(super) fn find(
     let words = match (&found.what, &found.definition.host) {
         (Way::Session(words), None) => return become_program(&words[0], &words[1..]),
         (Way::Session(words), Some(_)) => words.clone(),
-        (Way::Word(word), Some(_)) => there(&found.definition, word, &text, args)?,
+        (Way::Word(word), Some(_)) => there(&found.definition, &[word], &text, args)?,
+        (Way::Pids(pids), Some(_)) => there(&found.definition, &["--pids", pids], &text, args)?,
         (Way::Word(word), None) => {
             let named = word.parse();
             target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
+            return Ok(());
+        }
+        (Way::Pids(pids), None) => {
+            let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
+            let pids = pids.map_err(|_| ClusterError::NoProcesses(text))?;
+            target.choose(Target::Pids(pids));
             return Ok(());
         }
     };
@@ -170,7 +180,7 @@ fn sdm_there(definition: &Definition) -> String {
 /// The command line for the shell of the cluster's host.
 fn there(
     definition: &Definition,
-    job: &str,
+    job: &[&str],
     text: &str,
     args: &[OsString],
 ) -> Result<Vec<String>, ClusterError> {
@@ -179,7 +189,8 @@ fn there(
         let word = arg
             .to_str()
             .ok_or_else(|| ClusterError::NoText(arg.clone()))?;
-        words.push(if word == text { job } else { word }.to_owned());
+        let replaced = if word == text { job } else { &[word] };
+        words.extend(replaced.iter().map(|it| (*it).to_owned()));
     }
     Ok(words)
 }
@@ -197,8 +208,18 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
         Ok(Some(JobTarget { definition, what }))
     };
     let chosen = job(text, None)?;
-    if comes_to_stay && let Some(session) = session(&chosen, definition)? {
-        return target(Way::Session(session));
+    let one = Look {
+        ids: Some(vec![chosen.id.clone()]),
+        ..Look::at(&[Kind::Job])
+    };
+    let question = Question::Elements { looks: vec![one] };
+    let answers = [ask(cluster, &question, ANSWER_WAIT)?];
+    let known = |id| Element::all(&answers, Kind::Job).find_map(|it| it.get(id));
+    if comes_to_stay && let Some(session) = known("debugSession") {
+        return target(Way::Session(session_command(&chosen, definition, session)));
+    }
+    if let Some(starter) = known("starterPid").filter(|pid| *pid != "0") {
+        return target(Way::Pids(starter.to_owned()));
     }
     if definition.rm_type == "slurm" {
         return target(Way::Word(format!("slurm:{}", chosen.job)));
@@ -210,23 +231,14 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let pids: Vec<&str> = processes.filter_map(|it| it.get("processPID")).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
-        false => target(Way::Word(pids.join(","))),
+        false => target(Way::Pids(pids.join(","))),
     }
 }
 
-/// The command that comes to the session that holds a job, where one does.
-fn session(chosen: &Chosen, definition: &Definition) -> Result<Option<Vec<String>>, ClusterError> {
-    let one = Look {
-        ids: Some(vec![chosen.id.clone()]),
-        ..Look::at(&[Kind::Job])
-    };
-    let question = Question::Elements { looks: vec![one] };
-    let answers = [ask(&chosen.cluster, &question, ANSWER_WAIT)?];
-    let of_it = |job: Element<'_>| job.get("debugSession").map(str::to_owned);
-    let Some(session) = Element::all(&answers, Kind::Job).find_map(of_it) else {
-        return Ok(None);
-    };
-    let mut words = vec![sdm_there(definition), "resume".to_owned(), session];
+/// The command that comes to the session that holds a job.
+fn session_command(chosen: &Chosen, definition: &Definition, session: &str) -> Vec<String> {
+    let mut words = vec![sdm_there(definition)];
+    words.extend(["resume", session].map(str::to_owned));
     if definition.rm_type == "slurm" {
         // The session is where the job's script runs: a step of the job goes there.
         let number = format!("--jobid={}", chosen.job);
@@ -240,5 +252,5 @@ fn session(chosen: &Chosen, definition: &Definition) -> Result<Option<Vec<String
         ];
         words.splice(0..0, step.map(str::to_owned));
     }
-    Ok(Some(words))
+    words
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
+use sdm_tests::parts;
 use sdm_tests::place::Compiler;
 use sdm_tests::processes;
 use sdm_tests::run::BOUND;
@@ -173,4 +174,77 @@ fn what_is_defined_survives_and_what_is_broken_is_named() {
         .sdm("cluster list")
         .refused(1, "no cluster is defined");
     shell.place.assert_gone();
+}
+
+/// A job of an MPI, whose launcher is a process of the job's runner: its ranks are known by their pids, and looked into.
+fn an_mpi_job_is_known_by_its_ranks(
+    shell: &Shell,
+    kind: &str,
+    compiler: Compiler,
+    options: &[&str],
+) {
+    let _done = shell.sdm(&format!("cluster add m {kind}")).done();
+    let program = shell.place.compile("mpi_held", compiler);
+    let go = shell.place.path().join("go");
+    let [program, go_word] = [&program, &go].map(|path| path.to_str().expect("text"));
+    let job = shell.submit(&[&["-n", "3"], options, &["--", program, go_word]].concat());
+    let processes = || {
+        let said = shell.sdm(&format!("ps {job} --json")).done().out;
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        said["processes"].as_array().expect("processes").clone()
+    };
+    let pids = || -> Vec<u32> {
+        let of = |it: &Value| it["attributes"]["processPID"].as_str()?.parse().ok();
+        processes().iter().filter_map(of).collect()
+    };
+    shell.wait_for(|| pids().len() == 3);
+    let mut told = pids();
+    let mut there = shell.place.pids(go_word);
+    there.retain(|pid| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "mpi_held\n")
+    });
+    told.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(told, there, "{kind}");
+    let target = format!("m:{job}");
+    shell.wait_for(|| {
+        shell
+            .sdm(&format!("stacks {target}"))
+            .out
+            .contains("rank 1: ")
+    });
+    fs::write(&go, "").expect("a file");
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    shell.wait_job(&job, "exitCode", "7");
+    let said = shell.sdm(&format!("logs {job}")).done().out;
+    assert!(said.contains("rank 2: sum 3"), "{said}");
+    let _done = shell.sdm("cluster remove m").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn jobs_of_open_mpi_and_hydra_are_known_by_their_ranks() {
+    let root = |shell: Shell| {
+        let shell = shell.with("OMPI_ALLOW_RUN_AS_ROOT", "1");
+        shell.with("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    };
+    an_mpi_job_is_known_by_its_ranks(
+        &root(Shell::new()),
+        "openmpi",
+        Compiler::OpenMpi,
+        &["--option=--oversubscribe"],
+    );
+    an_mpi_job_is_known_by_its_ranks(&Shell::new(), "hydra", Compiler::Mpich, &[]);
+    if let Some(mpi) = parts::openmpi5() {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", mpi.join("bin").display());
+        let shell = root(Shell::new()).with("PATH", &path);
+        an_mpi_job_is_known_by_its_ranks(
+            &shell,
+            "openmpi",
+            Compiler::OpenMpi5,
+            &["--option=--map-by", "--option=:OVERSUBSCRIBE"],
+        );
+    }
 }
