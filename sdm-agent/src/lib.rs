@@ -7,6 +7,7 @@
 
 pub mod error;
 pub mod external;
+pub mod invoke;
 pub mod ledger;
 pub mod local;
 pub mod manager;

@@ -5,12 +5,13 @@ use std::io;
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use sdm_agent::external;
+use sdm_agent::invoke::{self, guard};
 use sdm_agent::local::{HYDRA, Local, OPEN_MPI, runner};
 use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
@@ -90,6 +91,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
+    let own = std::env::args_os().next().unwrap_or_default();
+    let own = Path::new(&own).file_name().and_then(OsStr::to_str);
+    if let Some(server_type) = own.and_then(|name| name.strip_prefix(invoke::NAME)) {
+        return invoke_server(server_type);
+    }
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
     match words[..] {
@@ -99,6 +105,9 @@ fn run() -> Result<()> {
         [word, folder] if word == runner::WORD => {
             let program = std::env::current_exe().context("this program")?;
             return runner::detach(&program, &PathBuf::from(folder)).context("the job's runner");
+        }
+        [word] if word == guard::WORD => {
+            return guard::run(io::stdin().lock()).context("what the invoke server tells");
         }
         [word] if word == at_host::WORD => {
             return at_host::answer(io::stdin().lock(), io::stdout().lock()).context("a request");
@@ -148,6 +157,20 @@ fn run() -> Result<()> {
 }
 
 /// The hosts that the command line names.
+/// Serves a GridRPC client. Options that are not known end no server.
+fn invoke_server(server_type: &str) -> Result<()> {
+    // The client's own descriptors: whoever holds them keeps others from seeing their end.
+    sdm_system::close_inherited().context("descriptors of the client's")?;
+    let mut words = std::env::args_os().skip(1);
+    let mut log = None;
+    while let Some(word) = words.next() {
+        if word == "-l" {
+            log = words.next().map(PathBuf::from);
+        }
+    }
+    invoke::serve(server_type, log.as_deref()).context("the invoke server")
+}
+
 fn hosts(arguments: &Arguments) -> Result<Vec<HostShare>> {
     if let Some(list) = &arguments.hosts {
         return HostShare::list(list).context("--hosts");

@@ -1,9 +1,14 @@
 //! What an agent needs of a resource manager, of whatever kind.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+
+use sdm_system::files;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ManagerError, SubmissionError};
-use crate::snapshot::{Attributes, Snapshot};
+use crate::snapshot::{Attributes, Job, Snapshot};
 
 /// A resource manager as its own programs let themselves be asked. A call may take seconds: nothing else of it goes on then.
 pub trait Manager: Send {
@@ -30,6 +35,51 @@ pub trait Manager: Send {
     /// # Errors
     /// It refuses, with its words, or has nothing of the kind.
     fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError>;
+
+    /// What has become of some of its jobs; one that it has forgotten is not there.
+    ///
+    /// # Errors
+    /// It cannot be asked, with what it or the system says.
+    fn look_at(&mut self, jobs: &[String]) -> Result<BTreeMap<String, Job>, ManagerError> {
+        let mut all = self.look()?.jobs;
+        all.retain(|number, _| jobs.contains(number));
+        Ok(all)
+    }
+
+    /// Writes what a job that has ended has printed, or its errors, into a file.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read or written.
+    fn copy_output(&mut self, job: &Job, errors: bool, to: &mut File) -> Result<(), ManagerError> {
+        let id = if errors { "errorPath" } else { "outputPath" };
+        let path = job.attributes.get(id).map_or("", String::as_str);
+        let copied = files::open(path.as_ref()).and_then(|mut from| io::copy(&mut from, to));
+        copied.map(drop).map_err(ManagerError::system(path))
+    }
+
+    /// Brings an executable of this host to where its jobs run, into a folder there or where such files go; gives its path.
+    ///
+    /// # Errors
+    /// It cannot be brought there.
+    fn stage(&mut self, program: &str, _folder: &str) -> Result<String, ManagerError> {
+        Ok(program.to_owned())
+    }
+
+    /// Removes what was brought there.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn unstage(&mut self, _program: &str) -> Result<(), ManagerError> {
+        Ok(())
+    }
+
+    /// Forgets a job that has ended, where its manager keeps what became of it.
+    ///
+    /// # Errors
+    /// It cannot be forgotten.
+    fn forget(&mut self, _job: &str) -> Result<(), ManagerError> {
+        Ok(())
+    }
 }
 
 /// What becomes of a job that is there.

@@ -21,4 +21,4 @@ pub mod stream;
 mod sys;
 
 pub use programs::own_program;
-pub use sys::{confine, goes_with_its_parent, pidfd_open, set_nonblocking};
+pub use sys::{close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking};

@@ -72,6 +72,23 @@ fn give_up() -> io::Result<()> {
     Ok(())
 }
 
+/// Closes all descriptors that this process was started with but its three streams. To be called before anything is opened.
+///
+/// # Errors
+/// `/proc` does not say which there are.
+pub fn close_inherited() -> io::Result<()> {
+    let mut open: Vec<RawFd> = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd")? {
+        let name = entry?.file_name();
+        open.extend(name.to_str().and_then(|name| name.parse::<RawFd>().ok()));
+    }
+    for fd in open.into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: nobody in this process owns a descriptor yet, and that of the folder is closed already.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
+}
+
 /// A descriptor that becomes readable when a child of this process ends.
 ///
 /// # Errors

@@ -7,6 +7,8 @@ mod ranks;
 pub mod record;
 pub mod runner;
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -206,6 +208,23 @@ impl Manager for Local {
                 .map_err(|why| ManagerError::System(format!("job {job}"), why.into())),
             false => Err(ManagerError::job(job, "has ended")),
         }
+    }
+
+    fn look_at(&mut self, jobs: &[String]) -> Result<BTreeMap<String, Job>, ManagerError> {
+        let mut found = BTreeMap::new();
+        for name in jobs {
+            let folder = self.folder(name)?;
+            if let (Ok(order), Ok(number)) = (record::order(&folder), name.parse()) {
+                let job = read_job(number, &folder, &order, &self.host, &mut self.ranks);
+                found.insert(name.clone(), job);
+            }
+        }
+        Ok(found)
+    }
+
+    fn forget(&mut self, job: &str) -> Result<(), ManagerError> {
+        let folder = self.folder(job)?;
+        fs::remove_dir_all(folder).map_err(ManagerError::system(format!("job {job}")))
     }
 
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {

@@ -5,8 +5,9 @@
 pub mod at_host;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sdm_hosts::HostShare;
@@ -181,6 +182,75 @@ impl Manager for Ssh {
         self.ask(host, &request).map(drop)
     }
 
+    fn copy_output(&mut self, job: &Job, errors: bool, to: &mut File) -> Result<(), ManagerError> {
+        let id = if errors { "errorPath" } else { "outputPath" };
+        let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
+        let (name, path) = (value("jobNodes"), value(id));
+        let host = self.hosts.iter().find(|host| host.name == name);
+        let host = host.ok_or_else(|| ManagerError::job(name, "is on none of the hosts"))?;
+        let mut command = match host.is_here {
+            true => Command::new("cat"),
+            false => ssh(host, &self.options)?,
+        };
+        match host.is_here {
+            true => command.args(["--", path]),
+            false => command.arg(format!("exec cat -- {}", quoted(path))),
+        };
+        let own = to.try_clone().map_err(ManagerError::system(path))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(own)
+            .stderr(Stdio::null());
+        let status = command.status().map_err(ManagerError::system(name))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(refusal(host, format!("{path}: {status}"))),
+        }
+    }
+
+    fn stage(&mut self, program: &str, folder: &str) -> Result<String, ManagerError> {
+        let [host] = &self.hosts[..] else {
+            return Err(ManagerError::program("ssh", "staging is for one host"));
+        };
+        if host.is_here {
+            return Ok(program.to_owned());
+        }
+        let folder = match folder.is_empty() {
+            true => "/tmp",
+            false => folder,
+        };
+        let file = files::open(program.as_ref()).map_err(ManagerError::system(program))?;
+        let place = quoted(&format!("{folder}/sdm-staged-XXXXXXXX"));
+        let mut command = ssh(host, &self.options)?;
+        command.arg(format!(
+            "f=$(umask 077; mktemp {place}) && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\""
+        ));
+        let said = command.stdin(file).output();
+        let said = said.map_err(ManagerError::system(&*host.name))?;
+        let path = String::from_utf8_lossy(&said.stdout);
+        match path.lines().last().filter(|_| said.status.success()) {
+            Some(path) if path.starts_with('/') => Ok(path.to_owned()),
+            _ => {
+                let words = String::from_utf8_lossy(&said.stderr);
+                let words = words.lines().last().unwrap_or("it cannot be staged");
+                Err(refusal(host, printable(words.as_bytes())))
+            }
+        }
+    }
+
+    fn unstage(&mut self, program: &str) -> Result<(), ManagerError> {
+        let [host] = &self.hosts[..] else {
+            return Ok(());
+        };
+        let mut command = ssh(host, &self.options)?;
+        command.arg(format!("exec rm -f -- {}", quoted(program)));
+        let said = run(&mut command, &[], BOUNDS).map_err(ManagerError::system(&*host.name))?;
+        match said.status.success() {
+            true => Ok(()),
+            false => Err(refusal(host, format!("{program}: {}", said.status))),
+        }
+    }
+
     fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
         let why = "is not waiting: jobs of hosts start at once";
         Err(ManagerError::job(job, why))
@@ -201,12 +271,9 @@ fn ask(
             command
         }
         false => {
-            let found = files::search("ssh");
-            let ssh = found.ok_or_else(|| ManagerError::NoProgram("ssh".to_owned()))?;
-            let words = program.to_string_lossy().replace('\'', r"'\''");
-            let mut command = Command::new(ssh);
-            command.args(options).args(OPTIONS).args(["--", &host.name]);
-            command.arg(format!("exec '{words}' {}", at_host::WORD));
+            let mut command = ssh(host, options)?;
+            let program = quoted(&program.to_string_lossy());
+            command.arg(format!("exec {program} {}", at_host::WORD));
             command
         }
     };
@@ -227,6 +294,20 @@ fn ask(
         HostReply::Refused(why) => Err(refusal(host, printable(why.as_bytes()))),
         reply => Ok(reply),
     }
+}
+
+/// `ssh` to a host; what it is to do there comes behind.
+fn ssh(host: &Host, options: &[String]) -> Result<Command, ManagerError> {
+    let found = files::search("ssh");
+    let ssh = found.ok_or_else(|| ManagerError::NoProgram("ssh".to_owned()))?;
+    let mut command = Command::new(ssh);
+    command.args(options).args(OPTIONS).args(["--", &host.name]);
+    Ok(command)
+}
+
+/// A word for the shell there.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn refusal(host: &Host, words: impl ToString) -> ManagerError {

@@ -1,0 +1,324 @@
+//! The attributes of JOB_CREATE ("Ninf-G Invoke Server", JOB_CREATE Request).
+
+use crate::manager::Submission;
+
+/// Attributes without which there is no job. `argument` is mandatory in the document; the reference servers do without, and so
+/// does a program that needs none.
+const MANDATORY: [&str; 10] = [
+    "hostname",
+    "port",
+    "client_name",
+    "executable_path",
+    "backend",
+    "count",
+    "staging",
+    "redirect_enable",
+    "status_polling",
+    "refresh_credential",
+];
+
+/// Attributes that stand for something this server has nothing to do with: certificates, GASS, and what only the client uses.
+const WITHOUT_EFFECT: [&str; 6] = [
+    "subject",
+    "client_name",
+    "refresh_credential",
+    "gass_url",
+    "rsl_extensions",
+    "port",
+];
+
+/// How the executable is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// As it is.
+    #[default]
+    Normal,
+    /// By the launcher of its MPI. BLACS is one of MPI.
+    Mpi,
+}
+
+/// A job, as a client asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRequest {
+    /// Where it is to run.
+    pub hostname: String,
+    /// The resource manager there, in the words of the client's configuration.
+    pub jobmanager: String,
+    /// How it is started.
+    pub backend: Backend,
+    /// What is submitted.
+    pub job: Submission,
+    /// Whether the executable is to be brought there.
+    pub staging: bool,
+    /// Where its output is to be, and its errors, each where it is asked for.
+    pub output: Option<String>,
+    /// Where its errors are to be.
+    pub errors: Option<String>,
+    /// How often its state is to be asked for, in seconds; 0: as this server likes.
+    pub status_polling: u64,
+    /// Limits and wishes: name and value.
+    pub limits: Vec<(Limit, String)>,
+    /// Options of `ssh`, one word each.
+    pub ssh_options: Vec<String>,
+    /// Where `sdm-agent` is on the host.
+    pub agent: Option<String>,
+    /// What is not known, and so has no effect.
+    pub unknown: Vec<String>,
+}
+
+/// A wish that only some managers can honour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Minutes.
+    Time,
+    /// Minutes of a processor.
+    CpuTime,
+    /// Megabytes that it needs at least.
+    MemoryMin,
+    /// Megabytes that it takes at most.
+    MemoryMax,
+    /// How many hosts.
+    Hosts,
+    /// Who is charged.
+    Project,
+}
+
+impl Limit {
+    /// Its attribute's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Time => "max_wall_time",
+            Self::CpuTime => "max_cpu_time",
+            Self::MemoryMin => "min_memory",
+            Self::MemoryMax => "max_memory",
+            Self::Hosts => "host_count",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// Why no job can be made of attributes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttributeError {
+    /// One that has to be there is not.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// A value that cannot be.
+    #[error("{0} is `{1}`: {2}")]
+    Value(&'static str, String, &'static str),
+}
+
+impl JobRequest {
+    /// A job of the attributes of JOB_CREATE. Of an attribute that may stand once the first counts: the client's options come
+    /// in front.
+    ///
+    /// # Errors
+    /// What is missing or of no use.
+    pub fn read(attributes: &[(String, String)]) -> Result<Self, AttributeError> {
+        let has = |name: &str| attributes.iter().any(|(known, _)| known == name);
+        if let Some(missing) = MANDATORY.into_iter().find(|name| !has(name)) {
+            return Err(AttributeError::Missing(missing));
+        }
+        let first = |name: &str| {
+            let mut all = attributes.iter().filter(|(known, _)| known == name);
+            all.next().map(|(_, value)| value.trim())
+        };
+        let text = |name: &str| first(name).unwrap_or_default().to_owned();
+        let flag = |name: &'static str| match first(name) {
+            Some("true") => Ok(true),
+            Some("false") | None => Ok(false),
+            Some(other) => {
+                let other = cut(other);
+                Err(AttributeError::Value(
+                    name,
+                    other,
+                    "true or false is needed",
+                ))
+            }
+        };
+        let number = |name: &'static str| -> Result<u64, AttributeError> {
+            let value = first(name).unwrap_or("0");
+            let wrong = || AttributeError::Value(name, cut(value), "a number is needed");
+            value.parse().map_err(|_| wrong())
+        };
+        let count = number("count")?;
+        let count = u32::try_from(count).ok().filter(|it| *it > 0);
+        let processes = count
+            .ok_or_else(|| AttributeError::Value("count", text("count"), "1 or more is needed"))?;
+        let program = text("executable_path");
+        if program.is_empty() {
+            return Err(AttributeError::Missing("executable_path"));
+        }
+        let backend = match first("backend") {
+            Some("NORMAL") => Backend::Normal,
+            Some("MPI" | "BLACS") => Backend::Mpi,
+            other => {
+                let other = cut(other.unwrap_or_default());
+                let what = "NORMAL, MPI or BLACS is needed";
+                return Err(AttributeError::Value("backend", other, what));
+            }
+        };
+        let redirects = flag("redirect_enable")?;
+        let file = |name| Some(text(name)).filter(|path| redirects && !path.is_empty());
+        let mut request = Self {
+            hostname: text("hostname"),
+            jobmanager: text("jobmanager"),
+            backend,
+            staging: flag("staging")?,
+            output: file("stdout_file"),
+            errors: file("stderr_file"),
+            status_polling: number("status_polling")?,
+            job: Submission {
+                processes,
+                program,
+                queue: Some(text("queue_name")).filter(|it| !it.is_empty()),
+                directory: text("work_directory"),
+                ..Submission::default()
+            },
+            ..Self::default()
+        };
+        for (name, value) in attributes {
+            request.take(name, value);
+        }
+        if request.job.directory.is_empty() {
+            request.job.directory = match request.job.program.rsplit_once('/') {
+                Some((folder, _)) if !request.staging && !folder.is_empty() => folder.to_owned(),
+                _ => text("tmp_dir"),
+            };
+        }
+        Ok(request)
+    }
+
+    /// Attributes that may stand several times, limits, and unknown ones.
+    fn take(&mut self, name: &str, value: &str) {
+        let limit = match name {
+            "max_time" | "max_wall_time" => Some(Limit::Time),
+            "max_cpu_time" => Some(Limit::CpuTime),
+            "min_memory" => Some(Limit::MemoryMin),
+            "max_memory" => Some(Limit::MemoryMax),
+            "host_count" => Some(Limit::Hosts),
+            "project" => Some(Limit::Project),
+            _ => None,
+        };
+        if let Some(limit) = limit {
+            let value = value.trim();
+            // The Java client says `min_memory` twice.
+            let is_new = self.limits.iter().all(|(known, _)| *known != limit);
+            if is_new && !value.is_empty() && value != "0" {
+                self.limits.push((limit, value.to_owned()));
+            }
+            return;
+        }
+        match name {
+            // The client's own debug attributes are arguments of the executable, too.
+            "argument" => self.job.arguments.push(value.to_owned()),
+            "environment" => {
+                let pair = value.trim_start();
+                self.job.environment.push(match pair.contains('=') {
+                    true => pair.to_owned(),
+                    false => format!("{}=", pair.trim_end()),
+                });
+            }
+            "submit_option" => self.job.options.push(value.to_owned()),
+            "ssh_option" => self.ssh_options.push(value.to_owned()),
+            "agent_path" => self.agent = Some(value.trim().to_owned()),
+            "sdm_debug" => self.job.debug = value.trim() == "true",
+            _ if MANDATORY.contains(&name) || WITHOUT_EFFECT.contains(&name) => {}
+            "jobmanager" | "work_directory" | "stdout_file" | "stderr_file" | "tmp_dir"
+            | "queue_name" => {}
+            _ => self.unknown.push(cut(name)),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(more: &str) -> Vec<(String, String)> {
+        let usual = "hostname localhost\nport 0\nclient_name 127.0.0.1\nexecutable_path /opt/app/_stub_add\nbackend NORMAL\n\
+            count 1\nstaging false\nredirect_enable false\nstatus_polling 0\nrefresh_credential 0\n";
+        let text = format!("{more}{usual}");
+        let pair = |line: &str| {
+            let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+            (name.to_owned(), value.to_owned())
+        };
+        text.lines().map(pair).collect()
+    }
+
+    #[test]
+    fn what_has_to_be_there_is_named() {
+        for missing in MANDATORY {
+            let mut all = attributes("");
+            all.retain(|(name, _)| name != missing);
+            let error = JobRequest::read(&all).unwrap_err();
+            assert_eq!(error, AttributeError::Missing(missing));
+        }
+    }
+
+    /// The table of the document: each attribute, and what it does.
+    #[test]
+    fn each_attribute_does_what_the_table_says() {
+        let request = JobRequest::read(&attributes(
+            "jobmanager jobmanager-slurm\nqueue_name short\nargument --connectbackAddress=ng_tcp://127.0.0.1:5/\nargument \
+             --title=two words\nenvironment A=1 2\nenvironment B\nwork_directory /w\ntmp_dir /t\nredirect_enable \
+             true\nstdout_file /o\nstderr_file /e\nmax_time 5\nmax_wall_time 7\nmax_cpu_time 9\nmin_memory 100\nmin_memory \
+             200\nmax_memory 300\nhost_count 2\nproject p\nstatus_polling 3\nnonsense x\nsubject /C=JP\n",
+        ))
+        .unwrap();
+        assert_eq!(
+            (&*request.hostname, &*request.jobmanager),
+            ("localhost", "jobmanager-slurm")
+        );
+        assert_eq!(request.job.queue.as_deref(), Some("short"));
+        assert_eq!(request.job.arguments.len(), 2);
+        assert_eq!(request.job.arguments[1], "--title=two words");
+        assert_eq!(request.job.environment, ["A=1 2", "B="]);
+        assert_eq!(request.job.directory, "/w");
+        assert_eq!(request.output.as_deref(), Some("/o"));
+        assert_eq!(request.errors.as_deref(), Some("/e"));
+        assert_eq!(request.status_polling, 3);
+        let limit = |wanted| {
+            let mut all = request.limits.iter().filter(|(limit, _)| *limit == wanted);
+            (all.next().map(|(_, value)| value.as_str()), all.count())
+        };
+        for (wanted, value) in [
+            (Limit::Time, "5"),
+            (Limit::CpuTime, "9"),
+            (Limit::MemoryMin, "100"),
+            (Limit::MemoryMax, "300"),
+            (Limit::Hosts, "2"),
+            (Limit::Project, "p"),
+        ] {
+            assert_eq!(limit(wanted), (Some(value), 0), "{wanted:?}");
+        }
+        assert_eq!(request.unknown, ["nonsense"]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name() {
+        for (more, text) in [
+            ("count 0\n", "count is `0`: 1 or more is needed"),
+            ("count x\n", "count is `x`: a number is needed"),
+            (
+                "backend PVM\n",
+                "backend is `PVM`: NORMAL, MPI or BLACS is needed",
+            ),
+            ("staging yes\n", "staging is `yes`: true or false is needed"),
+        ] {
+            let error = JobRequest::read(&attributes(more)).unwrap_err();
+            assert_eq!(error.to_string(), text);
+        }
+        // Output is asked for only where redirection is.
+        let request = JobRequest::read(&attributes("stdout_file /o\n")).unwrap();
+        assert_eq!(
+            (request.output, request.job.directory),
+            (None, "/opt/app".to_owned())
+        );
+    }
+}

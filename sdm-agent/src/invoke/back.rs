@@ -1,0 +1,432 @@
+//! Jobs of the invoke server at their managers: a thread for each manager, which starts, watches and ends its jobs.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attributes::{JobRequest, Limit};
+use super::guard::{Guard, Note};
+use super::server::{JobNumber, JobState};
+use super::target::Target;
+use crate::error::ManagerError;
+use crate::manager::{Manager, Submission};
+use crate::snapshot::Job;
+
+/// The shortest pause between two looks at a manager's jobs.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+/// The longest, where the client does not say otherwise.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How many times as long as a look the pause behind it is at least.
+const PAUSE_OF_LOOK: u32 = 10;
+/// How many looks a job may be missing in before it counts as gone.
+const MISSING_MAX: u32 = 3;
+
+/// What a manager's thread is asked.
+enum Ask {
+    Start(JobNumber, Box<JobRequest>),
+    Cancel(JobNumber),
+    Forget(JobNumber),
+}
+
+/// What has become of a job, or a line for the log.
+#[derive(Debug)]
+pub enum News {
+    /// A job is in this state, with some words.
+    Job(JobNumber, JobState, String),
+    /// A line for the log.
+    Log(String),
+}
+
+/// All managers that are in use.
+pub struct Back {
+    threads: BTreeMap<Target, Sender<Ask>>,
+    homes: BTreeMap<JobNumber, Target>,
+    news: Receiver<News>,
+    sender: NewsSender,
+    bell: PipeReader,
+    guard: Guard,
+}
+
+/// Sends news, and rings.
+struct NewsSender {
+    news: Sender<News>,
+    bell: PipeWriter,
+}
+
+impl NewsSender {
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            news: self.news.clone(),
+            bell: self.bell.try_clone()?,
+        })
+    }
+
+    fn send(&mut self, news: News) {
+        // Where nobody hears any more the process ends.
+        let _ = self.news.send(news);
+        let _ = self.bell.write_all(&[1]);
+    }
+}
+
+impl Back {
+    /// One without jobs. The guard ends them where this process does not.
+    ///
+    /// # Errors
+    /// There is no descriptor.
+    pub fn new(guard: Guard) -> io::Result<Self> {
+        let (sender, news) = channel();
+        let (bell, ring) = io::pipe()?;
+        Ok(Self {
+            threads: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            news,
+            sender: NewsSender {
+                news: sender,
+                bell: ring,
+            },
+            bell,
+            guard,
+        })
+    }
+
+    /// Readable when there is news.
+    #[must_use]
+    pub fn bell(&self) -> &PipeReader {
+        &self.bell
+    }
+
+    /// What has become of something, once for each time that the bell has become readable.
+    ///
+    /// # Errors
+    /// [`io::Error`] of the bell.
+    pub fn news(&mut self) -> io::Result<Option<News>> {
+        self.bell.read_exact(&mut [0])?;
+        Ok(self.news.try_recv().ok())
+    }
+
+    /// Starts a job at its manager.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn start(
+        &mut self,
+        number: JobNumber,
+        target: Target,
+        request: Box<JobRequest>,
+    ) -> io::Result<()> {
+        if !self.threads.contains_key(&target) {
+            let (ask, asked) = channel();
+            let work = Thread {
+                target: target.clone(),
+                manager: None,
+                jobs: BTreeMap::new(),
+                news: self.sender.try_clone()?,
+                guard: self.guard.try_clone()?,
+                pause: PAUSE_MIN,
+            };
+            let thread = thread::Builder::new().name("manager".to_owned());
+            thread.spawn(move || work.run(&asked))?;
+            self.threads.insert(target.clone(), ask);
+        }
+        self.homes.insert(number, target);
+        self.ask(number, Ask::Start(number, request));
+        Ok(())
+    }
+
+    /// Ends a job.
+    pub fn cancel(&mut self, number: JobNumber) {
+        self.ask(number, Ask::Cancel(number));
+    }
+
+    /// Forgets a job that has ended.
+    pub fn forget(&mut self, number: JobNumber) {
+        self.ask(number, Ask::Forget(number));
+        self.homes.remove(&number);
+    }
+
+    fn ask(&self, number: JobNumber, ask: Ask) {
+        let home = self.homes.get(&number);
+        if let Some(thread) = home.and_then(|home| self.threads.get(home)) {
+            // It ends with this process only.
+            let _ = thread.send(ask);
+        }
+    }
+}
+
+/// A job at its manager.
+struct Running {
+    /// The manager's number.
+    id: String,
+    request: Box<JobRequest>,
+    state: JobState,
+    missing: u32,
+    /// The executable that was brought there.
+    staged: Option<String>,
+    cancelled: bool,
+}
+
+struct Thread {
+    target: Target,
+    manager: Option<Box<dyn Manager>>,
+    jobs: BTreeMap<JobNumber, Running>,
+    news: NewsSender,
+    guard: Guard,
+    pause: Duration,
+}
+
+impl Thread {
+    fn run(mut self, asked: &Receiver<Ask>) {
+        let mut next = Instant::now();
+        loop {
+            let watches = self.jobs.values().any(|job| !is_over(job.state));
+            let ask = match watches {
+                true => asked.recv_timeout(next.saturating_duration_since(Instant::now())),
+                false => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match ask {
+                Ok(ask) => {
+                    self.carry_out(ask);
+                    // What comes of it is to be seen soon.
+                    self.pause = PAUSE_MIN;
+                    next = next.min(Instant::now() + self.pause);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let began = Instant::now();
+                    self.look();
+                    let least = began.elapsed() * PAUSE_OF_LOOK;
+                    next = Instant::now() + self.pause.max(least);
+                    self.pause = (self.pause * 2).min(self.longest());
+                }
+            }
+        }
+    }
+
+    /// The longest pause: the shortest that one of its jobs asks for.
+    fn longest(&self) -> Duration {
+        let asked = self.jobs.values().map(|job| job.request.status_polling);
+        let shortest = asked.filter(|seconds| *seconds > 0).min();
+        shortest
+            .map_or(PAUSE_MAX, Duration::from_secs)
+            .min(Duration::from_secs(3600))
+    }
+
+    fn carry_out(&mut self, ask: Ask) {
+        match ask {
+            Ask::Start(number, request) => {
+                if let Err(why) = self.start(number, request) {
+                    self.guard.note(&Note::Over(number));
+                    self.tell(number, JobState::Failed, why.to_string());
+                }
+            }
+            Ask::Cancel(number) => {
+                let Some(job) = self.jobs.get_mut(&number) else {
+                    // It could not be started.
+                    return self.tell(number, JobState::Done, "it was not started".to_owned());
+                };
+                job.cancelled = true;
+                let id = job.id.clone();
+                if let Some(manager) = &mut self.manager
+                    && let Err(why) = manager.terminate(&id)
+                {
+                    // It may have ended by itself, which the next look shows.
+                    self.news.send(News::Log(format!("cancel: {why}")));
+                }
+            }
+            Ask::Forget(number) => {
+                if let (Some(job), Some(manager)) = (self.jobs.remove(&number), &mut self.manager)
+                    && let Err(why) = manager.forget(&job.id)
+                {
+                    self.news.send(News::Log(format!("forget: {why}")));
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, number: JobNumber, request: Box<JobRequest>) -> Result<(), ManagerError> {
+        let manager = match &mut self.manager {
+            Some(manager) => manager,
+            None => self.manager.insert(self.target.open()?),
+        };
+        let mut job = request.job.clone();
+        let program = job.program.rsplit('/').next().unwrap_or_default();
+        // By this name the guard finds it where this process ends before its number is known.
+        job.name = format!("{program}.{}.{number}", std::process::id());
+        let mut staged = None;
+        if request.staging {
+            job.program = manager.stage(&job.program, &job.directory)?;
+            staged = Some(job.program.clone()).filter(|it| *it != request.job.program);
+        }
+        for line in add_options(&self.target, &request, &mut job) {
+            self.news.send(News::Log(line));
+        }
+        self.guard
+            .note(&Note::Starts(number, self.target.clone(), job.name.clone()));
+        let id = manager.submit(&job)?;
+        self.guard.note(&Note::Has(number, id.clone()));
+        self.news.send(News::Log(format!(
+            "job {number} is {id} of {:?}",
+            self.target
+        )));
+        let running = Running {
+            id,
+            request,
+            state: JobState::Pending,
+            missing: 0,
+            staged,
+            cancelled: false,
+        };
+        self.jobs.insert(number, running);
+        Ok(())
+    }
+
+    fn tell(&mut self, number: JobNumber, state: JobState, words: String) {
+        self.news.send(News::Job(number, state, words));
+    }
+
+    fn look(&mut self) {
+        let Some(manager) = &mut self.manager else {
+            return;
+        };
+        let watched = self.jobs.iter().filter(|(_, job)| !is_over(job.state));
+        let watched: Vec<(JobNumber, String)> = watched
+            .map(|(number, job)| (*number, job.id.clone()))
+            .collect();
+        let ids: Vec<String> = watched.iter().map(|(_, id)| id.clone()).collect();
+        let found = match manager.look_at(&ids) {
+            Ok(found) => found,
+            Err(why) => return self.news.send(News::Log(format!("look: {why}"))),
+        };
+        for (number, id) in watched {
+            self.take(number, found.get(&id));
+        }
+    }
+
+    /// Takes in what has become of a job.
+    fn take(&mut self, number: JobNumber, found: Option<&Job>) {
+        let Some(job) = self.jobs.get_mut(&number) else {
+            return;
+        };
+        let (state, words) = match found {
+            Some(found) => {
+                job.missing = 0;
+                state_of(found)
+            }
+            None => {
+                job.missing += 1;
+                if job.missing < MISSING_MAX {
+                    return;
+                }
+                (JobState::Done, "its manager has forgotten it".to_owned())
+            }
+        };
+        if state == job.state {
+            return;
+        }
+        job.state = state;
+        self.pause = PAUSE_MIN;
+        if is_over(state) {
+            self.end(number, found);
+        }
+        self.tell(number, state, words);
+    }
+
+    /// What a job has printed is whole before its end is told.
+    fn end(&mut self, number: JobNumber, found: Option<&Job>) {
+        self.guard.note(&Note::Over(number));
+        let (Some(job), Some(manager)) = (self.jobs.get(&number), &mut self.manager) else {
+            return;
+        };
+        let mut complaints = Vec::new();
+        let request = &job.request;
+        for (path, errors) in [(&request.output, false), (&request.errors, true)] {
+            let (Some(path), Some(found)) = (path, found) else {
+                continue;
+            };
+            if self.target.writes_files() {
+                continue;
+            }
+            // The client has made the file, or names one.
+            let opened = File::options()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .open(path);
+            let copied = opened
+                .map_err(ManagerError::system(path))
+                .and_then(|mut file| manager.copy_output(found, errors, &mut file));
+            complaints.extend(copied.err().map(|why| format!("output: {why}")));
+        }
+        if let Some(staged) = &job.staged {
+            let removed = manager.unstage(staged);
+            complaints.extend(removed.err().map(|why| format!("staged executable: {why}")));
+        }
+        for line in complaints {
+            self.news.send(News::Log(line));
+        }
+    }
+}
+
+fn is_over(state: JobState) -> bool {
+    matches!(state, JobState::Done | JobState::Failed)
+}
+
+/// The state of a job as its manager tells of it.
+fn state_of(job: &Job) -> (JobState, String) {
+    let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
+    let number = |id| value(id).parse::<i64>().unwrap_or(0);
+    let words = value("jobStatusMessage").to_owned();
+    match value("jobState") {
+        "RUNNING" | "SUSPENDED" => (JobState::Active, words),
+        "TERMINATED" => {
+            let signalled = job.processes.iter().any(|process| {
+                let state = process.attributes.get("processState");
+                state.is_some_and(|state| state == "EXITED_SIGNALLED")
+            });
+            let failed = number("exitCode") != 0 || number("exitSignal") != 0 || signalled;
+            match failed {
+                true => {
+                    let code = number("exitCode");
+                    (JobState::Failed, format!("exit code {code} {words}"))
+                }
+                false => (JobState::Done, words),
+            }
+        }
+        "ERROR" => (JobState::Failed, words),
+        _ => (JobState::Pending, words),
+    }
+}
+
+/// What a manager is told of a job's limits and files; what it cannot honour is said.
+fn add_options(target: &Target, request: &JobRequest, job: &mut Submission) -> Vec<String> {
+    let mut unheard = Vec::new();
+    let mut options = Vec::new();
+    for (limit, value) in &request.limits {
+        match (target, limit) {
+            (Target::Slurm, Limit::Time) => options.push(format!("--time={value}")),
+            (Target::Slurm, Limit::MemoryMin | Limit::MemoryMax) => {
+                options.push(format!("--mem={value}M"));
+            }
+            (Target::Slurm, Limit::Hosts) => options.push(format!("--nodes={value}")),
+            (Target::Slurm, Limit::Project) => options.push(format!("--account={value}")),
+            _ => {
+                let name = limit.name();
+                unheard.push(format!(
+                    "{name} {value}: this manager has no such limit, ignored"
+                ));
+            }
+        }
+    }
+    if target.writes_files() {
+        for (option, path) in [("output", &request.output), ("error", &request.errors)] {
+            let path = path.as_deref().unwrap_or("/dev/null");
+            options.push(format!("--{option}={path}"));
+        }
+    }
+    options.append(&mut job.options);
+    job.options = options;
+    unheard
+}

@@ -1,0 +1,144 @@
+//! The guard of an invoke server: a process of its own that knows which jobs run, and ends them where the server does not.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::server::JobNumber;
+use super::target::Target;
+use crate::manager::Manager;
+
+/// The argument that has the program be a guard.
+pub const WORD: &str = "--guard-jobs";
+/// How long jobs are looked for and ended.
+const END_WAIT: Duration = Duration::from_secs(60);
+/// How long a job without a number is looked for: its manager may just be taking it.
+const SEARCH: Duration = Duration::from_secs(10);
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// What the guard is told, a line of JSON each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// A job is about to be submitted to a manager, under this name.
+    Starts(JobNumber, Target, String),
+    /// It has this number of its manager's.
+    Has(JobNumber, String),
+    /// It has ended, or was not started.
+    Over(JobNumber),
+}
+
+/// The server's end.
+#[derive(Clone)]
+pub struct Guard(Arc<Mutex<ChildStdin>>);
+
+impl Guard {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(program: &Path) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg(WORD).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let input = input.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(Self(Arc::new(Mutex::new(input))))
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(self.clone())
+    }
+
+    /// Tells it of a job. One that is gone is told nothing: the server ends its jobs itself, as long as it is there.
+    pub(super) fn note(&self, note: &Note) {
+        let Ok(mut line) = serde_json::to_vec(note) else {
+            return;
+        };
+        line.push(b'\n');
+        let mut input = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = input.write_all(&line);
+    }
+}
+
+/// A job that runs.
+struct Watched {
+    target: Target,
+    name: String,
+    id: Option<String>,
+}
+
+/// Reads what the server tells until it ends, and ends what jobs are left.
+///
+/// # Errors
+/// [`io::Error`] of the input.
+pub fn run(input: impl BufRead) -> io::Result<()> {
+    // What is sent to the client's process group is not for it. It leads no session yet where it was started as above.
+    let _ = nix::unistd::setsid();
+    let mut jobs: BTreeMap<JobNumber, Watched> = BTreeMap::new();
+    for line in input.lines() {
+        match serde_json::from_str(&line?) {
+            Ok(Note::Starts(number, target, name)) => {
+                let id = None;
+                jobs.insert(number, Watched { target, name, id });
+            }
+            Ok(Note::Has(number, id)) => {
+                if let Some(job) = jobs.get_mut(&number) {
+                    job.id = Some(id);
+                }
+            }
+            Ok(Note::Over(number)) => {
+                jobs.remove(&number);
+            }
+            Err(why) => return Err(io::Error::other(why)),
+        }
+    }
+    end(jobs);
+    Ok(())
+}
+
+/// Ends jobs, for as long as that takes within bounds.
+fn end(mut jobs: BTreeMap<JobNumber, Watched>) {
+    let began = Instant::now();
+    let mut managers: BTreeMap<Target, Box<dyn Manager>> = BTreeMap::new();
+    while !jobs.is_empty() && began.elapsed() < END_WAIT {
+        jobs.retain(|_, job| {
+            let manager = match managers.get_mut(&job.target) {
+                Some(manager) => manager,
+                None => match job.target.open() {
+                    Ok(manager) => managers.entry(job.target.clone()).or_insert(manager),
+                    Err(_) => return true,
+                },
+            };
+            match end_one(&mut **manager, job) {
+                Some(is_left) => is_left,
+                None => began.elapsed() < SEARCH,
+            }
+        });
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Asks for the end of a job: true where it is still there, nothing where it is not found.
+fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
+    if job.id.is_none() {
+        let all = manager.look().ok()?.jobs;
+        let mut named = all
+            .iter()
+            .filter(|(_, it)| it.attributes.get("name") == Some(&job.name));
+        job.id = named.next().map(|(id, _)| id.clone());
+    }
+    let id = job.id.clone()?;
+    // One that has ended refuses; the look says so.
+    let _ = manager.terminate(&id);
+    let found = manager.look_at(std::slice::from_ref(&id)).ok()?;
+    let state = found.get(&id)?.attributes.get("jobState")?;
+    Some(!matches!(state.as_str(), "TERMINATED" | "ERROR"))
+}

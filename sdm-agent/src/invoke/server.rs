@@ -1,0 +1,376 @@
+//! What an invoke server says and does, in which order ("Ninf-G Invoke Server", Protocol): no I/O.
+//!
+//! The clients set the order. A job has its number before anything else is told of it, and exactly one DONE or FAILED; that
+//! comes no sooner than a moment behind the number, as a client takes an early one for an older state. A job that is destroyed
+//! has ended before that is answered. Behind the answer to EXIT nothing is told any more, and jobs are ended a moment later.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use super::attributes::JobRequest;
+use super::protocol::{Decoder, Request};
+
+/// How many jobs there may be at a time.
+pub const JOBS_MAX: usize = 65_536;
+/// How long the end of a job is kept back behind its number.
+const EARLY: Duration = Duration::from_millis(200);
+/// How long nothing happens behind the answer to EXIT.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How long the answer to JOB_DESTROY waits for the job's end.
+const END_WAIT: Duration = Duration::from_secs(30);
+
+/// A job of this server.
+pub type JobNumber = u64;
+
+/// What becomes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits.
+    Pending,
+    /// It runs.
+    Active,
+    /// It has ended.
+    Done,
+    /// It could not be started, or has ended by a signal or with another code than 0.
+    Failed,
+}
+
+impl JobState {
+    /// As the protocol writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Active => "ACTIVE",
+            Self::Done => "DONE",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    fn is_end(self) -> bool {
+        matches!(self, Self::Done | Self::Failed)
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start a job.
+    Start(JobNumber, Box<JobRequest>),
+    /// End a job, wherever it is on its way.
+    Cancel(JobNumber),
+    /// Forget a job: its client has.
+    Forget(JobNumber),
+    /// Write a line into the log.
+    Log(String),
+}
+
+#[derive(Debug)]
+struct Job {
+    /// What was told of it last.
+    told: JobState,
+    /// What it has come to, where that has not been told.
+    comes: Option<(JobState, String)>,
+    /// When its end may be told.
+    since: Instant,
+    is_cancelled: bool,
+}
+
+/// How far the end of the server has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// EXIT was answered, or the client is gone; jobs are ended from then on.
+    At(Instant),
+    /// Jobs are being ended.
+    Begun,
+}
+
+/// An invoke server.
+#[derive(Debug)]
+pub struct Server {
+    /// What the names of its jobs begin with.
+    prefix: String,
+    decoder: Decoder,
+    jobs: BTreeMap<JobNumber, Job>,
+    last: JobNumber,
+    replies: Vec<u8>,
+    notifies: Vec<u8>,
+    actions: VecDeque<Action>,
+    /// The job whose end the answer to JOB_DESTROY waits for, and how long.
+    destroying: Option<(JobNumber, Instant)>,
+    ending: Option<Ending>,
+}
+
+impl Server {
+    /// One whose jobs' names begin so.
+    #[must_use]
+    pub fn new(prefix: impl Into<String>) -> Self {
+        Self {
+            prefix: prefix.into(),
+            decoder: Decoder::default(),
+            jobs: BTreeMap::new(),
+            last: 0,
+            replies: Vec::new(),
+            notifies: Vec::new(),
+            actions: VecDeque::new(),
+            destroying: None,
+            ending: None,
+        }
+    }
+
+    /// Takes bytes of the client's.
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
+        self.decoder.push(bytes);
+        self.go_on(now);
+    }
+
+    /// The client has closed, or is gone.
+    pub fn closed(&mut self, now: Instant) {
+        if self.ending.is_none() {
+            self.ending = Some(Ending::At(now));
+            self.destroying = None;
+            self.notifies.clear();
+            self.end_jobs();
+        }
+    }
+
+    /// What is to be written as replies.
+    pub fn take_replies(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// What is to be written as notifies.
+    pub fn take_notifies(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.notifies)
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A job has come to a state, with some words for the log. After its end nothing of it counts.
+    pub fn job_is(&mut self, now: Instant, number: JobNumber, state: JobState, words: &str) {
+        let Some(job) = self.jobs.get_mut(&number) else {
+            return;
+        };
+        let was = job.comes.as_ref().map_or(job.told, |(state, _)| *state);
+        if was.is_end() || was == state {
+            return;
+        }
+        // Whoever has it ended asks for DONE.
+        let state = match state {
+            JobState::Failed if job.is_cancelled => JobState::Done,
+            state => state,
+        };
+        job.comes = Some((state, words.to_owned()));
+        self.tell(now);
+        self.go_on(now);
+    }
+
+    /// When [`Server::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let is_silent = self.ending.is_some();
+        let kept_back = self
+            .jobs
+            .values()
+            .filter(|job| job.comes.is_some() && !is_silent);
+        let ending = match self.ending {
+            Some(Ending::At(at)) => Some(at),
+            _ => None,
+        };
+        let destroying = self.destroying.map(|(_, until)| until);
+        let kept_back = kept_back.map(|job| job.since + EARLY);
+        kept_back.chain(ending).chain(destroying).min()
+    }
+
+    /// The time of [`Server::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.tell(now);
+        if self.destroying.is_some_and(|(_, until)| until <= now) {
+            // Its end is told when it comes.
+            self.destroying = None;
+            self.reply("S");
+        }
+        if let Some(Ending::At(at)) = self.ending
+            && at <= now
+        {
+            self.end_jobs();
+        }
+        self.go_on(now);
+    }
+
+    /// True once all jobs of a server that ends have ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let ended = |job: &Job| {
+            let state = job.comes.as_ref().map_or(job.told, |(state, _)| *state);
+            state.is_end()
+        };
+        self.ending == Some(Ending::Begun) && self.jobs.values().all(ended)
+    }
+
+    fn end_jobs(&mut self) {
+        self.ending = Some(Ending::Begun);
+        let all: Vec<JobNumber> = self.jobs.keys().copied().collect();
+        for number in all {
+            self.cancel(number);
+        }
+    }
+
+    fn cancel(&mut self, number: JobNumber) {
+        let Some(job) = self.jobs.get_mut(&number) else {
+            return;
+        };
+        let ended = job.comes.as_ref().map_or(job.told, |(state, _)| *state);
+        if !ended.is_end() && !std::mem::replace(&mut job.is_cancelled, true) {
+            self.actions.push_back(Action::Cancel(number));
+        }
+    }
+
+    /// Takes up requests, one after the other was answered.
+    fn go_on(&mut self, now: Instant) {
+        while self.destroying.is_none() && self.ending.is_none() {
+            let Some(request) = self.decoder.poll() else {
+                return;
+            };
+            self.handle(now, request);
+        }
+    }
+
+    fn handle(&mut self, now: Instant, request: Request) {
+        match request {
+            Request::QueryFeatures => {
+                self.reply("SM");
+                self.reply("protocol_version 2.0");
+                for name in ["JOB_CREATE", "JOB_STATUS", "JOB_DESTROY", "EXIT"] {
+                    self.reply(&format!("request {name}"));
+                }
+                self.reply("REPLY_END");
+            }
+            Request::Create { id, attributes } => self.create(now, &id, &attributes),
+            Request::Status(name) => match self.find(&name) {
+                Some((_, job)) => {
+                    let word = job.told.word();
+                    self.reply(&format!("S {word}"));
+                }
+                None => self.reply("F no such job"),
+            },
+            Request::Destroy(name) => self.destroy(now, &name),
+            Request::Exit => {
+                self.reply("S");
+                self.notifies.clear();
+                self.ending = Some(Ending::At(now + SILENCE));
+            }
+            Request::Wrong(why) => {
+                self.log(format!("refused: {why}"));
+                self.reply(&format!("F {why}"));
+            }
+        }
+    }
+
+    fn create(&mut self, now: Instant, id: &str, attributes: &[(String, String)]) {
+        let read = JobRequest::read(attributes);
+        let request = match read {
+            _ if self.jobs.len() >= JOBS_MAX => {
+                return self.reply(&format!("F more than {JOBS_MAX} jobs"));
+            }
+            // Both clients take this one; a CREATE_NOTIFY with F hangs that of Java.
+            Err(why) => {
+                self.log(format!("request {id} refused: {why}"));
+                return self.reply(&format!("F {why}"));
+            }
+            Ok(request) => request,
+        };
+        self.last += 1;
+        let number = self.last;
+        let name = self.name(number);
+        self.reply("S");
+        self.notify(&format!("CREATE_NOTIFY {id} S {name}"));
+        self.log(format!(
+            "request {id} is job {name}: {}",
+            request.job.program
+        ));
+        for name in &request.unknown {
+            self.log(format!("attribute {name}: not known, ignored"));
+        }
+        let job = Job {
+            told: JobState::Pending,
+            comes: None,
+            since: now,
+            is_cancelled: false,
+        };
+        self.jobs.insert(number, job);
+        self.actions
+            .push_back(Action::Start(number, Box::new(request)));
+    }
+
+    fn destroy(&mut self, now: Instant, name: &str) {
+        let Some((number, job)) = self.find(name) else {
+            return self.reply("F no such job");
+        };
+        if job.told.is_end() {
+            self.jobs.remove(&number);
+            self.actions.push_back(Action::Forget(number));
+            return self.reply("S");
+        }
+        self.cancel(number);
+        self.destroying = Some((number, now + END_WAIT));
+    }
+
+    /// Tells what there is to be told by now.
+    fn tell(&mut self, now: Instant) {
+        if self.ending.is_some() {
+            return;
+        }
+        let mut told = Vec::new();
+        for (number, job) in &mut self.jobs {
+            let is_early = |state: JobState| state.is_end() && now < job.since + EARLY;
+            if let Some((state, words)) = job.comes.take_if(|(state, _)| !is_early(*state)) {
+                job.told = state;
+                told.push((*number, state, words));
+            }
+        }
+        for (number, state, words) in told {
+            let name = self.name(number);
+            self.notify(&format!("STATUS_NOTIFY {name} {}", state.word()));
+            self.log(format!("job {name} is {}: {words}", state.word()));
+            if state.is_end() && self.destroying.is_some_and(|(of, _)| of == number) {
+                self.destroying = None;
+                self.jobs.remove(&number);
+                self.actions.push_back(Action::Forget(number));
+                self.reply("S");
+            }
+        }
+    }
+
+    fn name(&self, number: JobNumber) -> String {
+        format!("{}-{number}", self.prefix)
+    }
+
+    fn find(&self, name: &str) -> Option<(JobNumber, &Job)> {
+        let number = name.strip_prefix(&*self.prefix)?.strip_prefix('-')?;
+        let number: JobNumber = number.parse().ok()?;
+        let job = self.jobs.get(&number)?;
+        Some((number, job))
+    }
+
+    fn log(&mut self, line: String) {
+        self.actions.push_back(Action::Log(line));
+    }
+
+    fn reply(&mut self, line: &str) {
+        push(&mut self.replies, line);
+    }
+
+    fn notify(&mut self, line: &str) {
+        push(&mut self.notifies, line);
+    }
+}
+
+/// A line, which has no line end in it.
+fn push(bytes: &mut Vec<u8>, line: &str) {
+    bytes.extend(line.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+    bytes.extend(b"\r\n");
+}

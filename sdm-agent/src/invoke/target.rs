@@ -1,0 +1,169 @@
+//! Which resource manager a job of the invoke server goes to.
+
+use std::fs::File;
+use std::io::Read;
+
+use sdm_hosts::HostShare;
+use sdm_hosts::job::is_this_host;
+use serde::{Deserialize, Serialize};
+
+use super::attributes::{Backend, JobRequest};
+use crate::error::ManagerError;
+use crate::local::{HYDRA, Local, OPEN_MPI};
+use crate::manager::Manager;
+use crate::slurm::Slurm;
+use crate::ssh::Ssh;
+
+/// What the server's type begins with where it says which manager.
+const PREFIX: &str = "SDM";
+/// How much of an executable is read to see which MPI it is linked with.
+const PROGRAM_BYTES_MAX: u64 = 256 << 20;
+
+/// A resource manager.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Target {
+    /// This host.
+    Local,
+    /// This host, with Open MPI's launcher.
+    OpenMpi,
+    /// This host, with MPICH's launcher.
+    Hydra,
+    /// The Slurm whose commands are here.
+    Slurm,
+    /// A host that is reached by ssh.
+    Ssh {
+        /// Its name.
+        host: String,
+        /// Options of ssh's, one word each.
+        options: Vec<String>,
+        /// Where `sdm-agent` is there; as here where it is not said.
+        agent: Option<String>,
+    },
+}
+
+/// Why a job goes nowhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// No manager of this type.
+    #[error("{0}: no resource manager of this type")]
+    Unknown(String),
+    /// No MPI that a launcher is known of.
+    #[error("{0} is linked with neither Open MPI nor MPICH")]
+    NoMpi(String),
+    /// A job of an MPI on a host that has no manager.
+    #[error("backend MPI on {0}: by ssh, programs are started as they are")]
+    MpiBySsh(String),
+}
+
+impl Target {
+    /// Where a job goes: by the server's type (`SDMslurm`), else by `jobmanager` (`jobmanager-slurm`), else by the host.
+    ///
+    /// # Errors
+    /// There is no such manager, or none for such a job.
+    pub fn of(server_type: &str, request: &JobRequest) -> Result<Self, TargetError> {
+        let by_type = server_type.strip_prefix(PREFIX).unwrap_or(server_type);
+        let by_job = request
+            .jobmanager
+            .rsplit(['/', '-'])
+            .next()
+            .unwrap_or_default();
+        let word = if by_type.is_empty() { by_job } else { by_type };
+        match word.to_ascii_lowercase().as_str() {
+            "slurm" => Ok(Self::Slurm),
+            "openmpi" => Ok(Self::OpenMpi),
+            "hydra" => Ok(Self::Hydra),
+            "local" => Self::here(request),
+            "ssh" => Self::there(request),
+            "" | "fork" if is_this_host(&request.hostname) => Self::here(request),
+            "" | "fork" => Self::there(request),
+            _ => Err(TargetError::Unknown(word.chars().take(80).collect())),
+        }
+    }
+
+    fn here(request: &JobRequest) -> Result<Self, TargetError> {
+        if request.backend == Backend::Normal {
+            return Ok(Self::Local);
+        }
+        let program = &request.job.program;
+        let mut bytes = Vec::new();
+        let read = File::open(program)
+            .and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
+        let is_linked = |name: &str| {
+            let wanted = [b"\0", name.as_bytes()].concat();
+            read.is_ok() && bytes.windows(wanted.len()).any(|it| it == wanted)
+        };
+        // The names of libraries are between zero bytes. That of MPICH's ABI is libmpi.so.12.
+        if is_linked("libmpich.so.") || is_linked("libmpi.so.12") {
+            Ok(Self::Hydra)
+        } else if is_linked("libmpi.so.") {
+            Ok(Self::OpenMpi)
+        } else {
+            Err(TargetError::NoMpi(program.clone()))
+        }
+    }
+
+    fn there(request: &JobRequest) -> Result<Self, TargetError> {
+        if request.backend == Backend::Mpi {
+            return Err(TargetError::MpiBySsh(request.hostname.clone()));
+        }
+        Ok(Self::Ssh {
+            host: request.hostname.clone(),
+            options: request.ssh_options.clone(),
+            agent: request.agent.clone(),
+        })
+    }
+
+    /// Its manager.
+    ///
+    /// # Errors
+    /// It is not here.
+    pub fn open(&self) -> Result<Box<dyn Manager>, ManagerError> {
+        Ok(match self {
+            Self::Local => Box::new(Local::new("local", None)?),
+            Self::OpenMpi => Box::new(Local::new("openmpi", Some(&OPEN_MPI))?),
+            Self::Hydra => Box::new(Local::new("hydra", Some(&HYDRA))?),
+            Self::Slurm => Box::new(Slurm::new()?),
+            Self::Ssh {
+                host,
+                options,
+                agent,
+            } => {
+                let shares = HostShare::list(host);
+                let shares = shares.map_err(|why| ManagerError::program("hostname", why))?;
+                let agent = agent.as_ref().map(Into::into);
+                Box::new(Ssh::new(&shares, options.clone(), agent)?)
+            }
+        })
+    }
+
+    /// True where the files that a job prints into are given to the manager, and not copied at the end.
+    #[must_use]
+    pub fn writes_files(&self) -> bool {
+        *self == Self::Slurm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_goes_before_the_job_and_that_before_the_host() {
+        let request = |jobmanager: &str, hostname: &str| JobRequest {
+            jobmanager: jobmanager.to_owned(),
+            hostname: hostname.to_owned(),
+            ..JobRequest::default()
+        };
+        let of =
+            |server_type, jobmanager, host| Target::of(server_type, &request(jobmanager, host));
+        assert_eq!(of("SDM", "", "localhost"), Ok(Target::Local));
+        assert_eq!(of("SDM", "jobmanager-fork", "localhost"), Ok(Target::Local));
+        assert_eq!(of("SDM", "h/jobmanager-slurm", "h"), Ok(Target::Slurm));
+        assert_eq!(of("SDMslurm", "jobmanager-fork", "h"), Ok(Target::Slurm));
+        assert_eq!(of("openmpi", "", "h"), Ok(Target::OpenMpi));
+        assert!(
+            matches!(of("SDM", "", "far.example.org"), Ok(Target::Ssh { host, .. }) if host == "far.example.org")
+        );
+        assert!(matches!(of("SDMlsf", "", "h"), Err(TargetError::Unknown(word)) if word == "lsf"));
+    }
+}

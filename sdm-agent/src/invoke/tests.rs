@@ -1,0 +1,149 @@
+//! The order of what an invoke server says, as the clients need it.
+
+use std::time::{Duration, Instant};
+
+use super::server::{Action, JobState, Server};
+
+const JOB: &str = "JOB_CREATE 7\r\nhostname h\r\nport 0\r\nclient_name c\r\nexecutable_path /a/b\r\nbackend NORMAL\r\ncount \
+                   1\r\nstaging false\r\nargument -x\r\nredirect_enable false\r\nstatus_polling 0\r\nrefresh_credential \
+                   0\r\nJOB_CREATE_END\r\n";
+const LONG: Duration = Duration::from_secs(1);
+
+struct Story {
+    server: Server,
+    now: Instant,
+}
+
+impl Story {
+    fn new() -> Self {
+        Self {
+            server: Server::new("j"),
+            now: Instant::now(),
+        }
+    }
+
+    /// What is said when this is asked: replies and notifies.
+    fn ask(&mut self, text: &str) -> (String, String) {
+        self.server.receive(self.now, text.as_bytes());
+        self.said()
+    }
+
+    fn said(&mut self) -> (String, String) {
+        let text = |bytes| String::from_utf8(bytes).unwrap().replace("\r\n", "|");
+        (
+            text(self.server.take_replies()),
+            text(self.server.take_notifies()),
+        )
+    }
+
+    fn pass(&mut self, time: Duration) -> (String, String) {
+        self.now += time;
+        self.server.handle_timeout(self.now);
+        self.said()
+    }
+
+    fn job_is(&mut self, state: JobState) -> (String, String) {
+        self.server.job_is(self.now, 1, state, "");
+        self.said()
+    }
+
+    fn actions(&mut self) -> Vec<Action> {
+        let actions = std::iter::from_fn(|| self.server.poll_action());
+        actions.filter(|it| !matches!(it, Action::Log(_))).collect()
+    }
+}
+
+fn said(replies: &str, notifies: &str) -> (String, String) {
+    (replies.to_owned(), notifies.to_owned())
+}
+
+#[test]
+fn a_job_that_ends_by_itself_is_told_of_once() {
+    let mut story = Story::new();
+    let features = "SM|protocol_version 2.0|request JOB_CREATE|request JOB_STATUS|request JOB_DESTROY|request EXIT|REPLY_END|";
+    assert_eq!(story.ask("QUERY_FEATURES\r\n"), said(features, ""));
+    assert_eq!(story.ask(JOB), said("S|", "CREATE_NOTIFY 7 S j-1|"));
+    assert!(matches!(story.actions()[..], [Action::Start(1, _)]));
+    assert_eq!(story.ask("JOB_STATUS j-1\r\n"), said("S PENDING|", ""));
+    assert_eq!(
+        story.job_is(JobState::Active),
+        said("", "STATUS_NOTIFY j-1 ACTIVE|")
+    );
+    assert_eq!(story.job_is(JobState::Active), said("", ""));
+    // So soon behind its number a client would take the end for an older state.
+    assert_eq!(story.job_is(JobState::Done), said("", ""));
+    assert!(story.server.poll_timeout().is_some());
+    assert_eq!(story.pass(LONG), said("", "STATUS_NOTIFY j-1 DONE|"));
+    assert_eq!(story.job_is(JobState::Failed), said("", ""));
+    assert_eq!(story.pass(LONG), said("", ""));
+    assert_eq!(story.ask("JOB_STATUS j-1\r\n"), said("S DONE|", ""));
+    assert_eq!(story.ask("JOB_DESTROY j-1\r\n"), said("S|", ""));
+    assert_eq!(story.actions(), [Action::Forget(1)]);
+    assert_eq!(
+        story.ask("JOB_DESTROY j-1\r\nJOB_STATUS x\r\n"),
+        said("F no such job|F no such job|", "")
+    );
+}
+
+#[test]
+fn a_job_that_is_destroyed_has_ended_before_that_is_answered() {
+    let mut story = Story::new();
+    story.ask(JOB);
+    story.actions();
+    story.pass(LONG);
+    // What is asked behind it waits.
+    assert_eq!(story.ask("JOB_DESTROY j-1\r\nQUERY\r\n"), said("", ""));
+    assert_eq!(story.actions(), [Action::Cancel(1)]);
+    let (replies, notifies) = story.job_is(JobState::Failed);
+    assert_eq!(notifies, "STATUS_NOTIFY j-1 DONE|");
+    assert_eq!(replies, "S|F Unknown Request|");
+    // One that does not end is answered all the same, and told of when it does.
+    story.ask(&JOB.replace("CREATE 7", "CREATE 8"));
+    story.pass(LONG);
+    assert_eq!(story.ask("JOB_DESTROY j-2\r\n"), said("", ""));
+    assert_eq!(story.pass(Duration::from_secs(60)), said("S|", ""));
+    story.server.job_is(story.now, 2, JobState::Failed, "");
+    assert_eq!(story.said(), said("", "STATUS_NOTIFY j-2 DONE|"));
+}
+
+#[test]
+fn behind_exit_nothing_is_told() {
+    let mut story = Story::new();
+    story.ask(JOB);
+    story.pass(LONG);
+    story.job_is(JobState::Active);
+    story.actions();
+    assert_eq!(story.ask("EXIT\r\nJOB_STATUS j-1\r\n"), said("S|", ""));
+    assert_eq!(story.actions(), []);
+    assert!(!story.server.is_over());
+    assert_eq!(story.pass(LONG), said("", ""));
+    assert_eq!(story.actions(), [Action::Cancel(1)]);
+    assert!(!story.server.is_over());
+    assert_eq!(story.job_is(JobState::Done), said("", ""));
+    assert!(story.server.is_over());
+}
+
+#[test]
+fn a_client_that_is_gone_ends_its_jobs_at_once() {
+    let mut story = Story::new();
+    story.ask(JOB);
+    story.actions();
+    story.server.closed(story.now);
+    assert_eq!(story.actions(), [Action::Cancel(1)]);
+    assert!(!story.server.is_over());
+    assert_eq!(story.job_is(JobState::Done), said("", ""));
+    assert!(story.server.is_over());
+}
+
+#[test]
+fn what_cannot_be_a_job_is_refused_in_the_reply() {
+    let mut story = Story::new();
+    let bad = JOB.replace("count 1", "count 0");
+    assert_eq!(
+        story.ask(&bad),
+        said("F count is `0`: 1 or more is needed|", "")
+    );
+    assert_eq!(story.actions(), []);
+    let bad = JOB.replace("hostname h\r\n", "");
+    assert_eq!(story.ask(&bad), said("F hostname is missing|", ""));
+}
