@@ -16,6 +16,7 @@ use crate::answer::{Answer, ManagerState, ManagerView, Question};
 use crate::caller::{Caller, Wants};
 use crate::controller::Controller;
 use crate::definition::Definition;
+use crate::error::AgentError;
 use crate::line::{self, QUESTION_BYTES_MAX};
 use crate::place::Place;
 
@@ -60,8 +61,6 @@ pub fn run() -> io::Result<()> {
     ] {
         ending.add(signal);
     }
-    ending.thread_block()?;
-    let signals = SignalFd::with_flags(&ending, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
     let place = Place::take(&definition.name)?;
     println!("{READY}");
     let Some(place) = place else {
@@ -78,7 +77,11 @@ pub fn run() -> io::Result<()> {
     ] {
         done?;
     }
-    Process::new(definition, place, signals).run()
+    // The agent is started before: it would have them blocked, too.
+    let agent = Agent::start(&definition);
+    ending.thread_block()?;
+    let signals = SignalFd::with_flags(&ending, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    Process::new(definition, agent, place, signals).run()
 }
 
 struct Process {
@@ -104,11 +107,16 @@ enum Source {
 }
 
 impl Process {
-    fn new(definition: Definition, place: Place, signals: SignalFd) -> Self {
+    fn new(
+        definition: Definition,
+        agent: Result<Agent, AgentError>,
+        place: Place,
+        signals: SignalFd,
+    ) -> Self {
         let now = Instant::now();
         let patience = Duration::from_secs(definition.patience.clamp(1, 86_400));
         let mut controller = Controller::new(patience);
-        let agent = match Agent::start(&definition) {
+        let agent = match agent {
             Ok(agent) => {
                 controller.agent_started(now);
                 Some(agent)

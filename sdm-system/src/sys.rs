@@ -41,9 +41,23 @@ pub fn goes_with_its_parent(command: &mut Command) {
     }
 }
 
-fn give_up() -> io::Result<()> {
-    const FIRST: libc::c_uint = 3;
+/// The first descriptor behind the three streams.
+const FIRST: libc::c_uint = 3;
+
+/// Those that there can be from [`FIRST`] on.
+fn possible_descriptors() -> std::ops::Range<RawFd> {
     const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;
+    // SAFETY: the call writes a limit into a place for one.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit
+    };
+    let end = libc::c_int::try_from(limit.rlim_cur.min(DESCRIPTORS_MAX)).unwrap_or(0);
+    3..end
+}
+
+fn give_up() -> io::Result<()> {
     // SAFETY: these are plain system calls on numbers. The descriptor by which the parent hears of a failure is closed
     // at the exec in any case, and the others are from now on.
     unsafe {
@@ -61,10 +75,7 @@ fn give_up() -> io::Result<()> {
         let flags = libc::CLOSE_RANGE_CLOEXEC;
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) == -1 {
             // Before Linux 5.11: one after the other, as many as there can be.
-            let mut limit: libc::rlimit = std::mem::zeroed();
-            libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-            let end = libc::c_int::try_from(limit.rlim_cur.min(DESCRIPTORS_MAX)).unwrap_or(0);
-            for fd in 3..end {
+            for fd in possible_descriptors() {
                 libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
             }
         }
@@ -73,20 +84,16 @@ fn give_up() -> io::Result<()> {
 }
 
 /// Closes all descriptors that this process was started with but its three streams. To be called before anything is opened.
-///
-/// # Errors
-/// `/proc` does not say which there are.
-pub fn close_inherited() -> io::Result<()> {
-    let mut open: Vec<RawFd> = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")? {
-        let name = entry?.file_name();
-        open.extend(name.to_str().and_then(|name| name.parse::<RawFd>().ok()));
+pub fn close_inherited() {
+    // SAFETY: nobody in this process owns a descriptor yet, and these are plain system calls on numbers.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) == -1 {
+            // Before Linux 5.9: one after the other, as many as there can be.
+            for fd in possible_descriptors() {
+                libc::close(fd);
+            }
+        }
     }
-    for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: nobody in this process owns a descriptor yet, and that of the folder is closed already.
-        unsafe { libc::close(fd) };
-    }
-    Ok(())
 }
 
 /// A descriptor that becomes readable when a child of this process ends.

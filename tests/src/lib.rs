@@ -11,6 +11,7 @@ pub mod fixture;
 pub mod golden;
 pub mod guide;
 pub mod hammer;
+pub mod invoke;
 pub mod job;
 pub mod ledger;
 pub mod leftovers;

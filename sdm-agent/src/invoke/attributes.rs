@@ -116,41 +116,19 @@ impl JobRequest {
     /// # Errors
     /// What is missing or of no use.
     pub fn read(attributes: &[(String, String)]) -> Result<Self, AttributeError> {
-        let has = |name: &str| attributes.iter().any(|(known, _)| known == name);
-        if let Some(missing) = MANDATORY.into_iter().find(|name| !has(name)) {
+        let given = Given(attributes);
+        if let Some(missing) = MANDATORY.into_iter().find(|it| given.first(it).is_none()) {
             return Err(AttributeError::Missing(missing));
         }
-        let first = |name: &str| {
-            let mut all = attributes.iter().filter(|(known, _)| known == name);
-            all.next().map(|(_, value)| value.trim())
-        };
-        let text = |name: &str| first(name).unwrap_or_default().to_owned();
-        let flag = |name: &'static str| match first(name) {
-            Some("true") => Ok(true),
-            Some("false") | None => Ok(false),
-            Some(other) => {
-                let other = cut(other);
-                Err(AttributeError::Value(
-                    name,
-                    other,
-                    "true or false is needed",
-                ))
-            }
-        };
-        let number = |name: &'static str| -> Result<u64, AttributeError> {
-            let value = first(name).unwrap_or("0");
-            let wrong = || AttributeError::Value(name, cut(value), "a number is needed");
-            value.parse().map_err(|_| wrong())
-        };
-        let count = number("count")?;
-        let count = u32::try_from(count).ok().filter(|it| *it > 0);
-        let processes = count
-            .ok_or_else(|| AttributeError::Value("count", text("count"), "1 or more is needed"))?;
-        let program = text("executable_path");
+        let count = u32::try_from(given.number("count")?).ok();
+        let processes = count.filter(|it| *it > 0).ok_or_else(|| {
+            AttributeError::Value("count", given.text("count"), "1 or more is needed")
+        })?;
+        let program = given.text("executable_path");
         if program.is_empty() {
             return Err(AttributeError::Missing("executable_path"));
         }
-        let backend = match first("backend") {
+        let backend = match given.first("backend") {
             Some("NORMAL") => Backend::Normal,
             Some("MPI" | "BLACS") => Backend::Mpi,
             other => {
@@ -159,21 +137,21 @@ impl JobRequest {
                 return Err(AttributeError::Value("backend", other, what));
             }
         };
-        let redirects = flag("redirect_enable")?;
-        let file = |name| Some(text(name)).filter(|path| redirects && !path.is_empty());
+        let redirects = given.flag("redirect_enable")?;
+        let file = |name| Some(given.text(name)).filter(|path| redirects && !path.is_empty());
         let mut request = Self {
-            hostname: text("hostname"),
-            jobmanager: text("jobmanager"),
+            hostname: given.text("hostname"),
+            jobmanager: given.text("jobmanager"),
             backend,
-            staging: flag("staging")?,
+            staging: given.flag("staging")?,
             output: file("stdout_file"),
             errors: file("stderr_file"),
-            status_polling: number("status_polling")?,
+            status_polling: given.number("status_polling")?,
             job: Submission {
                 processes,
                 program,
-                queue: Some(text("queue_name")).filter(|it| !it.is_empty()),
-                directory: text("work_directory"),
+                queue: Some(given.text("queue_name")).filter(|it| !it.is_empty()),
+                directory: given.text("work_directory"),
                 ..Submission::default()
             },
             ..Self::default()
@@ -184,7 +162,7 @@ impl JobRequest {
         if request.job.directory.is_empty() {
             request.job.directory = match request.job.program.rsplit_once('/') {
                 Some((folder, _)) if !request.staging && !folder.is_empty() => folder.to_owned(),
-                _ => text("tmp_dir"),
+                _ => given.text("tmp_dir"),
             };
         }
         Ok(request)
@@ -229,6 +207,42 @@ impl JobRequest {
             | "queue_name" => {}
             _ => self.unknown.push(cut(name)),
         }
+    }
+}
+
+/// Attributes as they were given.
+struct Given<'a>(&'a [(String, String)]);
+
+impl<'a> Given<'a> {
+    /// The first value of this name, without blanks around it.
+    fn first(&self, name: &str) -> Option<&'a str> {
+        let mut all = self.0.iter().filter(|(known, _)| known == name);
+        all.next().map(|(_, value)| value.trim())
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.first(name).unwrap_or_default().to_owned()
+    }
+
+    fn flag(&self, name: &'static str) -> Result<bool, AttributeError> {
+        match self.first(name) {
+            Some("true") => Ok(true),
+            Some("false") | None => Ok(false),
+            Some(other) => {
+                let other = cut(other);
+                Err(AttributeError::Value(
+                    name,
+                    other,
+                    "true or false is needed",
+                ))
+            }
+        }
+    }
+
+    fn number(&self, name: &'static str) -> Result<u64, AttributeError> {
+        let value = self.first(name).unwrap_or("0");
+        let wrong = |_| AttributeError::Value(name, cut(value), "a number is needed");
+        value.parse().map_err(wrong)
     }
 }
 

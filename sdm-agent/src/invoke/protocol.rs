@@ -9,7 +9,7 @@ pub const ATTRIBUTE_BYTES_MAX: usize = 4 << 20;
 
 /// What a client asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ClientRequest {
     /// QUERY_FEATURES, of Ninf-G 5.
     QueryFeatures,
     /// JOB_CREATE to JOB_CREATE_END.
@@ -76,7 +76,7 @@ impl Decoder {
     }
 
     /// The next request, once it is whole.
-    pub fn poll(&mut self) -> Option<Request> {
+    pub fn poll(&mut self) -> Option<ClientRequest> {
         loop {
             let end = self.bytes[self.searched..]
                 .iter()
@@ -107,11 +107,11 @@ impl Decoder {
         }
     }
 
-    fn take(&mut self, line: Result<&str, WrongRequest>) -> Option<Request> {
+    fn take(&mut self, line: Result<&str, WrongRequest>) -> Option<ClientRequest> {
         let Some(creating) = &mut self.creating else {
             return match line {
                 Ok(line) => self.begin(line),
-                Err(wrong) => Some(Request::Wrong(wrong)),
+                Err(wrong) => Some(ClientRequest::Wrong(wrong)),
             };
         };
         let line = match line {
@@ -130,8 +130,8 @@ impl Decoder {
                 ..
             } = self.creating.take().unwrap_or_default();
             return Some(match wrong {
-                Some(wrong) => Request::Wrong(wrong),
-                None => Request::Create { id, attributes },
+                Some(wrong) => ClientRequest::Wrong(wrong),
+                None => ClientRequest::Create { id, attributes },
             });
         }
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -148,16 +148,16 @@ impl Decoder {
     }
 
     /// The first line of a request; none where more of it follows, or the line is empty.
-    fn begin(&mut self, line: &str) -> Option<Request> {
+    fn begin(&mut self, line: &str) -> Option<ClientRequest> {
         let mut words = line.split_ascii_whitespace();
         let word = words.next()?;
         let argument = words.next().map(str::to_owned);
-        let needed = |name, make: fn(String) -> Request| match argument.clone() {
+        let needed = |name, make: fn(String) -> ClientRequest| match argument.clone() {
             Some(argument) => make(argument),
-            None => Request::Wrong(WrongRequest::NoArgument(name)),
+            None => ClientRequest::Wrong(WrongRequest::NoArgument(name)),
         };
         Some(match word {
-            "QUERY_FEATURES" => Request::QueryFeatures,
+            "QUERY_FEATURES" => ClientRequest::QueryFeatures,
             "JOB_CREATE" => {
                 let wrong = argument
                     .is_none()
@@ -170,10 +170,10 @@ impl Decoder {
                 });
                 return None;
             }
-            "JOB_STATUS" => needed("JOB_STATUS", Request::Status),
-            "JOB_DESTROY" => needed("JOB_DESTROY", Request::Destroy),
-            "EXIT" => Request::Exit,
-            _ => Request::Wrong(WrongRequest::Unknown),
+            "JOB_STATUS" => needed("JOB_STATUS", ClientRequest::Status),
+            "JOB_DESTROY" => needed("JOB_DESTROY", ClientRequest::Destroy),
+            "EXIT" => ClientRequest::Exit,
+            _ => ClientRequest::Wrong(WrongRequest::Unknown),
         })
     }
 }
@@ -182,7 +182,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    fn all(bytes: &[u8], cut: usize) -> Vec<Request> {
+    fn all(bytes: &[u8], cut: usize) -> Vec<ClientRequest> {
         let mut decoder = Decoder::default();
         let mut requests = Vec::new();
         for part in bytes.chunks(cut) {
@@ -198,8 +198,8 @@ mod tests {
             JOB_STATUS J1\nJOB_DESTROY J1\r\nJOB_DESTROY\r\nEXIT\r\nNONSENSE x\r\n";
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = vec![
-            Request::QueryFeatures,
-            Request::Create {
+            ClientRequest::QueryFeatures,
+            ClientRequest::Create {
                 id: "1".to_owned(),
                 attributes: vec![
                     pair("hostname", "h"),
@@ -207,11 +207,11 @@ mod tests {
                     pair("argument", "--a=b  c "),
                 ],
             },
-            Request::Status("J1".to_owned()),
-            Request::Destroy("J1".to_owned()),
-            Request::Wrong(WrongRequest::NoArgument("JOB_DESTROY")),
-            Request::Exit,
-            Request::Wrong(WrongRequest::Unknown),
+            ClientRequest::Status("J1".to_owned()),
+            ClientRequest::Destroy("J1".to_owned()),
+            ClientRequest::Wrong(WrongRequest::NoArgument("JOB_DESTROY")),
+            ClientRequest::Exit,
+            ClientRequest::Wrong(WrongRequest::Unknown),
         ];
         for cut in [1, 3, 7, text.len()] {
             assert_eq!(all(text, cut), expected, "{cut}");
@@ -222,16 +222,22 @@ mod tests {
     fn what_is_too_much_is_refused_once_and_what_follows_is_read() {
         let long = "x".repeat(3 * LINE_BYTES_MAX);
         let text = format!("{long}\r\nEXIT\r\n");
-        let expected = [Request::Wrong(WrongRequest::TooLong), Request::Exit];
+        let expected = [
+            ClientRequest::Wrong(WrongRequest::TooLong),
+            ClientRequest::Exit,
+        ];
         assert_eq!(all(text.as_bytes(), 1000), expected);
         let many = "argument a\r\n".repeat(2 * ATTRIBUTES_MAX);
         let text = format!("JOB_CREATE 1\r\n{many}JOB_CREATE_END\r\nEXIT\r\n");
-        let expected = [Request::Wrong(WrongRequest::TooMany), Request::Exit];
+        let expected = [
+            ClientRequest::Wrong(WrongRequest::TooMany),
+            ClientRequest::Exit,
+        ];
         assert_eq!(all(text.as_bytes(), 4096), expected);
         let text = b"JOB_CREATE 1\r\na \xff\r\nJOB_CREATE_END\r\nJOB_CREATE\r\nJOB_CREATE_END\r\n";
         let expected = [
-            Request::Wrong(WrongRequest::NoText),
-            Request::Wrong(WrongRequest::NoArgument("JOB_CREATE")),
+            ClientRequest::Wrong(WrongRequest::NoText),
+            ClientRequest::Wrong(WrongRequest::NoArgument("JOB_CREATE")),
         ];
         assert_eq!(all(text, 5), expected);
     }

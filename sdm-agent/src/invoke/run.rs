@@ -12,7 +12,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use super::back::{Back, News};
 use super::guard::Guard;
-use super::server::{Action, JobState, Server};
+use super::server::{Action, JobState, Pipe, Server};
 use super::target::Target;
 
 /// What the program is called where it is an invoke server; its type stands behind.
@@ -47,8 +47,13 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
         while let Some(action) = server.poll_action() {
             carry_out(&mut back, &mut server, server_type, action, log.as_mut());
         }
-        let is_heard = write_all(io::stdout(), &server.take_replies())
-            && write_all(io::stderr(), &server.take_notifies());
+        let mut is_heard = true;
+        while let Some((pipe, bytes)) = server.poll_output() {
+            is_heard &= match pipe {
+                Pipe::Replies => write_all(io::stdout(), &bytes),
+                Pipe::Notifies => write_all(io::stderr(), &bytes),
+            };
+        }
         if !is_heard {
             server.closed(now);
             continue_without(&mut input, &mut ends_until, now);
@@ -63,13 +68,9 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
             .min();
         let ready = wait(input.as_ref(), &back, &signals, until)?;
         let now = Instant::now();
-        if ready.signal {
-            while let Some(signal) = signals.read_signal()? {
-                if signal.ssi_signo.cast_signed() == Signal::SIGTERM as i32 {
-                    server.closed(now);
-                    continue_without(&mut input, &mut ends_until, now);
-                }
-            }
+        if ready.signal && is_to_end(&signals)? {
+            server.closed(now);
+            continue_without(&mut input, &mut ends_until, now);
         }
         if ready.news
             && let Some(news) = back.news()?
@@ -94,6 +95,15 @@ pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
             server.handle_timeout(now);
         }
     }
+}
+
+/// True where SIGTERM has come.
+fn is_to_end(signals: &SignalFd) -> io::Result<bool> {
+    let mut is_to_end = false;
+    while let Some(signal) = signals.read_signal()? {
+        is_to_end |= signal.ssi_signo.cast_signed() == Signal::SIGTERM as i32;
+    }
+    Ok(is_to_end)
 }
 
 /// The client is not heard any more; jobs have a bounded time to end.
@@ -130,7 +140,7 @@ fn carry_out(
 
 /// False where nobody reads any more.
 fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
-    bytes.is_empty() || to.write_all(bytes).and_then(|()| to.flush()).is_ok()
+    to.write_all(bytes).and_then(|()| to.flush()).is_ok()
 }
 
 fn write_log(log: Option<&mut File>, line: &str) {

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::attributes::JobRequest;
-use super::protocol::{Decoder, Request};
+use super::protocol::{ClientRequest, Decoder};
 
 /// How many jobs there may be at a time.
 pub const JOBS_MAX: usize = 65_536;
 /// How long the end of a job is kept back behind its number.
-const EARLY: Duration = Duration::from_millis(200);
+const EARLY: Duration = Duration::from_millis(100);
 /// How long nothing happens behind the answer to EXIT.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How long the answer to JOB_DESTROY waits for the job's end.
@@ -65,8 +65,17 @@ pub enum Action {
     Log(String),
 }
 
+/// Where something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// Standard output.
+    Replies,
+    /// Standard error.
+    Notifies,
+}
+
 #[derive(Debug)]
-struct Job {
+struct ClientJob {
     /// What was told of it last.
     told: JobState,
     /// What it has come to, where that has not been told.
@@ -91,10 +100,9 @@ pub struct Server {
     /// What the names of its jobs begin with.
     prefix: String,
     decoder: Decoder,
-    jobs: BTreeMap<JobNumber, Job>,
+    jobs: BTreeMap<JobNumber, ClientJob>,
     last: JobNumber,
-    replies: Vec<u8>,
-    notifies: Vec<u8>,
+    output: VecDeque<(Pipe, Vec<u8>)>,
     actions: VecDeque<Action>,
     /// The job whose end the answer to JOB_DESTROY waits for, and how long.
     destroying: Option<(JobNumber, Instant)>,
@@ -110,8 +118,7 @@ impl Server {
             decoder: Decoder::default(),
             jobs: BTreeMap::new(),
             last: 0,
-            replies: Vec::new(),
-            notifies: Vec::new(),
+            output: VecDeque::new(),
             actions: VecDeque::new(),
             destroying: None,
             ending: None,
@@ -129,19 +136,14 @@ impl Server {
         if self.ending.is_none() {
             self.ending = Some(Ending::At(now));
             self.destroying = None;
-            self.notifies.clear();
+            self.output.retain(|(pipe, _)| *pipe == Pipe::Replies);
             self.end_jobs();
         }
     }
 
-    /// What is to be written as replies.
-    pub fn take_replies(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.replies)
-    }
-
-    /// What is to be written as notifies.
-    pub fn take_notifies(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.notifies)
+    /// What is to be written next, and into which pipe: the order across both counts.
+    pub fn poll_output(&mut self) -> Option<(Pipe, Vec<u8>)> {
+        self.output.pop_front()
     }
 
     /// The next thing to do.
@@ -204,7 +206,7 @@ impl Server {
     /// True once all jobs of a server that ends have ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let ended = |job: &Job| {
+        let ended = |job: &ClientJob| {
             let state = job.comes.as_ref().map_or(job.told, |(state, _)| *state);
             state.is_end()
         };
@@ -239,9 +241,9 @@ impl Server {
         }
     }
 
-    fn handle(&mut self, now: Instant, request: Request) {
+    fn handle(&mut self, now: Instant, request: ClientRequest) {
         match request {
-            Request::QueryFeatures => {
+            ClientRequest::QueryFeatures => {
                 self.reply("SM");
                 self.reply("protocol_version 2.0");
                 for name in ["JOB_CREATE", "JOB_STATUS", "JOB_DESTROY", "EXIT"] {
@@ -249,21 +251,20 @@ impl Server {
                 }
                 self.reply("REPLY_END");
             }
-            Request::Create { id, attributes } => self.create(now, &id, &attributes),
-            Request::Status(name) => match self.find(&name) {
+            ClientRequest::Create { id, attributes } => self.create(now, &id, &attributes),
+            ClientRequest::Status(name) => match self.find(&name) {
                 Some((_, job)) => {
                     let word = job.told.word();
                     self.reply(&format!("S {word}"));
                 }
                 None => self.reply("F no such job"),
             },
-            Request::Destroy(name) => self.destroy(now, &name),
-            Request::Exit => {
+            ClientRequest::Destroy(name) => self.destroy(now, &name),
+            ClientRequest::Exit => {
                 self.reply("S");
-                self.notifies.clear();
                 self.ending = Some(Ending::At(now + SILENCE));
             }
-            Request::Wrong(why) => {
+            ClientRequest::Wrong(why) => {
                 self.log(format!("refused: {why}"));
                 self.reply(&format!("F {why}"));
             }
@@ -295,7 +296,7 @@ impl Server {
         for name in &request.unknown {
             self.log(format!("attribute {name}: not known, ignored"));
         }
-        let job = Job {
+        let job = ClientJob {
             told: JobState::Pending,
             comes: None,
             since: now,
@@ -349,7 +350,7 @@ impl Server {
         format!("{}-{number}", self.prefix)
     }
 
-    fn find(&self, name: &str) -> Option<(JobNumber, &Job)> {
+    fn find(&self, name: &str) -> Option<(JobNumber, &ClientJob)> {
         let number = name.strip_prefix(&*self.prefix)?.strip_prefix('-')?;
         let number: JobNumber = number.parse().ok()?;
         let job = self.jobs.get(&number)?;
@@ -361,16 +362,16 @@ impl Server {
     }
 
     fn reply(&mut self, line: &str) {
-        push(&mut self.replies, line);
+        self.output.push_back((Pipe::Replies, with_end(line)));
     }
 
     fn notify(&mut self, line: &str) {
-        push(&mut self.notifies, line);
+        self.output.push_back((Pipe::Notifies, with_end(line)));
     }
 }
 
-/// A line, which has no line end in it.
-fn push(bytes: &mut Vec<u8>, line: &str) {
-    bytes.extend(line.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
-    bytes.extend(b"\r\n");
+/// A line with its end; it has none in it.
+fn with_end(line: &str) -> Vec<u8> {
+    let text = line.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n'));
+    text.chain(*b"\r\n").collect()
 }

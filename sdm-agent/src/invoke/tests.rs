@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::server::{Action, JobState, Server};
+use super::server::{Action, JobState, Pipe, Server};
 
 const JOB: &str = "JOB_CREATE 7\r\nhostname h\r\nport 0\r\nclient_name c\r\nexecutable_path /a/b\r\nbackend NORMAL\r\ncount \
                    1\r\nstaging false\r\nargument -x\r\nredirect_enable false\r\nstatus_polling 0\r\nrefresh_credential \
@@ -12,6 +12,8 @@ const LONG: Duration = Duration::from_secs(1);
 struct Story {
     server: Server,
     now: Instant,
+    /// Where something was written last.
+    last: Option<Pipe>,
 }
 
 impl Story {
@@ -19,6 +21,7 @@ impl Story {
         Self {
             server: Server::new("j"),
             now: Instant::now(),
+            last: None,
         }
     }
 
@@ -29,11 +32,16 @@ impl Story {
     }
 
     fn said(&mut self) -> (String, String) {
-        let text = |bytes| String::from_utf8(bytes).unwrap().replace("\r\n", "|");
-        (
-            text(self.server.take_replies()),
-            text(self.server.take_notifies()),
-        )
+        let (mut replies, mut notifies) = (String::new(), String::new());
+        for (pipe, bytes) in std::iter::from_fn(|| self.server.poll_output()) {
+            let text = String::from_utf8(bytes).unwrap().replace("\r\n", "|");
+            match pipe {
+                Pipe::Replies => replies += &text,
+                Pipe::Notifies => notifies += &text,
+            }
+            self.last = Some(pipe);
+        }
+        (replies, notifies)
     }
 
     fn pass(&mut self, time: Duration) -> (String, String) {
@@ -94,11 +102,14 @@ fn a_job_that_is_destroyed_has_ended_before_that_is_answered() {
     // What is asked behind it waits.
     assert_eq!(story.ask("JOB_DESTROY j-1\r\nQUERY\r\n"), said("", ""));
     assert_eq!(story.actions(), [Action::Cancel(1)]);
+    // A client whose last job this is closes in the middle of what is told behind the answer.
     let (replies, notifies) = story.job_is(JobState::Failed);
+    assert_eq!(story.last, Some(Pipe::Replies));
     assert_eq!(notifies, "STATUS_NOTIFY j-1 DONE|");
     assert_eq!(replies, "S|F Unknown Request|");
     // One that does not end is answered all the same, and told of when it does.
     story.ask(&JOB.replace("CREATE 7", "CREATE 8"));
+    story.actions();
     story.pass(LONG);
     assert_eq!(story.ask("JOB_DESTROY j-2\r\n"), said("", ""));
     assert_eq!(story.pass(Duration::from_secs(60)), said("S|", ""));

@@ -44,6 +44,8 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
 /// # Errors
 /// The runner cannot be started.
 pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
+    // Whoever asks waits for signals in another way, and has them blocked: the job's processes are not to.
+    SigSet::empty().thread_set_mask()?;
     let mut command = Command::new(program);
     command.args([WORD, STAY]).arg(folder);
     command.spawn().map(drop)

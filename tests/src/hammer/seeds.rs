@@ -354,6 +354,18 @@ pub(super) fn lives() -> Vec<Vec<u8>> {
     lives
 }
 
+/// What a GridRPC client asks.
+pub(super) fn invoke_lines() -> Vec<Vec<u8>> {
+    let job = "JOB_CREATE 1\r\nhostname localhost\r\nport 0\r\nclient_name c\r\nexecutable_path /bin/true\r\nbackend \
+               NORMAL\r\ncount 1\r\nstaging false\r\nargument -x\r\nredirect_enable false\r\nstatus_polling \
+               0\r\nrefresh_credential 0\r\nJOB_CREATE_END\r\n";
+    let rest = "JOB_STATUS j-1\r\nJOB_DESTROY j-1\r\nEXIT\r\n";
+    let all = format!("QUERY_FEATURES\r\n{job}{job}{rest}");
+    [job, rest, &all]
+        .map(|text| text.as_bytes().to_vec())
+        .to_vec()
+}
+
 pub(super) fn manager_lines() -> Vec<Vec<u8>> {
     let questions = [
         Question::State,

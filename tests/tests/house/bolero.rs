@@ -52,4 +52,5 @@ targets! {
     model "model"
     claim "claim"
     manager_lines "rm"
+    invoke_lines "invoke"
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::guide;
+use sdm_tests::invoke::Client;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
@@ -170,5 +171,54 @@ fn a_job_of_slurm_is_held_until_somebody_comes() {
     shell.wait_job(&job, "jobState", "TERMINATED");
     drop(terminal);
     let _done = shell.sdm("cluster remove s").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn a_grid_rpc_client_has_its_jobs_in_slurm() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let shell = Shell::new().with("SLURM_CONF", CONFIG);
+    let mut client = Client::start(&shell, "SDMslurm");
+    let [output, errors] = ["o", "e"].map(|name| shell.place.path().join(name));
+    let attributes = [
+        "redirect_enable true".to_owned(),
+        format!("stdout_file {}", output.display()),
+        format!("stderr_file {}", errors.display()),
+        format!("work_directory {}", shell.place.path().display()),
+        "queue_name debug".to_owned(),
+        "max_wall_time 5".to_owned(),
+        "host_count 2".to_owned(),
+        "count 2".to_owned(),
+    ];
+    let words = ["-c", "echo at $SLURM_JOB_NUM_NODES; echo cried >&2"];
+    let job = client.create("/bin/sh", &words, &attributes);
+    client.wait(&job, "DONE");
+    let said = fs::read_to_string(&output).expect("its output");
+    assert_eq!(said, "at 2\nat 2\n");
+    let said = fs::read_to_string(&errors).expect("its errors");
+    assert_eq!(said, "cried\ncried\n");
+    assert_eq!(client.ask("JOB_DESTROY", &job), "S");
+    let place = ["work_directory /tmp".to_owned()];
+    let runs = client.create("/bin/sleep", &["1000"], &place);
+    client.wait(&runs, "ACTIVE");
+    assert_eq!(client.ask("JOB_DESTROY", &runs), "S");
+    client.wait(&runs, "DONE");
+    let refused = ["queue_name nosuch".to_owned(), place[0].clone()];
+    let refused = client.create("/bin/true", &[], &refused);
+    client.wait(&refused, "FAILED");
+    // A server that is killed leaves none in Slurm.
+    let left = client.create("/bin/sleep", &["1000"], &place);
+    client.wait(&left, "ACTIVE");
+    client.child.kill().expect("it runs");
+    client.child.wait().expect("a child");
+    let listed = || {
+        let mut command = Command::new("squeue");
+        command
+            .args(["-h", "-t", "PD,R,CG"])
+            .env("SLURM_CONF", CONFIG);
+        command.output().expect("squeue runs").stdout
+    };
+    shell.wait_for(|| listed().is_empty());
+    shell.wait_for(|| shell.place.pids("--guard-jobs").is_empty());
     shell.place.assert_gone();
 }

@@ -1,7 +1,11 @@
 //! A cluster behind ssh, as an ordinary user has it at a shell.
 
+use std::fs;
+use std::path::Path;
+
 use nix::sys::signal::Signal;
 use sdm_tests::clusters::Shell;
+use sdm_tests::invoke::Client;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::{binaries, processes};
@@ -95,5 +99,48 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     ];
     shell.words(&nowhere).refused(1, "no-such-host");
     let _done = shell.sdm("cluster remove gone").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn a_grid_rpc_client_has_its_jobs_on_a_host() {
+    let Some(_hosts) = Part::hosts() else { return };
+    let shell = Shell::new();
+    let place = shell.place.path().display();
+    let agent = shell.place.path().join("sdm-agent");
+    let text = format!(
+        "#!/bin/sh\nexport XDG_STATE_HOME='{place}/state'\nexec '{}' \"$@\"\n",
+        binaries::folder().join("sdm-agent").display()
+    );
+    shell.write_program(&agent, &text);
+    let mut client = Client::start(&shell, "SDMssh");
+    // An executable that is here only is brought there, and removed.
+    let program = shell.place.path().join("says");
+    shell.write_program(&program, "#!/bin/sh\nhostname\necho $0\necho cried >&2\n");
+    let attributes = [
+        "hostname h2".to_owned(),
+        "ssh_option -F".to_owned(),
+        format!("ssh_option {CONFIG}"),
+        format!("agent_path {}", agent.display()),
+        "staging true".to_owned(),
+        format!("tmp_dir {place}"),
+        "redirect_enable true".to_owned(),
+        format!("stdout_file {place}/o"),
+        format!("stderr_file {place}/e"),
+    ];
+    let job = client.create(program.to_str().expect("text"), &[], &attributes);
+    client.wait(&job, "DONE");
+    let read = |name: &str| fs::read_to_string(shell.place.path().join(name)).expect("a file");
+    let said = read("o");
+    let (host, staged) = said.trim_end().split_once('\n').expect("two lines");
+    assert_eq!((host, &*read("e")), ("h2", "cried\n"));
+    assert!(staged.contains("/sdm-staged-"), "{staged}");
+    assert!(!Path::new(staged).exists(), "{staged} is left");
+    let words = &attributes[..4];
+    let runs = client.create("/bin/sleep", &["1000"], words);
+    client.wait(&runs, "ACTIVE");
+    assert_eq!(client.ask("JOB_DESTROY", &runs), "S");
+    client.wait(&runs, "DONE");
+    client.exit();
     shell.place.assert_gone();
 }

@@ -18,6 +18,7 @@ mod example;
 mod exits;
 mod gdb_options;
 mod guide;
+mod invoke;
 mod keep;
 mod key_handover;
 mod keys;

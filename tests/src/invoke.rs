@@ -1,0 +1,256 @@
+//! A GridRPC client's side of an invoke server: its three pipes, and the rules of order and time that clients depend on.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use crate::binaries;
+use crate::clusters::Shell;
+use crate::ordinary;
+use crate::run::BOUND;
+
+/// What the server has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A line of standard output.
+    Reply(String),
+    /// A line of standard error.
+    Notify(String),
+    /// The end of standard output.
+    End,
+}
+
+/// A job, as its client knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// All states that were told, in their order.
+    pub states: Vec<String>,
+    /// When its number came.
+    created: Option<Instant>,
+}
+
+/// A client with its server.
+pub struct Client {
+    /// The server.
+    pub child: Child,
+    input: Option<ChildStdin>,
+    said: Receiver<Heard>,
+    /// The jobs by their numbers.
+    pub jobs: BTreeMap<String, Known>,
+    requests: u32,
+}
+
+impl Client {
+    /// Starts a server of a type, as the shell's user.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn start(shell: &Shell, server_type: &str) -> Self {
+        let path = shell
+            .place
+            .path()
+            .join(format!("ng_invoke_server.{server_type}"));
+        if !path.exists() {
+            symlink(binaries::folder().join("sdm-agent"), &path).expect("a link");
+        }
+        Self::run(shell, &path)
+    }
+
+    fn run(shell: &Shell, path: &Path) -> Self {
+        let mut command = Command::new(path);
+        command
+            .envs(shell.environment())
+            .current_dir(shell.place.path());
+        command.args(["-l", "invoke.log", "--no-such-option"]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = ordinary::lower(&mut command).spawn().expect("it starts");
+        let (sender, said) = channel();
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let replies = sender.clone();
+        std::thread::spawn(move || {
+            for line in lines(out.expect("piped")) {
+                let _ = replies.send(Heard::Reply(line));
+            }
+            let _ = replies.send(Heard::End);
+        });
+        std::thread::spawn(move || {
+            for line in lines(err.expect("piped")) {
+                let _ = sender.send(Heard::Notify(line));
+            }
+        });
+        let input = child.stdin.take();
+        Self {
+            child,
+            input,
+            said,
+            jobs: BTreeMap::new(),
+            requests: 0,
+        }
+    }
+
+    /// Writes lines, each with its own call, as a client of Ninf-G 5 does.
+    ///
+    /// # Panics
+    /// Where the server has closed.
+    pub fn write(&mut self, lines: &[String]) {
+        let input = self.input.as_mut().expect("it is open");
+        for line in lines {
+            input
+                .write_all(format!("{line}\r\n").as_bytes())
+                .expect("it reads");
+        }
+    }
+
+    /// Closes the requests.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
+    /// The next thing that is said; what is told of jobs is taken in.
+    ///
+    /// # Panics
+    /// Where nothing is said within [`BOUND`], or a rule is broken.
+    pub fn hear(&mut self) -> Heard {
+        let said = self.said.recv_timeout(BOUND).expect("it says something");
+        if let Heard::Notify(line) = &said {
+            self.take(line);
+        }
+        said
+    }
+
+    fn take(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["CREATE_NOTIFY", request, "S", job] => {
+                assert_eq!(request, self.requests.to_string(), "{line}");
+                let known = Known {
+                    created: Some(Instant::now()),
+                    ..Known::default()
+                };
+                assert_eq!(self.jobs.insert(job.to_owned(), known), None, "{line}");
+            }
+            ["STATUS_NOTIFY", job, state] => {
+                let known = self.jobs.get_mut(job).expect("its number came before");
+                let is_end = |state: &str| ["DONE", "FAILED"].contains(&state);
+                let had_ended = known.states.iter().any(|state| is_end(state));
+                assert!(!had_ended, "{line} behind {:?}", known.states);
+                known.states.push(state.to_owned());
+            }
+            _ => panic!("no notify: {line:?}"),
+        }
+    }
+
+    /// The reply to what was asked.
+    ///
+    /// # Panics
+    /// Where the server ends instead.
+    pub fn reply(&mut self) -> String {
+        loop {
+            match self.hear() {
+                Heard::Reply(line) => return line,
+                Heard::Notify(_) => {}
+                Heard::End => panic!("the server has ended"),
+            }
+        }
+    }
+
+    /// Asks for a job with these attributes beside the usual ones; gives its number.
+    ///
+    /// # Panics
+    /// Where it is refused.
+    pub fn create(&mut self, program: &str, arguments: &[&str], more: &[String]) -> String {
+        let known = self.jobs.len();
+        let reply = self.try_create(program, arguments, more);
+        assert_eq!(reply, "S");
+        let request = self.requests;
+        while self.jobs.len() == known {
+            self.hear();
+        }
+        let newest = self.jobs.iter().max_by_key(|(_, job)| job.created);
+        let (job, _) = newest.unwrap_or_else(|| panic!("no job of {request}"));
+        job.clone()
+    }
+
+    /// Asks for a job; gives the reply. A notify may have come before.
+    pub fn try_create(&mut self, program: &str, arguments: &[&str], more: &[String]) -> String {
+        self.requests += 1;
+        let mut lines = vec![format!("JOB_CREATE {}", self.requests)];
+        lines.extend(more.iter().cloned());
+        lines.extend(
+            [
+                "hostname localhost",
+                "port 0",
+                "client_name 127.0.0.1",
+                "backend NORMAL",
+                "count 1",
+                "staging false",
+            ]
+            .map(str::to_owned),
+        );
+        lines.push(format!("executable_path {program}"));
+        lines.extend(arguments.iter().map(|it| format!("argument {it}")));
+        lines.extend(
+            [
+                "redirect_enable false",
+                "status_polling 0",
+                "refresh_credential 0",
+                "JOB_CREATE_END",
+            ]
+            .map(str::to_owned),
+        );
+        self.write(&lines);
+        self.reply()
+    }
+
+    /// Waits until a job has come to a state.
+    ///
+    /// # Panics
+    /// Where it ends in another one, or never comes to it.
+    pub fn wait(&mut self, job: &str, state: &str) {
+        loop {
+            let states = &self.jobs[job].states;
+            if states.iter().any(|known| known == state) {
+                return;
+            }
+            let ended = states
+                .iter()
+                .any(|it| ["DONE", "FAILED"].contains(&it.as_str()));
+            assert!(!ended, "{job}: {states:?} and never {state}");
+            self.hear();
+        }
+    }
+
+    /// Asks something of a job; gives the reply.
+    pub fn ask(&mut self, request: &str, job: &str) -> String {
+        self.write(&[format!("{request} {job}")]);
+        self.reply()
+    }
+
+    /// Ends the session: nothing is said behind the answer, and the server ends by itself.
+    ///
+    /// # Panics
+    /// Where something is, or it does not.
+    pub fn exit(mut self) {
+        self.write(&["EXIT".to_owned()]);
+        assert_eq!(self.reply(), "S");
+        assert_eq!(self.hear(), Heard::End);
+        assert!(self.child.wait().expect("a child").success());
+    }
+}
+
+fn lines(from: impl std::io::Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(from).split(b'\n');
+    lines.map_while(Result::ok).map(|line| {
+        let line = String::from_utf8(line).expect("text");
+        let text = line.strip_suffix('\r').expect("each line ends in CR LF");
+        text.to_owned()
+    })
+}

@@ -1,0 +1,218 @@
+//! The invoke server, as a GridRPC client has it, with the managers of this host.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use sdm_tests::clusters::Shell;
+use sdm_tests::invoke::Client;
+use sdm_tests::place::Compiler;
+use sdm_tests::processes;
+
+fn wait_gone(shell: &Shell, part: &str) {
+    shell.wait_for(|| shell.place.pids(part).is_empty());
+}
+
+#[test]
+fn jobs_are_started_told_of_once_and_destroyed() {
+    let shell = Shell::new();
+    let mut client = Client::start(&shell, "SDM");
+    client.write(&["QUERY_FEATURES".to_owned()]);
+    assert_eq!(client.reply(), "SM");
+    while client.reply() != "REPLY_END" {}
+    // What it prints is whole in the client's files before its end is told.
+    let files = ["o", "e"].map(|name| shell.place.path().join(name).display().to_string());
+    let redirect = [
+        "redirect_enable true".to_owned(),
+        format!("stdout_file {}", files[0]),
+        format!("stderr_file {}", files[1]),
+        "environment WORD=two words".to_owned(),
+        "nonsense".to_owned(),
+        "max_time 5".to_owned(),
+    ];
+    let script = "echo \"$WORD $0\"; i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; echo cried >&2";
+    let ended = client.create("/bin/sh", &["-c", script, "ng"], &redirect);
+    client.wait(&ended, "DONE");
+    let said = fs::read_to_string(&files[0]).expect("its output");
+    assert!(said.starts_with("two words ng\nline 0\n"), "{said:.80}");
+    assert!(said.ends_with("line 19999\n"));
+    assert_eq!(
+        fs::read_to_string(&files[1]).expect("its errors"),
+        "cried\n"
+    );
+    assert_eq!(client.ask("JOB_STATUS", &ended), "S DONE");
+    assert_eq!(client.ask("JOB_DESTROY", &ended), "S");
+    assert_eq!(client.ask("JOB_DESTROY", &ended), "F no such job");
+
+    let failed = client.create("/bin/sh", &["-c", "exit 3"], &[]);
+    client.wait(&failed, "FAILED");
+    let missing = client.create("/no/such/program", &[], &[]);
+    client.wait(&missing, "FAILED");
+    let refused = client.try_create("/bin/true", &[], &["count none".to_owned()]);
+    assert_eq!(refused, "F count is `none`: a number is needed");
+    let far = client.create("/bin/true", &[], &["jobmanager jobmanager-lsf".to_owned()]);
+    client.wait(&far, "FAILED");
+
+    // One that runs has ended before its destruction is answered, and is done.
+    let two = ["count 2".to_owned()];
+    let runs = client.create("/bin/sleep", &["1000"], &two);
+    client.wait(&runs, "ACTIVE");
+    assert_eq!(shell.place.pids("sleep 1000").len(), 2);
+    assert_eq!(client.ask("JOB_STATUS", &runs), "S ACTIVE");
+    assert_eq!(client.ask("JOB_DESTROY", &runs), "S");
+    client.wait(&runs, "DONE");
+    wait_gone(&shell, "sleep 1000");
+    let log = fs::read_to_string(shell.place.path().join("invoke.log")).expect("a log");
+    assert!(log.contains("attribute nonsense: not known"), "{log}");
+    assert!(
+        log.contains("max_wall_time 5: this manager has no such limit"),
+        "{log}"
+    );
+    client.exit();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn a_job_of_the_invoke_server_is_a_job_like_others() {
+    let shell = Shell::new();
+    let _done = shell.sdm("cluster add here local").done();
+    let mut client = Client::start(&shell, "SDMlocal");
+    let work = shell.place.compile("loop", Compiler::C);
+    let job = client.create(work.to_str().expect("text"), &[], &[]);
+    client.wait(&job, "ACTIVE");
+    shell.wait_job("1", "jobState", "RUNNING");
+    shell.wait_for(|| shell.sdm("ps 1").done().out.contains("RUNNING"));
+    let stacks = shell.sdm("stacks here:1");
+    assert!(
+        stacks.out.contains("main ()"),
+        "{} {}",
+        stacks.out,
+        stacks.err
+    );
+    assert_eq!(client.ask("JOB_DESTROY", &job), "S");
+    // One that is debugged is held in a session.
+    let held = client.create(
+        work.to_str().expect("text"),
+        &[],
+        &["sdm_debug true".to_owned()],
+    );
+    shell.wait_for(|| shell.sdm("jobs").done().out.contains("DEBUGGED"));
+    assert_eq!(client.ask("JOB_DESTROY", &held), "S");
+    client.wait(&held, "DONE");
+    client.exit();
+    let _done = shell.sdm("cluster remove here").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn an_mpi_program_runs_under_the_launcher_that_its_mpi_wants() {
+    let shell = Shell::new().with("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    let shell = shell.with("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let mut client = Client::start(&shell, "SDM");
+    for (compiler, name) in [(Compiler::OpenMpi, "o"), (Compiler::Mpich, "m")] {
+        let program = shell.place.compile("mpi_held", compiler);
+        let output = shell.place.path().join(name).display().to_string();
+        let attributes = [
+            "backend MPI".to_owned(),
+            "count 2".to_owned(),
+            "redirect_enable true".to_owned(),
+            format!("stdout_file {output}"),
+        ];
+        // Rank 0 waits for a file that is there.
+        let words = ["/dev/null", "0"];
+        let job = client.create(program.to_str().expect("text"), &words, &attributes);
+        // It ends with 7.
+        client.wait(&job, "FAILED");
+        let said = fs::read_to_string(&output).expect("its output");
+        assert!(
+            said.contains("held 2\n") && said.contains("rank 1: sum 1\n"),
+            "{said}"
+        );
+    }
+    let plain = client.create("/bin/true", &[], &["backend MPI".to_owned()]);
+    client.wait(&plain, "FAILED");
+    client.exit();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn nothing_is_left_by_a_client_or_a_server_that_is_gone() {
+    let shell = Shell::new();
+    // EXIT with jobs that run is an ordinary case.
+    let mut client = Client::start(&shell, "SDM");
+    let job = client.create("/bin/sleep", &["1000"], &[]);
+    client.wait(&job, "ACTIVE");
+    client.exit();
+    wait_gone(&shell, "sleep 1000");
+    // So is a client that is gone.
+    let mut client = Client::start(&shell, "SDM");
+    let job = client.create("/bin/sleep", &["1000"], &[]);
+    client.wait(&job, "ACTIVE");
+    client.close();
+    assert!(client.child.wait().expect("a child").success());
+    wait_gone(&shell, "sleep 1000");
+    // A server that is killed, between two jobs and in the middle of one.
+    for wait in [true, false] {
+        let mut client = Client::start(&shell, "SDM");
+        let job = client.create("/bin/sleep", &["1000"], &[]);
+        if wait {
+            client.wait(&job, "ACTIVE");
+        }
+        processes::signal(client.child.id(), Signal::SIGKILL);
+        client.child.wait().expect("a child");
+        shell.wait_for(|| shell.place.pids("--guard-jobs").is_empty());
+        wait_gone(&shell, "sleep 1000");
+    }
+    // A job whose leader is killed has failed.
+    let mut client = Client::start(&shell, "SDM");
+    let job = client.create("/bin/sleep", &["1000"], &[]);
+    client.wait(&job, "ACTIVE");
+    processes::signal(shell.pid("sleep 1000"), Signal::SIGKILL);
+    client.wait(&job, "FAILED");
+    client.exit();
+    shell.place.assert_gone();
+}
+
+/// How many descriptors a process has, and how much memory, in kB.
+fn size_of(pid: u32) -> (usize, u64) {
+    let count = fs::read_dir(format!("/proc/{pid}/fd"))
+        .expect("it runs")
+        .count();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    (count, kilobytes.expect("a number"))
+}
+
+#[test]
+fn many_jobs_at_once_and_one_after_the_other() {
+    let shell = Shell::new();
+    let mut client = Client::start(&shell, "SDM");
+    let jobs: Vec<String> = (0..64)
+        .map(|_| client.create("/bin/sleep", &["1000"], &[]))
+        .collect();
+    for job in &jobs {
+        client.wait(job, "ACTIVE");
+    }
+    assert_eq!(shell.place.pids("sleep 1000").len(), 64);
+    for job in &jobs {
+        assert_eq!(client.ask("JOB_DESTROY", job), "S");
+        client.wait(job, "DONE");
+    }
+    wait_gone(&shell, "sleep 1000");
+    let mut sizes = Vec::new();
+    for index in 0..90 {
+        let job = client.create("/bin/true", &[], &[]);
+        client.wait(&job, "DONE");
+        assert_eq!(client.ask("JOB_DESTROY", &job), "S");
+        client.jobs.clear();
+        if index % 30 == 29 {
+            sizes.push(size_of(client.child.id()));
+        }
+    }
+    let (first, last) = (sizes[0], sizes[2]);
+    // One is open for a moment where a record is removed.
+    assert!(last.0 <= first.0 + 2, "descriptors: {sizes:?}");
+    assert!(last.1 <= first.1 + 1024, "memory: {sizes:?}");
+    client.exit();
+    shell.place.assert_gone();
+}
