@@ -19,3 +19,12 @@ pub mod ssh;
 pub mod tcp_peer;
 pub mod unix_peer;
 pub mod worker;
+
+/// Reads any bytes as what managers and hosts answer, and as the notes of a guard: nothing panics.
+#[doc(hidden)]
+pub fn fuzz_answers(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    slurm::fuzz_answers(&text);
+    ssh::at_host::fuzz_messages(&text);
+    let _ = serde_json::from_str::<invoke::guard::Note>(&text);
+}

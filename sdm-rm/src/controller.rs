@@ -466,3 +466,6 @@ fn is_needed(command: &Command) -> bool {
         Command::Init { .. } | Command::ModelDef | Command::StartEvents
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,8 @@ use sdm_sim::Rng;
 
 use seeds::{
     agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
-    manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets, slices,
+    manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
+    slices,
 };
 
 /// A decoder, and what it should be able to read.
@@ -72,6 +73,7 @@ pub fn targets() -> Vec<Target> {
             proxy_messages(),
         ),
         target("rm", sdm_rm::fuzz_lines, manager_lines()),
+        target("answers", sdm_agent::fuzz_answers, manager_answers()),
         target("invoke", sdm_agent::invoke::fuzz_requests, invoke_lines()),
         target("model", sdm_runtime::model::fuzz::fuzz_model, agents()),
     ]

@@ -343,6 +343,27 @@ fn find(program: &str) -> Result<PathBuf, ManagerError> {
     files::search(program).ok_or_else(|| ManagerError::NoProgram(program.to_owned()))
 }
 
+/// Reads any text as whatever Slurm's programs say: nothing panics.
+pub(crate) fn fuzz_answers(text: &str) {
+    let _ = look::jobs(text);
+    let _ = look::nodes(text);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut snapshot = Snapshot {
+        nodes: text::nodes(&lines),
+        queues: look::queues(&lines),
+        jobs: text::jobs(&lines),
+        ..Snapshot::default()
+    };
+    snapshot.jobs.extend(accounting::jobs(&lines));
+    look::mark_nodes(&mut snapshot, "ann");
+    let pids = steps::pids(&lines);
+    for (name, step) in steps::steps(&lines) {
+        let _ = steps::ranks(&step, pids.get(&name));
+    }
+    let _ = names::names(text);
+    let _ = text::minutes(text);
+}
+
 /// What one of Slurm's programs says.
 fn ask(program: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<String>, ManagerError> {
     let bounds = Bounds {

@@ -41,6 +41,12 @@ pub(super) enum HostReply {
     Refused(String),
 }
 
+/// Reads any text as a request and as a reply: nothing panics.
+pub(crate) fn fuzz_messages(text: &str) {
+    let _ = serde_json::from_str::<HostRequest>(text);
+    let _ = serde_json::from_str::<HostReply>(text);
+}
+
 /// Answers one request.
 ///
 /// # Errors

@@ -354,6 +354,31 @@ pub(super) fn lives() -> Vec<Vec<u8>> {
     lives
 }
 
+/// What Slurm's programs and hosts answer.
+pub(super) fn manager_answers() -> Vec<Vec<u8>> {
+    let part = '\u{1f}';
+    let fields = "12 (null) 12_3 RUNNING None ann (null) normal debug 4 n[1-2,7] 1795410403 N/A 1795410400 1-02:03:00 /home j";
+    let jobs = fields.replace(' ', &part.to_string());
+    let json = r#"{"jobs":[{"job_id":7,"array_job_id":{"set":true,"number":7},"array_task_id":3,"job_state":["RUNNING"],
+        "name":"j","user_name":"ann","partition":"debug","nodes":"n[1-2]","cpus":4,"comment":"held by sdm","job_resources":
+        {"allocated_nodes":[{"nodename":"n1","cpus_used":2}]},"time_limit":{"infinite":true}}],"nodes":[{"name":"n1",
+        "state":["IDLE"],"cpus":16,"real_memory":100}]}"#;
+    let step = "StepId=12.0 UserId=1000 StartTime=2026-11-23T10:00:00 TimeLimit=UNLIMITED State=RUNNING Partition=debug \
+                NodeList=n[1-2] Nodes=2 CPUs=4 Tasks=4 Name=a Network=(null) ResvPorts=12000-12001";
+    let reply = r#"{"Looked":[{"name":"h"},{"1":{"queue":"q","attributes":{},"processes":[{"node":"h","attributes":{}}]}}]}"#;
+    let note = r#"{"Starts":[1,{"Ssh":{"host":"h","options":[],"agent":null}},"name"]}"#;
+    let all = [
+        &*jobs,
+        json,
+        step,
+        "debug|up|infinite|*",
+        "n1|idle|16|100|(null)|none",
+        reply,
+        note,
+    ];
+    all.map(|text| text.as_bytes().to_vec()).to_vec()
+}
+
 /// What a GridRPC client asks.
 pub(super) fn invoke_lines() -> Vec<Vec<u8>> {
     let job = "JOB_CREATE 1\r\nhostname localhost\r\nport 0\r\nclient_name c\r\nexecutable_path /bin/true\r\nbackend \

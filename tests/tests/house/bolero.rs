@@ -53,4 +53,5 @@ targets! {
     claim "claim"
     manager_lines "rm"
     invoke_lines "invoke"
+    manager_answers "answers"
 }

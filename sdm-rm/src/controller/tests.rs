@@ -1,0 +1,217 @@
+//! The life of a manager beside an agent that is no more than the other end of the wire.
+
+use sdm_runtime::ids::Ids;
+use sdm_runtime::wire::agent::Agent;
+use sdm_runtime::wire::groups::Group;
+
+use super::*;
+use crate::answer::Look;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A manager and its agent, at a time that passes when it is said.
+struct Story {
+    controller: Controller,
+    agent: Agent,
+    now: Instant,
+    /// What the agent has been asked.
+    asked: Vec<&'static str>,
+}
+
+impl Story {
+    fn new() -> Self {
+        let mut controller = Controller::new(PATIENCE);
+        let now = Instant::now();
+        assert_eq!(controller.state(), ManagerState::Stopped);
+        controller.agent_started(now);
+        Self {
+            controller,
+            agent: Agent::new(Vec::new()),
+            now,
+            asked: Vec::new(),
+        }
+    }
+
+    /// One whose agent has told of a machine, a queue and a job.
+    fn started() -> Self {
+        let mut story = Self::new();
+        story.turn(true);
+        for (kind, parent, id, attributes) in [
+            (WireKind::Machine, "1", "2", vec![("machineState", "UP")]),
+            (WireKind::Queue, "1", "3", vec![("name", "normal")]),
+            (
+                WireKind::Job,
+                "3",
+                "4",
+                vec![("jobState", "RUNNING"), ("jobId", "17")],
+            ),
+        ] {
+            story.tell(kind, parent, id, &attributes);
+        }
+        story.turn(true);
+        assert_eq!(story.controller.state(), ManagerState::Started);
+        story
+    }
+
+    fn tell(&mut self, kind: WireKind, parent: &str, id: &str, attributes: &[(&str, &str)]) {
+        let attributes = attributes
+            .iter()
+            .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()));
+        let group = Group {
+            ids: Ids::one(id),
+            attributes: attributes.collect(),
+        };
+        let event = Event::New(kind, parent.to_owned(), vec![group]);
+        self.agent.send(event).unwrap();
+    }
+
+    /// Bytes go both ways until nobody has any; the agent does what it is asked, or refuses it.
+    fn turn(&mut self, does: bool) {
+        loop {
+            let asked = self.controller.take_output();
+            self.agent.receive(&asked);
+            while let Some((tid, command)) = self.agent.poll().unwrap() {
+                self.asked.push(command.name());
+                let refusal = Failure {
+                    code: "1".to_owned(),
+                    text: "not today".to_owned(),
+                };
+                let result = if does { Ok(()) } else { Err(refusal) };
+                self.agent.complete(tid, result);
+            }
+            let told = self.agent.take_output();
+            self.controller.receive(self.now, &told);
+            if asked.is_empty() && told.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        if self
+            .controller
+            .poll_timeout()
+            .is_some_and(|at| at <= self.now)
+        {
+            self.controller.handle_timeout(self.now);
+        }
+    }
+
+    fn reason(&self) -> String {
+        assert_eq!(self.controller.state(), ManagerState::Error);
+        self.controller.reason().unwrap()
+    }
+}
+
+#[test]
+fn it_is_started_once_all_is_told_and_stops_when_it_is_asked() {
+    let mut story = Story::new();
+    assert_eq!(story.controller.state(), ManagerState::Starting);
+    story.turn(true);
+    assert_eq!(story.controller.state(), ManagerState::Starting);
+    let mut story = Story::started();
+    let store = story.controller.store().unwrap();
+    assert_eq!(store.groups(&Look::at(&[Kind::Job]))[0].ids, "4");
+    assert_eq!(
+        store.find(Kind::Job, &JOB_NUMBERS, "17").as_deref(),
+        Some("4")
+    );
+    story.controller.stop(story.now);
+    assert_eq!(story.controller.state(), ManagerState::Stopping);
+    story.turn(true);
+    story.controller.agent_ended("exit status: 0".to_owned());
+    assert_eq!(story.controller.state(), ManagerState::Stopped);
+}
+
+#[test]
+fn an_agent_that_is_silent_is_asked_and_then_given_up() {
+    let mut story = Story::started();
+    story.asked.clear();
+    // It has nothing new to say, and is there.
+    story.pass(SILENCE);
+    story.turn(true);
+    assert_eq!(story.asked, ["LIST_FILTERS"]);
+    story.pass(SILENCE);
+    assert_eq!(story.controller.state(), ManagerState::Started);
+    // Nobody answers.
+    story.pass(PATIENCE);
+    assert_eq!(
+        story.reason(),
+        "its agent has not answered LIST_FILTERS for 60 s"
+    );
+    assert!(story.controller.is_stale());
+    let mut story = Story::new();
+    story.pass(PATIENCE);
+    assert_eq!(story.reason(), "its agent has not answered INIT for 60 s");
+    assert!(!story.controller.is_stale());
+}
+
+#[test]
+fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
+    let mut story = Story::started();
+    story.controller.receive(story.now, b"this is no message");
+    assert!(story.reason().starts_with("its agent talks nonsense: "));
+    let mut story = Story::started();
+    story
+        .controller
+        .agent_ended("signal: 9 (SIGKILL): killed".to_owned());
+    let reason = "its agent has ended: signal: 9 (SIGKILL): killed";
+    assert_eq!(story.reason(), reason);
+    // What cannot be true of an element is no reason to end.
+    let mut story = Story::started();
+    story.tell(WireKind::Node, "77", "78", &[("name", "n")]);
+    story.turn(true);
+    assert_eq!(story.controller.state(), ManagerState::Started);
+    let complaint = story.controller.reason().unwrap();
+    assert!(
+        complaint.contains("`77`, which has none such"),
+        "{complaint}"
+    );
+    let mut controller = Controller::new(PATIENCE);
+    controller.no_agent("sdm-agent: no such program".to_owned());
+    assert_eq!(
+        controller.reason().as_deref(),
+        Some("sdm-agent: no such program")
+    );
+}
+
+#[test]
+fn commands_are_answered_once_however_they_end() {
+    let mut story = Story::started();
+    let cancel = |job: &str| Question::Cancel {
+        job: job.to_owned(),
+    };
+    let done = story.controller.command(story.now, &cancel("17"));
+    story.turn(true);
+    assert_eq!(story.controller.poll_outcome(), Some((done, Ok(None))));
+    let refused = story.controller.command(story.now, &cancel("17"));
+    story.turn(false);
+    let outcome = (refused, Err(CommandError::Refused("not today".to_owned())));
+    assert_eq!(story.controller.poll_outcome(), Some(outcome));
+    let unknown = story.controller.command(story.now, &cancel("99"));
+    let outcome = (unknown, Err(CommandError::NoJob("99".to_owned())));
+    assert_eq!(story.controller.poll_outcome(), Some(outcome));
+    // A submission is done when its job is told of.
+    let attributes = vec![("execName".to_owned(), "a".to_owned())];
+    let submit = Question::Submit { attributes };
+    let submitted = story.controller.command(story.now, &submit);
+    story.turn(true);
+    assert_eq!(story.controller.poll_outcome(), None);
+    let name = format!("JOB_{submitted}");
+    let known = [("jobSubId", &*name), ("systemJobId", "18")];
+    story.tell(WireKind::Job, "3", "5", &known);
+    story.turn(true);
+    let number = Ok(Some("18".to_owned()));
+    assert_eq!(story.controller.poll_outcome(), Some((submitted, number)));
+    // What is under way when the agent ends nobody knows.
+    let lost = story.controller.command(story.now, &cancel("17"));
+    story.controller.agent_ended("gone".to_owned());
+    let Some((ticket, Err(CommandError::Lost(_)))) = story.controller.poll_outcome() else {
+        panic!("it is lost");
+    };
+    assert_eq!((ticket, story.controller.poll_outcome()), (lost, None));
+    let late = story.controller.command(story.now, &cancel("17"));
+    let outcome = story.controller.poll_outcome();
+    assert!(matches!(outcome, Some((ticket, Err(CommandError::NotStarted(_)))) if ticket == late));
+}
