@@ -87,7 +87,7 @@ pub enum Verb {
     /// List the queues.
     #[command(visible_alias = "partitions")]
     Queues(ListArgs),
-    /// List jobs: your own, also those that have ended.
+    /// List jobs: your own, of those that have ended the last day's.
     Jobs(JobsArgs),
     /// List the processes of a job, those alike together.
     Ps(PsArgs),

@@ -306,6 +306,9 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
             "exitCode",
             first.code.unwrap_or(0).to_string(),
         );
+        let signal = first.signal.as_deref().and_then(|name| name.parse().ok());
+        let signal = signal.map(|signal: Signal| (signal as i32).to_string());
+        set(&mut attributes, "exitSignal", signal.unwrap_or_default());
     }
     Job {
         queue: QUEUE.to_owned(),

@@ -136,7 +136,7 @@ pub struct JobsArgs {
     #[command(flatten)]
     pub list: ListArgs,
 
-    /// Jobs of everybody, as far as the system shows them.
+    /// Jobs of everybody, as far as the system shows them, and older ones.
     #[arg(short, long)]
     pub all: bool,
 }

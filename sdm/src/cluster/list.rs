@@ -10,6 +10,9 @@ use super::fold::fold;
 use super::table::{Stand, Table};
 use super::times;
 
+/// For how long a job that has ended is shown to who does not ask for all, in seconds.
+const SHOWN_SECONDS: u64 = 86_400;
+
 /// What is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
@@ -48,7 +51,7 @@ impl Which {
             Self::Nodes => ("nodes", of(Kind::Node).collect()),
             Self::Queues => ("queues", of(Kind::Queue).collect()),
             Self::Jobs { all } => {
-                let shown = shown_jobs(answers, all);
+                let shown = shown_jobs(answers, all, times::now());
                 ("jobs", shown.iter().map(Element::json).collect())
             }
         };
@@ -61,7 +64,9 @@ impl Which {
             Self::Nodes => "no nodes",
             Self::Queues => "no queues",
             Self::Jobs { all: true } => "no jobs",
-            Self::Jobs { all: false } => "no jobs of yours; --all shows everybody's",
+            Self::Jobs { all: false } => {
+                "no jobs of yours; --all shows everybody's, and older ones"
+            }
         }
     }
 }
@@ -138,8 +143,15 @@ fn queues(answers: &[Answer]) -> Table {
     table
 }
 
-/// The user's own jobs, or all.
-fn shown_jobs(answers: &[Answer], all: bool) -> Vec<Element<'_>> {
+/// The user's own jobs, of those that have ended the last day's; or all.
+fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
+    let is_recent = |job: &Element<'_>| match job.get("jobState") {
+        Some("TERMINATED" | "ERROR") => {
+            let end = job.number("endTime").filter(|end| *end > 0);
+            end.is_none_or(|end| now.saturating_sub(end) < SHOWN_SECONDS)
+        }
+        _ => true,
+    };
     let users: BTreeMap<&str, &str> = Element::all(answers, Kind::Machine)
         .filter_map(|machine| Some((machine.cluster(), machine.get("userId")?)))
         .collect();
@@ -148,7 +160,15 @@ fn shown_jobs(answers: &[Answer], all: bool) -> Vec<Element<'_>> {
         _ => true,
     };
     let jobs = Element::all(answers, Kind::Job);
-    jobs.filter(|job| all || is_own(job)).collect()
+    let shown = jobs.filter(|job| all || is_own(job) && is_recent(job));
+    let mut shown: Vec<_> = shown.collect();
+    // 17_3 is behind 2.
+    shown.sort_by_cached_key(|job| {
+        let digits = job.job().split(|c: char| !c.is_ascii_digit()).next();
+        let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+        (job.cluster(), number, job.job())
+    });
+    shown
 }
 
 fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
@@ -165,7 +185,7 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
         ("REASON", Stand::Cut),
     ]);
     let queues = names(answers, Kind::Queue);
-    for job in shown_jobs(answers, all) {
+    for job in shown_jobs(answers, all, now) {
         let queue = job.get("queueId").unwrap_or_default();
         let queue = queues.get(&(job.cluster(), queue)).copied();
         let state = match job.get("debugSession") {
