@@ -19,6 +19,9 @@ use crate::keeper;
 const NAME: &str = "sdm-processes";
 /// The last line of an answer.
 pub(crate) const END: &str = "end\n";
+/// What a session directory's name begins with: PRRTE's `prterun` started as `mpirun` (`ompi`), by its own name (`prtrn`
+/// since PRRTE 3.0, `prterun` before), and `prte`.
+const SESSIONS: [&str; 4] = ["ompi", "prtrn", "prterun", "prte"];
 /// The longest answer that is believed, in bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
@@ -90,9 +93,42 @@ fn session_directory(server: i32) -> Result<PathBuf> {
     let mut folders = folders
         .filter_map(variable)
         .chain([PathBuf::from("/tmp")])
-        .flat_map(|folder| {
-            ["ompi", "prterun", "prte"].map(|it| folder.join(format!("{it}.{server}")))
-        });
+        .flat_map(|folder| SESSIONS.map(|it| folder.join(format!("{it}.{server}"))));
     let found = folders.find(is_its_own);
     found.context("the session directory of prterun is not known: it is not asked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_session_directory_of_a_prterun_is_found_under_each_name() {
+        let root = std::env::temp_dir().join(format!("sdm-pmix-once-{}", std::process::id()));
+        std::fs::create_dir(&root).unwrap();
+        // It lives until its input ends, with the environment that a server would have.
+        let mut server = Command::new("cat")
+            .env_clear()
+            .env("TMPDIR", &root)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = server.id().cast_signed();
+        let mut found = Vec::new();
+        for name in ["ompi", "prtrn", "prterun", "prte"] {
+            let folder = root.join(format!("{name}.{pid}"));
+            std::fs::create_dir(&folder).unwrap();
+            found.push((session_directory(pid).ok(), folder.clone()));
+            std::fs::remove_dir(&folder).unwrap();
+        }
+        let none = session_directory(pid).is_err();
+        drop(server.stdin.take());
+        server.wait().unwrap();
+        std::fs::remove_dir(&root).unwrap();
+        assert!(none);
+        for (got, folder) in found {
+            assert_eq!(got, Some(folder));
+        }
+    }
 }
