@@ -103,8 +103,9 @@ pub(super) fn who_calls_calls_again() {
         },
         ..on_four_hosts()
     };
-    // It begins with the loss, and a busy machine takes its time to mend the host.
+    // Both begin with the loss, and a busy machine takes its time to mend the host.
     config.config.rejoin_wait = BOUND;
+    config.config.orphan_wait = BOUND;
     let mut run = Run::start(&config);
     run.start_tasks();
     let (all, cut) = (run.all(), "6-7".parse().expect("a set"));
