@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::gridengine::UnreadableXml;
 use crate::slurm::Unreadable;
 
 /// Why a manager has not said what there is, or has not done what it was asked.
@@ -21,6 +22,9 @@ pub enum ManagerError {
     /// What one of its programs has said cannot be read.
     #[error("{0}: {1}")]
     Unreadable(&'static str, #[source] Unreadable),
+    /// What one of Grid Engine's programs has said cannot be read.
+    #[error(transparent)]
+    Xml(UnreadableXml),
     /// The system refuses something.
     #[error("{0}: {1}")]
     System(String, #[source] io::Error),

@@ -7,10 +7,12 @@
 
 pub mod error;
 pub mod external;
+pub mod gridengine;
 pub mod invoke;
 pub mod ledger;
 pub mod local;
 pub mod manager;
+mod script;
 pub mod serve;
 pub mod service;
 pub mod slurm;
@@ -25,6 +27,7 @@ pub mod worker;
 pub fn fuzz_answers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     slurm::fuzz_answers(&text);
+    gridengine::fuzz_answers(&text);
     ssh::at_host::fuzz_messages(&text);
     let _ = serde_json::from_str::<invoke::guard::Note>(&text);
 }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use sdm_agent::external;
+use sdm_agent::gridengine::GridEngine;
 use sdm_agent::invoke::{self, guard};
 use sdm_agent::local::{HYDRA, Local, OPEN_MPI, runner};
 use sdm_agent::manager::Manager;
@@ -27,7 +28,7 @@ use sdm_text::printable_name;
 #[derive(Parser)]
 #[command(name = "sdm-agent", version)]
 struct Arguments {
-    /// The kind of resource manager: slurm, local, ssh, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
+    /// The kind of resource manager: slurm, gridengine, local, ssh, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
     #[arg(long, value_name = "TYPE")]
     rm: String,
     /// Hosts of `ssh`, with commas in between
@@ -60,6 +61,8 @@ struct Arguments {
 enum ManagerType {
     /// The Slurm whose commands are on PATH
     Slurm,
+    /// The Grid Engine whose commands are on PATH
+    Gridengine,
     /// This host: programs run as they are
     Local,
     /// Hosts that are reached by ssh
@@ -125,6 +128,7 @@ fn run() -> Result<()> {
     };
     let manager: Box<dyn Manager> = match kind {
         ManagerType::Slurm => Box::new(Slurm::new()?),
+        ManagerType::Gridengine => Box::new(GridEngine::new()?),
         ManagerType::Local => Box::new(Local::new("local", None)?),
         ManagerType::Ssh => {
             let (options, program) = (&arguments.ssh_option, &arguments.agent_path);

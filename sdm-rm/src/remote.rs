@@ -12,7 +12,7 @@ use crate::definition::Definition;
 use crate::error::AgentError;
 
 /// The types that `sdm-agent` knows.
-const OWN_TYPES: [&str; 5] = ["slurm", "openmpi", "hydra", "local", "ssh"];
+const OWN_TYPES: [&str; 6] = ["slurm", "gridengine", "openmpi", "hydra", "local", "ssh"];
 /// The agent of those types.
 const AGENT: &str = "sdm-agent";
 

@@ -18,6 +18,8 @@ pub struct Shell {
     /// Where all that is his lies.
     pub place: Place,
     variables: Vec<(String, String)>,
+    /// A process in whose namespaces he is.
+    namespaces_of: Option<String>,
 }
 
 /// What came of a command.
@@ -46,6 +48,7 @@ impl Shell {
         Self {
             place,
             variables: Vec::new(),
+            namespaces_of: None,
         }
     }
 
@@ -53,6 +56,13 @@ impl Shell {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same in the namespaces of a process, which only root can enter.
+    #[must_use]
+    pub fn inside(mut self, pid: &str) -> Self {
+        self.namespaces_of = Some(pid.to_owned());
         self
     }
 
@@ -77,12 +87,33 @@ impl Shell {
     /// `sdm` with these words.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(binaries::folder().join("sdm"));
+        let sdm = binaries::folder().join("sdm");
+        let mut command = match &self.namespaces_of {
+            None => Command::new(sdm),
+            Some(pid) => {
+                let user = ordinary::USER.to_string();
+                let mut command = Command::new("nsenter");
+                command.args(["-t", pid, "-m", "-u", "-n", "-p", "--wd=/tmp", "setpriv"]);
+                command.args([
+                    "--reuid",
+                    &user,
+                    "--regid",
+                    &user,
+                    "--clear-groups",
+                    "env",
+                    "-C",
+                ]);
+                command.arg(self.place.path()).arg(sdm);
+                command
+            }
+        };
         command
             .args(words)
             .current_dir(self.place.path())
             .envs(self.environment());
-        ordinary::lower(&mut command);
+        if self.namespaces_of.is_none() {
+            ordinary::lower(&mut command);
+        }
         command
     }
 

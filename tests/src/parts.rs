@@ -88,6 +88,13 @@ impl Part {
         Self::start("slurm", &tools)
     }
 
+    /// A Grid Engine in namespaces of its own; see `scripts/gridengine`.
+    #[must_use]
+    pub fn gridengine() -> Option<Self> {
+        let tools = ["qstat", "/usr/sbin/sge_qmaster", "/usr/sbin/sge_execd"];
+        Self::start("gridengine", &tools)
+    }
+
     /// Absent where this machine cannot have it: that is said, and counted by `scripts/test`.
     ///
     /// # Panics

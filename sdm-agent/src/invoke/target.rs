@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attributes::{Backend, JobRequest};
 use crate::error::ManagerError;
+use crate::gridengine::GridEngine;
 use crate::local::{HYDRA, Local, OPEN_MPI};
 use crate::manager::Manager;
 use crate::slurm::Slurm;
@@ -30,6 +31,8 @@ pub enum Target {
     Hydra,
     /// The Slurm whose commands are here.
     Slurm,
+    /// The Grid Engine whose commands are here.
+    GridEngine,
     /// A host that is reached by ssh.
     Ssh {
         /// Its name.
@@ -70,6 +73,7 @@ impl Target {
         let word = if by_type.is_empty() { by_job } else { by_type };
         match word.to_ascii_lowercase().as_str() {
             "slurm" => Ok(Self::Slurm),
+            "gridengine" | "sge" => Ok(Self::GridEngine),
             "openmpi" => Ok(Self::OpenMpi),
             "hydra" => Ok(Self::Hydra),
             "local" => Self::here(request),
@@ -123,6 +127,7 @@ impl Target {
             Self::OpenMpi => Box::new(Local::new("openmpi", Some(&OPEN_MPI))?),
             Self::Hydra => Box::new(Local::new("hydra", Some(&HYDRA))?),
             Self::Slurm => Box::new(Slurm::new()?),
+            Self::GridEngine => Box::new(GridEngine::new()?),
             Self::Ssh {
                 host,
                 options,

@@ -25,6 +25,7 @@ use sdm_text::printable;
 
 use crate::error::ManagerError;
 use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::script;
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
 use steps::Rank;
 
@@ -311,32 +312,16 @@ fn is_held(job: &Submission) -> bool {
 
 /// What Slurm runs: the program under `srun`, which starts its processes; or a kept session that has `srun` start them.
 fn script(job: &Submission) -> Result<String, ManagerError> {
-    let mut script = "#!/bin/sh\n".to_owned();
-    for pair in &job.environment {
-        if let Some((name, value)) = pair.split_once('=') {
-            script.push_str(&format!("export {name}={}\n", quoted(value)));
-        }
+    if !is_held(job) {
+        return Ok(script::of(job, "exec srun"));
     }
-    let words = job.debugger.iter().chain([&job.program]);
-    let words: Vec<String> = words.chain(&job.arguments).map(|it| quoted(it)).collect();
-    let starter = match is_held(job) {
-        true => {
-            let sdm = sdm_system::own_program("sdm", None);
-            let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
-            let sdm = quoted(&sdm.to_string_lossy());
-            let session = held::session("$SLURM_JOB_ID");
-            let count = job.processes;
-            format!("{sdm} keeper {session} -- run -n {count} --launcher srun --")
-        }
-        false => "srun".to_owned(),
-    };
-    script.push_str(&format!("exec {starter} {}\n", words.join(" ")));
-    Ok(script)
-}
-
-/// A word for a shell, whatever is in it.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let sdm = sdm_system::own_program("sdm", None);
+    let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
+    let sdm = script::quoted(&sdm.to_string_lossy());
+    let session = held::session("$SLURM_JOB_ID");
+    let count = job.processes;
+    let starter = format!("exec {sdm} keeper {session} -- run -n {count} --launcher srun --");
+    Ok(script::of(job, &starter))
 }
 
 fn find(program: &str) -> Result<PathBuf, ManagerError> {

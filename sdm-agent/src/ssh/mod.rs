@@ -18,6 +18,7 @@ use sdm_text::printable;
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::script::quoted;
 use crate::snapshot::{Attributes, Job, Snapshot, set};
 use at_host::{HostReply, HostRequest};
 
@@ -303,11 +304,6 @@ fn ssh(host: &Host, options: &[String]) -> Result<Command, ManagerError> {
     let mut command = Command::new(ssh);
     command.args(options).args(OPTIONS).args(["--", &host.name]);
     Ok(command)
-}
-
-/// A word for the shell there.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn refusal(host: &Host, words: impl ToString) -> ManagerError {

@@ -9,7 +9,7 @@ use super::element::{Element, JOB_NUMBERS};
 /// How long a manager may take: somebody waits at a prompt.
 const WAIT: Duration = Duration::from_secs(2);
 /// Types that an agent of SDM's has.
-const TYPES: [&str; 5] = ["slurm", "openmpi", "hydra", "ssh", "local"];
+const TYPES: [&str; 6] = ["slurm", "gridengine", "openmpi", "hydra", "ssh", "local"];
 
 /// Clusters that are defined.
 pub(crate) fn clusters() -> Vec<String> {
