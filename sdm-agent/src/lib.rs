@@ -8,6 +8,7 @@
 pub mod error;
 pub mod external;
 pub mod gridengine;
+mod held;
 pub mod invoke;
 pub mod ledger;
 pub mod local;

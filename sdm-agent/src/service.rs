@@ -170,6 +170,7 @@ impl Service {
                     .looking
                     .take()
                     .map_or(Duration::ZERO, |since| now - since);
+                let is_unsettled = found.as_ref().is_ok_and(|it| it.is_unsettled);
                 let notices = match (found, &mut self.ledger) {
                     (Ok(snapshot), Some(ledger)) => {
                         self.trouble = None;
@@ -182,7 +183,8 @@ impl Service {
                     }
                     (_, None) => Vec::new(),
                 };
-                self.pause = match notices.is_empty() || self.pause < PAUSE_MIN {
+                let is_quiet = notices.is_empty() && !is_unsettled;
+                self.pause = match is_quiet || self.pause < PAUSE_MIN {
                     true => (self.pause * 2).min(PAUSE_MAX),
                     false => PAUSE_MIN,
                 };

@@ -44,6 +44,7 @@ fn snapshot(processes: usize, look: usize) -> Snapshot {
         nodes: [("n1".to_owned(), pairs(&[("name", "n1")]))].into(),
         queues: [("q".to_owned(), pairs(&[("name", "q")]))].into(),
         jobs: [("7".to_owned(), job)].into(),
+        ..Snapshot::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where keepers listen: one socket each, in a folder of the user's own.
 
 use sdm_text::printable_name;
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +19,7 @@ const ASK_WAIT: Duration = Duration::from_secs(5);
 const SESSIONS_MAX: usize = 1000;
 
 /// The name of a kept session, good for a file name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
 /// Why there is no such session.
@@ -104,18 +105,21 @@ impl Name {
         Ok((listener, path))
     }
 
-    /// Connects to the keeper of this name.
+    /// Connects to the keeper of this name, in whichever of the user's folders it listens.
     pub(crate) fn connect(&self) -> Result<UnixStream, PlaceError> {
-        let path = folder()?.join(&self.0);
-        UnixStream::connect(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => PlaceError::Absent(self.0.clone()),
-            io::ErrorKind::ConnectionRefused => {
-                // Its keeper was killed: nobody will ever listen here again.
-                let _ = fs::remove_file(&path);
-                PlaceError::Absent(self.0.clone())
+        for folder in folders()? {
+            let path = folder.join(&self.0);
+            match UnixStream::connect(&path) {
+                Ok(stream) => return Ok(stream),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    // Its keeper was killed: nobody will ever listen here again.
+                    let _ = fs::remove_file(&path);
+                }
+                Err(error) => return Err(self.error("connect")(error)),
             }
-            _ => self.error("connect")(error),
-        })
+        }
+        Err(PlaceError::Absent(self.0.clone()))
     }
 }
 
@@ -137,18 +141,18 @@ pub struct About {
 /// # Errors
 /// A folder that cannot be used.
 pub fn sessions() -> Result<Vec<About>, PlaceError> {
-    let folder = folder()?;
-    let unread =
-        |error: io::Error| PlaceError::Folder(format!("{} {error}", printable_name(&folder)));
-    let entries = fs::read_dir(&folder).map_err(unread)?;
-    let names = entries
-        .flatten()
-        .filter_map(|entry| Name::new(entry.file_name().to_str()?).ok());
-    let mut found: Vec<About> = names
+    let mut names = BTreeSet::new();
+    for folder in folders()? {
+        let unread =
+            |error: io::Error| PlaceError::Folder(format!("{} {error}", printable_name(&folder)));
+        let entries = fs::read_dir(&folder).map_err(unread)?.flatten();
+        names.extend(entries.filter_map(|entry| Name::new(entry.file_name().to_str()?).ok()));
+    }
+    let found = names
+        .into_iter()
         .filter_map(|name| ask(&name))
         .take(SESSIONS_MAX)
         .collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
 
@@ -174,6 +178,11 @@ fn ask(name: &Name) -> Option<About> {
 /// The folder, made where it is missing; never one that another user could have made.
 fn folder() -> Result<PathBuf, PlaceError> {
     sdm_system::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
+}
+
+/// All folders where a keeper of this user's may listen.
+fn folders() -> Result<Vec<PathBuf>, PlaceError> {
+    sdm_system::files::runtime_folders().map_err(|error| PlaceError::Folder(error.to_string()))
 }
 
 #[cfg(test)]

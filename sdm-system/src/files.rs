@@ -214,6 +214,23 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
     }
 }
 
+/// The folders where programs of this user's may have put such files: [`runtime_folder`]'s first. A batch job has no folder below
+/// `/run/user` where its user has not logged in; one who logs in to look for it has.
+///
+/// # Errors
+/// As [`runtime_folder`].
+pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
+    let mut folders = vec![runtime_folder()?];
+    for temporary in [std::env::temp_dir(), PathBuf::from("/tmp")] {
+        let folder = temporary.join(format!("sdm-{}", geteuid()));
+        let is_there = fs::symlink_metadata(&folder).is_ok();
+        if is_there && !folders.contains(&folder) && private_folder(&folder).is_ok() {
+            folders.push(folder);
+        }
+    }
+    Ok(folders)
+}
+
 /// Why [`runtime_folder`] passes by the folder that `XDG_RUNTIME_DIR` names, and whose that is: behind `su` and `sudo`
 /// it is that of whoever was there before. `None` where it is used, or not set.
 #[must_use]

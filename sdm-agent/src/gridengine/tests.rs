@@ -1,6 +1,6 @@
 //! What a Grid Engine 8.1.9 of Debian has said.
 
-use super::xml;
+use super::{accounting, object_name, xml};
 
 const JOBS: &str = "<?xml version='1.0'?>
 <job_info  xmlns:xsd=\"http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd\">
@@ -35,6 +35,8 @@ const JOBS: &str = "<?xml version='1.0'?>
       <queue_name>all.q@ge1</queue_name>
       <master>SLAVE</master>
       <slots>1</slots>
+      <requested_pe name=\"mpi\">2</requested_pe>
+      <granted_pe name=\"mpi\">2</granted_pe>
     </job_list>
     <job_list state=\"running\">
       <JB_job_number>4</JB_job_number>
@@ -44,6 +46,8 @@ const JOBS: &str = "<?xml version='1.0'?>
       <queue_name>all.q@ge2</queue_name>
       <master>SLAVE</master>
       <slots>1</slots>
+      <requested_pe name=\"mpi\">2</requested_pe>
+      <granted_pe name=\"mpi\">2</granted_pe>
     </job_list>
   </queue_info>
   <job_info>
@@ -127,20 +131,97 @@ fn hosts_that_do_not_report_are_down_and_a_queue_is_open_where_one_host_has_it_o
 }
 
 #[test]
+fn a_master_that_is_one_of_the_slots_stays() {
+    // `job_is_first_task TRUE`: two of three rows stand for the slots that were granted.
+    let text = JOBS.replace(">2</granted_pe>", ">3</granted_pe>");
+    let jobs = xml::jobs(&text).unwrap();
+    assert_eq!(jobs["4"].processes.len(), 3);
+}
+
+#[test]
 fn the_accounting_says_how_a_job_has_ended() {
     let text = "==============================================================\n\
         qname        all.q               \n\
+        owner        ann                 \n\
+        jobname      loop                \n\
+        jobnumber    12                  \n\
+        taskid       3                   \n\
+        account      sge                 \n\
+        qsub_time    Mon Nov 23 15:13:00 2026\n\
         start_time   Mon Nov 23 15:13:02 2026\n\
         end_time     Mon Nov 23 15:13:03 2026\n\
+        slots        2                   \n\
         failed       100 : assumedly after job\n\
-        exit_status  137                  (Killed)\n";
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let ended = xml::ended(&lines);
-    let value = |id: &str| ended.get(id).map(String::as_str);
-    assert_eq!(value("exitCode"), Some("137"));
-    assert_eq!(value("exitSignal"), Some("9"));
-    assert_eq!(value("endTime"), Some("1795446783"));
-    assert_eq!(value("jobStatusMessage"), Some("100 : assumedly after job"));
+        exit_status  137                  (Killed)\n\
+        ==============================================================\n\
+        jobnumber    13                  \n\
+        taskid       undefined\n\
+        end_time     -/-\n\
+        failed       0    \n\
+        exit_status  3                   \n";
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim_start().to_owned())
+        .collect();
+    let ended = accounting::jobs(&lines);
+    assert_eq!(ended.keys().collect::<Vec<_>>(), ["12.3", "13"]);
+    let value = |key: &str, id: &str| ended[key].attributes.get(id).map(String::as_str);
+    assert_eq!(value("12.3", "exitCode"), Some("137"));
+    assert_eq!(value("12.3", "exitSignal"), Some("9"));
+    assert_eq!(value("12.3", "endTime"), Some("1795446783"));
+    assert_eq!(value("12.3", "arrayIndex"), Some("3"));
+    assert_eq!(
+        value("12.3", "jobStatusMessage"),
+        Some("100 : assumedly after job")
+    );
+    assert_eq!(ended["12.3"].queue, "all.q");
+    assert_eq!(value("13", "exitCode"), Some("3"));
+    assert_eq!(value("13", "jobStatusMessage"), None);
+    assert_eq!(value("13", "endTime"), None);
+}
+
+#[test]
+fn details_are_those_of_each_of_the_jobs_that_were_asked_for() {
+    let text = "<detailed_job_info><djob_info>
+      <element>
+        <JB_job_number>3</JB_job_number>
+        <JB_account>sge</JB_account>
+        <JB_merge_stderr>true</JB_merge_stderr>
+        <JB_mail_list><element><MR_user>ann</MR_user></element></JB_mail_list>
+        <JB_cwd>/w</JB_cwd>
+        <JB_stdout_path_list><path_list><PN_path>/o</PN_path><PN_host>ge1</PN_host></path_list></JB_stdout_path_list>
+        <JB_ja_tasks><ulong_sublist>
+          <JAT_task_number>1</JAT_task_number>
+          <JAT_message_list><ulong_sublist><QIM_message>error: can&apos;t chdir to /home/ann</QIM_message></ulong_sublist></JAT_message_list>
+        </ulong_sublist></JB_ja_tasks>
+      </element>
+      <element>
+        <JB_job_number>5</JB_job_number>
+        <JB_context><context_list><VA_variable>sdm</VA_variable><VA_value>held</VA_value></context_list></JB_context>
+        <JB_stderr_path_list><path_list><PN_path>rel</PN_path></path_list></JB_stderr_path_list>
+      </element>
+    </djob_info><messages><element><SME_message_list/></element></messages></detailed_job_info>";
+    let details = xml::details(text).unwrap();
+    assert_eq!(details.keys().collect::<Vec<_>>(), ["3", "5"]);
+    let one = &details["3"];
+    assert_eq!((&*one.output, &*one.folder), ("/o", "/w"));
+    assert!(one.is_merged && !one.is_held);
+    assert_eq!(one.reasons["1"], "error: can't chdir to /home/ann");
+    let other = &details["5"];
+    assert_eq!((&*other.errors, &*other.output), ("rel", ""));
+    assert!(other.is_held && !other.is_merged);
+}
+
+#[test]
+fn a_job_is_called_as_its_program_where_grid_engine_takes_the_name() {
+    for (program, name) in [
+        ("a.out", "a.out"),
+        ("9lives", "_9lives"),
+        ("a b@c", "a_b_c"),
+        ("", ""),
+    ] {
+        assert_eq!(object_name(program), name);
+    }
 }
 
 #[test]
@@ -149,9 +230,4 @@ fn what_is_no_xml_is_an_error_and_no_dtd_is_read() {
     assert!(error.starts_with("qstat: "), "{error}");
     let dtd = "<!DOCTYPE a [<!ENTITY b \"c\">]><job_info>&b;</job_info>";
     assert!(xml::jobs(dtd).is_err());
-    let paths = "<d><JB_cwd>/w</JB_cwd><JB_stdout_path_list><path_list><PN_path>/o</PN_path></path_list></JB_stdout_path_list></d>";
-    assert_eq!(
-        xml::paths(paths).unwrap(),
-        ["/o", "", "/w"].map(str::to_owned)
-    );
 }

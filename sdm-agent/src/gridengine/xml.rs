@@ -1,4 +1,4 @@
-//! What `qstat` and `qhost` say, in XML, and `qacct` in lines.
+//! What `qstat` and `qhost` say, in XML.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,16 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::snapshot::{Attributes, Job, Process, set};
 
-/// The most elements of one answer: a million jobs of a dozen values.
+/// The most nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
+/// Which row of a job is its master's, and how many slots it was granted: known until all its rows are.
+const MASTER: &str = " master";
+const GRANTED: &str = " granted";
 /// Processes of a job that are told of at most.
 const PROCESSES_MAX: usize = 1 << 20;
+
+/// The variable of a job's context that marks it as held by SDM, and its value.
+pub(super) const HELD: (&str, &str) = ("sdm", "held");
 
 /// Why an answer cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +129,7 @@ fn mebibytes(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The jobs, of `qstat -u * -g dt -xml`: a row for each slot of one that runs, for each member of an array that waits.
+/// The jobs, of `qstat -u * -g dt -r -xml`: a row for each slot of one that runs, for each member of an array that waits.
 pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
     let document = document("qstat", text)?;
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
@@ -140,20 +146,32 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
             true => number.to_owned(),
             false => format!("{number}.{task}"),
         };
+        // One that waits has the queue that it asks for, or none yet.
         let (queue, host) = match value(row, "queue_name").split_once('@') {
             Some((queue, host)) => (queue, Some(host)),
-            None => (value(row, "queue_name"), None),
+            None => (value(row, "hard_req_queue"), None),
         };
+        let queue = queue.split('@').next().unwrap_or_default();
         let job = jobs.entry(key.clone()).or_insert_with(|| {
             let mut attributes = Attributes::new();
             let letters = value(row, "state");
-            set(&mut attributes, "name", value(row, "JB_name"));
+            let name = match value(row, "full_job_name") {
+                "" => value(row, "JB_name"),
+                name => name,
+            };
+            set(&mut attributes, "name", name);
             set(&mut attributes, "jobState", state(letters));
             set(&mut attributes, "jobStatus", letters);
             set(&mut attributes, "systemJobId", &*key);
             set(&mut attributes, "arrayIndex", task);
             set(&mut attributes, "userId", value(row, "JB_owner"));
-            set(&mut attributes, "jobNumProcs", value(row, "slots"));
+            let asked = match value(row, "requested_pe") {
+                "" => value(row, "slots"),
+                count => count,
+            };
+            // A range, `2-8`, is not known before it runs.
+            let asked = asked.split('-').next().unwrap_or_default();
+            set(&mut attributes, "jobNumProcs", asked);
             for (id, name) in [
                 ("submitTime", "JB_submission_time"),
                 ("startTime", "JAT_start_time"),
@@ -166,16 +184,11 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
                 processes: Vec::new(),
             }
         });
-        // Where a job has slaves, the master has a row of its own beside its slot.
         let Some(host) = host else { continue };
-        let is_slave = value(row, "master") == "SLAVE";
-        if is_slave && job.attributes.remove("masterOnly").is_some() {
-            job.processes.clear();
+        if value(row, "master") == "MASTER" {
+            set(&mut job.attributes, MASTER, job.processes.len().to_string());
         }
-        if !is_slave {
-            job.attributes
-                .insert("masterOnly".to_owned(), String::new());
-        }
+        set(&mut job.attributes, GRANTED, value(row, "granted_pe"));
         if job.processes.len() < PROCESSES_MAX {
             job.processes.push(Process {
                 node: Some(host.to_owned()),
@@ -189,9 +202,16 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
 
 /// How many processes a job has, and on which nodes, once all its rows are known.
 fn add_places(job: &mut Job) {
-    job.attributes.remove("masterOnly");
+    let mut taken = |id: &str| job.attributes.remove(id)?.parse::<usize>().ok();
+    let (master, granted) = (taken(MASTER), taken(GRANTED));
     if job.processes.is_empty() {
         return;
+    }
+    // The master has a row of its own beside its slot, unless its parallel environment has `job_is_first_task`.
+    if let (Some(master), Some(granted)) = (master, granted)
+        && job.processes.len() == granted + 1
+    {
+        job.processes.remove(master);
     }
     let count = job.processes.len().to_string();
     set(&mut job.attributes, "jobNumProcs", count);
@@ -223,65 +243,63 @@ fn seconds(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Where a job prints and runs, of `qstat -j N -xml`: output, errors (none where they go with the output) and folder.
-pub(super) fn paths(text: &str) -> Result<[String; 3], UnreadableXml> {
-    let document = document("qstat -j", text)?;
-    let named = |name: &str| {
-        let mut all = document.descendants();
-        all.find(|node| node.has_tag_name(name))
-    };
-    let path = |name: &str| {
-        let list = named(name)?;
-        let path = list
-            .descendants()
-            .find(|node| node.has_tag_name("PN_path"))?;
-        Some(path.text()?.trim().to_owned())
-    };
-    let cwd = named("JB_cwd")
-        .and_then(|node| node.text())
-        .unwrap_or_default();
-    Ok([
-        path("JB_stdout_path_list").unwrap_or_default(),
-        path("JB_stderr_path_list").unwrap_or_default(),
-        cwd.trim().to_owned(),
-    ])
+/// What `qstat -j` tells of a job beside its rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Details {
+    /// Where its output goes, as it was asked for; empty where nothing was.
+    pub(super) output: String,
+    /// Where its errors go; empty where nothing was asked for.
+    pub(super) errors: String,
+    /// Its errors go with its output.
+    pub(super) is_merged: bool,
+    /// The folder that it runs in; empty for the user's home.
+    pub(super) folder: String,
+    pub(super) account: String,
+    /// Its context says that it is held by SDM.
+    pub(super) is_held: bool,
+    /// Why members are in error, by their numbers (1 for one that is none).
+    pub(super) reasons: BTreeMap<String, String>,
 }
 
-/// How a job has ended, of the lines of `qacct -j`: times, exit code, signal and what failed. Of several accounts, of a job that
-/// was started again, the last counts.
-pub(super) fn ended(lines: &[String]) -> Attributes {
-    let mut attributes = Attributes::new();
-    for line in lines {
-        let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let value = value.trim();
-        match name {
-            "exit_status" => {
-                let code = value.split_whitespace().next().unwrap_or_default();
-                let code: i32 = code.parse().unwrap_or(0);
-                // A shell's way to say by which signal.
-                let signal = (code > 128).then(|| code - 128);
-                attributes.insert("exitCode".to_owned(), code.to_string());
-                let signal = signal.map(|it| it.to_string()).unwrap_or_default();
-                attributes.insert("exitSignal".to_owned(), signal);
-            }
-            "failed" => {
-                let what = if value.starts_with("0") { "" } else { value };
-                attributes.insert("jobStatusMessage".to_owned(), what.to_owned());
-            }
-            "start_time" | "end_time" => {
-                let id = if name == "start_time" {
-                    "startTime"
-                } else {
-                    "endTime"
-                };
-                let moment = jiff::civil::DateTime::strptime("%a %b %d %H:%M:%S %Y", value);
-                let zoned = moment.and_then(|it| it.to_zoned(jiff::tz::TimeZone::UTC));
-                let text = zoned.map(|it| it.timestamp().as_second().to_string());
-                attributes.insert(id.to_owned(), text.unwrap_or_default());
-            }
-            _ => {}
-        }
+/// Jobs by their numbers, of `qstat -j N,N -xml`.
+pub(super) fn details(text: &str) -> Result<BTreeMap<String, Details>, UnreadableXml> {
+    let document = document("qstat -j", text)?;
+    let mut all = BTreeMap::new();
+    let known = document
+        .descendants()
+        .filter(|node| node.has_tag_name("djob_info"))
+        .flat_map(|node| node.children())
+        .filter(|node| node.has_tag_name("element"));
+    for job in known {
+        let number = value(job, "JB_job_number");
+        let named = |name: &'static str| job.descendants().filter(move |it| it.has_tag_name(name));
+        let path = |name: &'static str| {
+            let mut paths = named(name).flat_map(|list| list.descendants());
+            let path = paths.find(|node| node.has_tag_name("PN_path"));
+            let path = path.and_then(|it| it.text()).unwrap_or_default();
+            path.trim().to_owned()
+        };
+        let mut context = named("context_list");
+        let (variable, word) = HELD;
+        let is_held =
+            context.any(|it| value(it, "VA_variable") == variable && value(it, "VA_value") == word);
+        let tasks = named("JB_ja_tasks").flat_map(|list| list.children());
+        let reasons = tasks.filter_map(|task| {
+            let mut all = task.descendants();
+            let reason = all.find(|node| node.has_tag_name("QIM_message"))?;
+            let number = value(task, "JAT_task_number").to_owned();
+            Some((number, reason.text()?.trim().to_owned()))
+        });
+        let details = Details {
+            output: path("JB_stdout_path_list"),
+            errors: path("JB_stderr_path_list"),
+            is_merged: value(job, "JB_merge_stderr") == "true",
+            folder: value(job, "JB_cwd").to_owned(),
+            account: value(job, "JB_account").to_owned(),
+            is_held,
+            reasons: reasons.collect(),
+        };
+        all.insert(number.to_owned(), details);
     }
-    attributes.retain(|_, value| !value.is_empty());
-    attributes
+    Ok(all)
 }

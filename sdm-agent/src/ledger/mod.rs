@@ -330,6 +330,7 @@ mod tests {
             nodes: nodes.iter().map(node).collect(),
             queues: [("debug".to_owned(), attributes("name=debug"))].into(),
             jobs: jobs.iter().map(job).collect(),
+            ..Snapshot::default()
         }
     }
 

@@ -1,25 +1,15 @@
-//! Jobs that wait in a kept session of SDM's: how they are marked, and what their sessions are called.
+//! How Slurm's jobs that wait in a session of SDM's are known.
 
-use crate::snapshot::{Attributes, set};
+use crate::snapshot::{Attributes, set_session};
 
-/// The comment of such a job.
-const COMMENT: &str = "held by sdm";
-/// What the names of their sessions begin with; the job's number follows.
-const SESSION: &str = "slurm-";
+/// What the names of their sessions begin with.
+pub(super) const PREFIX: &str = "slurm-";
+/// Their comment.
+pub(super) const COMMENT: &str = "held by sdm";
 
-/// The option of `sbatch` that marks a job.
-pub(super) fn mark() -> String {
-    format!("--comment={COMMENT}")
-}
-
-/// The name of the session of a job whose number is this: a number, or what a shell makes one of.
-pub(super) fn session(number: &str) -> String {
-    format!("{SESSION}{number}")
-}
-
-/// Tells of the session of a marked job that runs.
+/// Tells of the session of a marked job.
 pub(super) fn tell(attributes: &mut Attributes, comment: &str, number: &str) {
-    if comment == COMMENT && attributes.get("jobState").is_some_and(|it| it == "RUNNING") {
-        set(attributes, "debugSession", session(number));
+    if comment == COMMENT {
+        set_session(attributes, PREFIX, number);
     }
 }

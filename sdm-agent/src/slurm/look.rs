@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::held;
 use super::json::{is_infinite, moment, number, text, words};
 use super::names::names;
 use super::states;
@@ -103,7 +102,7 @@ fn read_job(id: i64, job: &Value) -> Job {
     set(&mut attributes, "systemJobId", display_id(id, job));
     // Later versions tell whose comment it is.
     let comment = job["comment"].get("job").unwrap_or(&job["comment"]);
-    held::tell(&mut attributes, text(comment), &id.to_string());
+    super::held::tell(&mut attributes, text(comment), &id.to_string());
     match array_index(job) {
         Some(Members::One(index)) => set(&mut attributes, "arrayIndex", index.to_string()),
         Some(Members::Waiting(list)) => set(&mut attributes, "arrayIndex", list),
@@ -329,52 +328,17 @@ fn places(job: &Value) -> Vec<(String, usize)> {
     nodes.into_iter().map(|node| (node, 0)).collect()
 }
 
-/// Says of each node whose jobs are on it (`nodeExtraState`): the user's before others', alone where the node is full of one job.
+/// Says of each node who has it: jobs of the user's, of others, one alone where it is allocated whole.
 pub(super) fn mark_nodes(snapshot: &mut Snapshot, user: &str) {
-    let mut on: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    let mut lists = BTreeMap::new();
-    for (id, job) in &snapshot.jobs {
-        if matches!(
-            job.attributes.get("jobState").map(String::as_str),
-            Some("RUNNING" | "SUSPENDED")
-        ) {
-            let list = job
-                .attributes
-                .get("jobNodes")
-                .map(String::as_str)
-                .unwrap_or_default();
-            lists.insert(
-                id,
-                (
-                    names(list).unwrap_or_default(),
-                    job.attributes.get("userId"),
-                ),
-            );
-        }
-    }
-    for (nodes, owner) in lists.values() {
-        let is_own = owner.is_some_and(|owner| owner.as_str() == user);
-        for node in nodes {
-            let (count, own) = on.entry(node).or_default();
-            *count += 1;
-            *own |= is_own;
-        }
-    }
-    for (name, attributes) in &mut snapshot.nodes {
-        let status = attributes
-            .get("nodeStatus")
-            .map(String::as_str)
-            .unwrap_or_default();
-        let is_full = status.starts_with("allocated");
-        let state = match on.get(name.as_str()) {
-            None => "NONE",
-            Some((1, true)) if is_full => "USER_ALLOC_EXCL",
-            Some((_, true)) => "USER_ALLOC_SHARED",
-            Some((1, false)) if is_full => "OTHER_ALLOC_EXCL",
-            Some((_, false)) => "OTHER_ALLOC_SHARED",
-        };
-        set(attributes, "nodeExtraState", state);
-    }
+    let nodes_of = |job: &Job| {
+        let list = job.attributes.get("jobNodes").map_or("", String::as_str);
+        names(list).unwrap_or_default()
+    };
+    let is_full = |node: &Attributes| {
+        let status = node.get("nodeStatus").map_or("", String::as_str);
+        status.starts_with("allocated")
+    };
+    snapshot.mark_nodes(user, nodes_of, is_full);
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use sdm_system::files;
 use sdm_text::printable;
 
 use crate::error::ManagerError;
+use crate::held::Held;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
@@ -215,6 +216,7 @@ impl Manager for Slurm {
             nodes,
             queues,
             jobs,
+            ..Snapshot::default()
         };
         look::mark_nodes(&mut snapshot, &self.user);
         self.place(&mut snapshot.jobs);
@@ -240,8 +242,8 @@ impl Manager for Slurm {
         if !job.directory.is_empty() {
             options.push(format!("--chdir={}", job.directory));
         }
-        if is_held(job) {
-            options.push(held::mark());
+        if Held::wants(job) {
+            options.push(format!("--comment={}", held::COMMENT));
         }
         options.extend(job.options.iter().cloned());
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -305,23 +307,15 @@ fn in_text() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// True for a job that waits in a session of SDM's.
-fn is_held(job: &Submission) -> bool {
-    job.debug && job.debugger.is_empty()
-}
-
 /// What Slurm runs: the program under `srun`, which starts its processes; or a kept session that has `srun` start them.
 fn script(job: &Submission) -> Result<String, ManagerError> {
-    if !is_held(job) {
-        return Ok(script::of(job, "exec srun"));
+    let held = Held {
+        prefix: held::PREFIX,
+    };
+    match Held::wants(job) {
+        true => held.script(job, "$SLURM_JOB_ID", "--launcher srun"),
+        false => Ok(script::of(job, "exec srun")),
     }
-    let sdm = sdm_system::own_program("sdm", None);
-    let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
-    let sdm = script::quoted(&sdm.to_string_lossy());
-    let session = held::session("$SLURM_JOB_ID");
-    let count = job.processes;
-    let starter = format!("exec {sdm} keeper {session} -- run -n {count} --launcher srun --");
-    Ok(script::of(job, &starter))
 }
 
 fn find(program: &str) -> Result<PathBuf, ManagerError> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::held;
 use super::look::with_processes;
 use super::names::names;
 use super::states;
@@ -62,7 +61,7 @@ fn job(fields: [&str; 17]) -> Job {
     set(&mut attributes, "jobStatus", word);
     set(&mut attributes, "systemJobId", shown);
     set(&mut attributes, "jobNumProcs", count);
-    held::tell(&mut attributes, comment, number);
+    super::held::tell(&mut attributes, comment, number);
     let index = shown.split_once('_').map_or("", |(_, index)| index);
     set(&mut attributes, "arrayIndex", index);
     set(&mut attributes, "timeLimitMinutes", minutes(limit));

@@ -1,22 +1,40 @@
 //! A cluster with a real Grid Engine, as an ordinary user has it at a shell.
 
 use std::fs;
+use std::process::Command;
 
 use sdm_tests::clusters::Shell;
 use sdm_tests::parts::Part;
+use serde_json::Value;
 
 const PID: &str = "/tmp/sdm-gridengine/pid";
+
+/// A shell of an ordinary user's on a host of Grid Engine's, with the cluster `g`.
+fn shell() -> Shell {
+    let pid = fs::read_to_string(PID).expect("it is up");
+    let shell = Shell::new().inside(pid.trim());
+    let shell = shell.with("SGE_ROOT", "/var/lib/gridengine");
+    let shell = shell.with("SGE_CELL", "default");
+    let _done = shell.sdm("cluster add g gridengine").done();
+    shell
+}
+
+/// Something that only Grid Engine's managers may do.
+fn as_manager(words: &[&str]) {
+    let pid = fs::read_to_string(PID).expect("it is up");
+    let mut command = Command::new("nsenter");
+    command.args(["-t", pid.trim(), "-m", "-u", "-n", "-p", "env"]);
+    command.args(["SGE_ROOT=/var/lib/gridengine", "SGE_CELL=default"]);
+    let status = command.args(words).status();
+    assert!(status.expect("nsenter").success(), "{words:?}");
+}
 
 #[test]
 fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting() {
     let Some(_gridengine) = Part::gridengine() else {
         return;
     };
-    let pid = fs::read_to_string(PID).expect("it is up");
-    let shell = Shell::new().inside(pid.trim());
-    let shell = shell.with("SGE_ROOT", "/var/lib/gridengine");
-    let shell = shell.with("SGE_CELL", "default");
-    let _done = shell.sdm("cluster add g gridengine").done();
+    let shell = shell();
     let nodes = shell.sdm("nodes").done().out;
     assert!(nodes.contains("ge1"), "{nodes}");
     let queues = shell.sdm("queues").done().out;
@@ -62,6 +80,113 @@ fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting(
     shell
         .words(&["submit", "--option=-no-such-option", "--", "true"])
         .refused(1, "qsub: ");
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_away() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let shell = shell();
+    let folder = shell.place.path().display().to_string();
+    // What looks like an option of qsub's is an argument.
+    let text = "one\n#$ -N other\n#$ -t 1-3\ntwo";
+    let job = shell.submit(&["--", "/bin/sh", "-c", "echo \"$1\"", "9lives", text]);
+    shell.wait_job(&job, "exitCode", "0");
+    let out = shell.sdm(&format!("logs {job}")).done().out;
+    assert_eq!(out, format!("{text}\n"));
+    // Errors with the output, in a folder, under the name that Grid Engine gives.
+    let join = [
+        "--option=-j",
+        "--option=y",
+        "--option=-o",
+        &format!("--option={folder}"),
+    ];
+    let print = [
+        "--name",
+        "both",
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo out; echo err >&2; exit 7",
+    ];
+    let merged = shell.submit(&[&join[..], &print].concat());
+    shell.wait_job(&merged, "exitCode", "7");
+    let out = shell.sdm(&format!("logs {merged}")).done().out;
+    assert_eq!(out, "out\nerr\n");
+    // Grid Engine goes, its cluster says so, and knows all again once it is back.
+    as_manager(&["qconf", "-km"]);
+    let states = |part: &str| shell.state("g").to_string().contains(part);
+    shell.wait_for(|| states("ALERT"));
+    as_manager(&["/usr/sbin/sge_qmaster"]);
+    shell.wait_for(|| !states("ALERT"));
+    let _done = shell.sdm("cluster stop g").done();
+    let _done = shell.sdm("cluster start g").done();
+    for (job, code) in [(&job, "0"), (&merged, "7")] {
+        shell.wait_job(job, "exitCode", code);
+    }
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn jobs_of_several_slots_in_error_and_held_by_sdm_are_told() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let shell = shell();
+    let told = |job: &str, id: &str| {
+        let said = shell.sdm("jobs --json").done().out;
+        let said: Value = serde_json::from_str(&said).expect("JSON");
+        let jobs = said["jobs"].as_array().expect("jobs").clone();
+        let found = jobs
+            .into_iter()
+            .find(|it| it["attributes"]["systemJobId"] == job);
+        found.map_or(Value::Null, |it| it["attributes"][id].clone())
+    };
+    // Three slots: three processes, whatever rows there are.
+    let sleep = [
+        "--option=-pe",
+        "--option=mpi",
+        "--option=3",
+        "--",
+        "sleep",
+        "1000",
+    ];
+    let parallel = shell.submit(&sleep);
+    shell.wait_job(&parallel, "jobState", "RUNNING");
+    shell.wait_job(&parallel, "jobNumProcs", "3");
+    let placed = |word: &str| shell.sdm("nodes --json").done().out.contains(word);
+    assert!(placed("RUNNING_PROCESS"));
+    as_manager(&["qmod", "-sj", &parallel]);
+    shell.wait_job(&parallel, "jobState", "SUSPENDED");
+    as_manager(&["qmod", "-usj", &parallel]);
+    shell.wait_job(&parallel, "jobState", "RUNNING");
+    let _done = shell.sdm(&format!("cancel {parallel}")).done();
+    shell.wait_job(&parallel, "jobState", "TERMINATED");
+    // One that cannot start says why.
+    let lost = ["--directory", "/no/such/folder", "--", "true"];
+    let lost = shell.submit(&lost);
+    shell.wait_job(&lost, "jobStatus", "Eqw");
+    shell.wait_for(|| {
+        told(&lost, "jobStatusMessage")
+            .to_string()
+            .contains("/no/such/folder")
+    });
+    let _done = shell.sdm(&format!("cancel {lost}")).done();
+    shell.wait_job(&lost, "jobState", "TERMINATED");
+    assert!(!placed("RUNNING_PROCESS") && !placed("ALLOC"));
+    // One that waits under SDM.
+    let runtime = format!("XDG_RUNTIME_DIR={}/run", shell.place.path().display());
+    let words = ["--debug", "-x", &runtime, "--", "/bin/sleep", "1000"];
+    let held = shell.submit(&words);
+    let session = format!("gridengine-{held}");
+    shell.wait_job(&held, "debugSession", &session);
+    shell.wait_for(|| shell.sdm("sessions").done().out.contains(&session));
+    let _done = shell.sdm(&format!("cancel {held}")).done();
+    shell.wait_job(&held, "exitSignal", "9");
     let _done = shell.sdm("cluster remove g").done();
     shell.place.assert_gone();
 }

@@ -1,0 +1,91 @@
+//! Jobs that have ended, as `qacct` tells of them in lines.
+
+use std::collections::BTreeMap;
+
+use crate::snapshot::{Attributes, Job, set};
+
+/// The arguments of `qacct` for all the jobs of a user that ended within the last day.
+pub(super) fn of_user(user: &str) -> [&str; 8] {
+    // Of a job on several hosts the master's record alone.
+    ["-m", "-E", "-d", "1", "-o", user, "-j", "*"]
+}
+
+/// The jobs by their numbers, of the lines of `qacct -j`. Of several records of a job that was started again, the last counts.
+pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
+    let mut jobs = BTreeMap::new();
+    for record in lines.split(|line| line.starts_with("====")) {
+        let fields = record.iter().filter_map(|line| {
+            let (name, value) = line.split_once(char::is_whitespace)?;
+            Some((name, value.trim()))
+        });
+        let fields: BTreeMap<&str, &str> = fields.collect();
+        let value = |name: &str| fields.get(name).copied().unwrap_or_default();
+        let (number, task) = (value("jobnumber"), value("taskid"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        if !is_number(number) {
+            continue;
+        }
+        let key = match is_number(task) {
+            true => format!("{number}.{task}"),
+            false => number.to_owned(),
+        };
+        let job = job(&key, &value);
+        jobs.insert(key, job);
+    }
+    jobs
+}
+
+fn job<'a>(key: &str, value: &dyn Fn(&str) -> &'a str) -> Job {
+    let mut attributes = Attributes::new();
+    set(&mut attributes, "jobState", "TERMINATED");
+    set(&mut attributes, "systemJobId", key);
+    for (id, name) in [
+        ("name", "jobname"),
+        ("userId", "owner"),
+        ("account", "account"),
+        ("jobNumProcs", "slots"),
+    ] {
+        set(&mut attributes, id, value(name));
+    }
+    if let Some((_, task)) = key.split_once('.') {
+        set(&mut attributes, "arrayIndex", task);
+    }
+    for (id, name) in [
+        ("submitTime", "qsub_time"),
+        ("startTime", "start_time"),
+        ("endTime", "end_time"),
+    ] {
+        set(&mut attributes, id, seconds(value(name)));
+    }
+    let code = value("exit_status").split_whitespace().next();
+    if let Some(code) = code.and_then(|code| code.parse::<u8>().ok()) {
+        set(&mut attributes, "exitCode", code.to_string());
+        // A shell's way to say by which signal.
+        if code > 128 {
+            set(&mut attributes, "exitSignal", (code - 128).to_string());
+        }
+    }
+    let failed = value("failed");
+    if failed.split_whitespace().next().is_some_and(|it| it != "0") {
+        set(&mut attributes, "jobStatusMessage", failed);
+    }
+    Job {
+        queue: value("qname").to_owned(),
+        attributes,
+        processes: Vec::new(),
+    }
+}
+
+/// A moment of UTC as `qacct` writes it, `Mon Nov 23 15:13:02 2026` or `11/23/2026 15:13:02.123`, in seconds of Unix time.
+fn seconds(text: &str) -> String {
+    let forms = ["%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S%.f"];
+    let mut moments = forms
+        .iter()
+        .filter_map(|form| jiff::civil::DateTime::strptime(form, text).ok());
+    let zoned = moments
+        .next()
+        .and_then(|it| it.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    zoned
+        .map(|it| it.timestamp().as_second().to_string())
+        .unwrap_or_default()
+}

@@ -1,0 +1,286 @@
+//! The user's own jobs: where they print, why they wait in error, and how they have ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::accounting;
+use super::programs::ask;
+use super::xml::{self, Details};
+use crate::manager::Submission;
+use crate::snapshot::{Attributes, Job, set, set_session};
+
+/// For how long a job that has ended is told.
+const ENDED: Duration = Duration::from_secs(86_400);
+/// How many looks later the accounting is expected to know of a job that has ended.
+const TRIES_MAX: u32 = 10;
+/// Of how many jobs the details are asked for at a look.
+const ASKED_MAX: usize = 500;
+/// How many jobs the accounting is asked of one by one at a look, where it does not tell of them among all.
+const ALONE_MAX: usize = 10;
+/// How many jobs that have ended are told.
+const ENDED_MAX: usize = 1000;
+
+/// What the names of the sessions begin with in which jobs wait.
+pub(super) const SESSION: &str = "gridengine-";
+
+/// What is known of them from look to look.
+pub(super) struct OwnJobs {
+    pub(super) user: String,
+    home: String,
+    /// Details by the jobs' numbers.
+    details: BTreeMap<String, Details>,
+    /// Those that the last look found.
+    open: BTreeMap<String, Job>,
+    /// Those that are gone, and how often the accounting was asked of them in vain.
+    gone: BTreeMap<String, (Job, u32)>,
+    /// Those that have ended; none while the accounting was not asked.
+    ended: Option<BTreeMap<String, Job>>,
+}
+
+impl OwnJobs {
+    pub(super) fn new(user: String, home: String) -> Self {
+        Self {
+            user,
+            home,
+            details: BTreeMap::new(),
+            open: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            ended: None,
+        }
+    }
+
+    /// Adds what only the user's own jobs tell, and those that have ended.
+    pub(super) fn complete(&mut self, jobs: &mut BTreeMap<String, Job>) {
+        self.learn(jobs);
+        for (key, job) in jobs.iter_mut() {
+            if is_of(job, &self.user) {
+                self.tell(key, job);
+            }
+        }
+        self.add_ended(jobs);
+        self.details.retain(|number, _| {
+            let of_it = |key: &String| key.split('.').next() == Some(number);
+            jobs.keys().any(of_it)
+        });
+    }
+
+    /// True where jobs are gone of which the accounting says nothing yet.
+    pub(super) fn is_unsettled(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
+    /// A job may have ended before it is seen: it is one that was there, and where it prints is known.
+    pub(super) fn remember(&mut self, number: &str, name: &str, job: &Submission) {
+        let is_array = job.options.iter().any(|option| option == "-t");
+        let mut attributes = Attributes::new();
+        for (id, value) in [
+            ("name", name),
+            ("userId", &self.user),
+            ("systemJobId", number),
+            ("jobState", "PENDING"),
+            ("jobNumProcs", &job.processes.to_string()),
+            ("submitTime", &now().to_string()),
+        ] {
+            set(&mut attributes, id, value);
+        }
+        let job = Job {
+            queue: job.queue.clone().unwrap_or_default(),
+            attributes,
+            processes: Vec::new(),
+        };
+        let mut jobs = BTreeMap::from([(number.to_owned(), job)]);
+        self.learn(&jobs);
+        // The members of an array are known once they are seen.
+        if !is_array {
+            jobs.iter_mut().for_each(|(key, job)| self.tell(key, job));
+            self.open.append(&mut jobs);
+        }
+    }
+
+    /// Asks for the details of those that are new, or newly in error: one request for all.
+    fn learn(&mut self, jobs: &BTreeMap<String, Job>) {
+        let is_unknown = |key: &str, job: &Job| {
+            let (number, task) = parts(key);
+            let status = job.attributes.get("jobStatus").map_or("", String::as_str);
+            match self.details.get(number) {
+                None => true,
+                Some(known) => status.contains('E') && !known.reasons.contains_key(task),
+            }
+        };
+        let own = jobs.iter().filter(|(_, job)| is_of(job, &self.user));
+        let unknown = own.filter(|(key, job)| is_unknown(key, job));
+        let unknown: BTreeSet<&str> = unknown.map(|(key, _)| parts(key).0).collect();
+        let unknown: Vec<&str> = unknown.into_iter().take(ASKED_MAX).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        // What is refused now is asked for at the next look.
+        if let Ok(said) = ask("qstat", &["-j", &unknown.join(","), "-xml"])
+            && let Ok(details) = xml::details(&said.join("\n"))
+        {
+            self.details.extend(details);
+        }
+    }
+
+    /// Adds to a job what its details say.
+    fn tell(&self, key: &str, job: &mut Job) {
+        let (number, task) = parts(key);
+        let Some(known) = self.details.get(number) else {
+            return;
+        };
+        let folder = match &*known.folder {
+            "" => &self.home,
+            folder => folder,
+        };
+        let output = self.path(&known.output, folder, 'o', key, job);
+        // Errors that go with the output have no file of their own.
+        let errors = match known.is_merged {
+            true => output.clone(),
+            false => self.path(&known.errors, folder, 'e', key, job),
+        };
+        let reason = known.reasons.get(task).cloned().unwrap_or_default();
+        let is_in_error = job
+            .attributes
+            .get("jobStatus")
+            .is_some_and(|it| it.contains('E'));
+        let attributes = &mut job.attributes;
+        set(attributes, "workingDir", folder);
+        set(attributes, "outputPath", output);
+        set(attributes, "errorPath", errors);
+        set(attributes, "account", &*known.account);
+        if is_in_error {
+            set(attributes, "jobStatusMessage", reason);
+        }
+        if known.is_held {
+            set_session(attributes, SESSION, key);
+        }
+    }
+
+    /// Where a job prints, of what was asked for (`qsub(1)`, `-o`): a path with variables of its own, or a folder.
+    fn path(&self, asked: &str, folder: &str, letter: char, key: &str, job: &Job) -> String {
+        let (number, task) = parts(key);
+        let name = job.attributes.get("name").map_or("", String::as_str);
+        let usual = match key.contains('.') {
+            true => format!("{name}.{letter}{number}.{task}"),
+            false => format!("{name}.{letter}{number}"),
+        };
+        let host = job.processes.first().and_then(|it| it.node.as_deref());
+        let variables = [
+            ("$HOME", &*self.home),
+            ("$USER", &self.user),
+            ("$JOB_ID", number),
+            ("$JOB_NAME", name),
+            ("$HOSTNAME", host.unwrap_or("$HOSTNAME")),
+            (
+                "$TASK_ID",
+                if key.contains('.') { task } else { "undefined" },
+            ),
+        ];
+        let mut path = asked.to_owned();
+        for (variable, value) in variables {
+            path = path.replace(variable, value);
+        }
+        let path = Path::new(folder).join(path);
+        let path = match asked.is_empty() || asked.ends_with('/') || path.is_dir() {
+            // A name is all that it has, whatever is in it.
+            true => path.join(usual.trim_start_matches('/')),
+            false => path,
+        };
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Adds the user's jobs that have ended: those of the last day, and those that are gone since the last look.
+    fn add_ended(&mut self, jobs: &mut BTreeMap<String, Job>) {
+        let now = jobs.iter().filter(|(_, job)| is_of(job, &self.user));
+        let now: BTreeMap<String, Job> = now.map(|(key, job)| (key.clone(), job.clone())).collect();
+        let before = std::mem::replace(&mut self.open, now);
+        for (key, job) in before {
+            if !self.open.contains_key(&key) {
+                self.gone.insert(key, (job, 0));
+            }
+        }
+        // Its controller may have been away.
+        self.gone.retain(|key, _| !self.open.contains_key(key));
+        if self.ended.is_none() || !self.gone.is_empty() {
+            self.ask_accounting();
+        }
+        for (key, (job, _)) in &self.gone {
+            jobs.entry(key.clone()).or_insert_with(|| job.clone());
+        }
+        for (key, job) in self.ended.iter().flatten() {
+            jobs.entry(key.clone()).or_insert_with(|| job.clone());
+        }
+    }
+
+    /// Asks the accounting once for all that has ended.
+    fn ask_accounting(&mut self) {
+        let said = ask("qacct", &accounting::of_user(&self.user));
+        // It says that it fails where there is no such job.
+        let mut found = accounting::jobs(&said.unwrap_or_default());
+        let mut ended = self.ended.take().unwrap_or_default();
+        // One that never ran is in nobody's accounting, or has no end there.
+        let unknown = self.gone.keys().filter(|key| !found.contains_key(*key));
+        let unknown: Vec<&String> = unknown.take(ALONE_MAX).collect();
+        for key in unknown {
+            let (number, task) = parts(key);
+            let words = match key.contains('.') {
+                true => vec!["-j", number, "-t", task],
+                false => vec!["-j", number],
+            };
+            let said = ask("qacct", &words).unwrap_or_default();
+            found.extend(accounting::jobs(&said));
+        }
+        for (key, (mut job, tries)) in std::mem::take(&mut self.gone) {
+            match found.remove(&key) {
+                None if tries + 1 < TRIES_MAX => {
+                    self.gone.insert(key, (job, tries + 1));
+                    continue;
+                }
+                None => set(&mut job.attributes, "jobState", "TERMINATED"),
+                Some(ended) => {
+                    job.attributes.extend(ended.attributes);
+                    if job.queue.is_empty() {
+                        job.queue = ended.queue;
+                    }
+                }
+            }
+            // One that never ran has no end in the accounting.
+            let end = job.attributes.entry("endTime".to_owned());
+            end.or_insert_with(|| now().to_string());
+            job.attributes.remove("jobStatus");
+            for process in &mut job.processes {
+                set(&mut process.attributes, "processState", "EXITED");
+            }
+            ended.insert(key, job);
+        }
+        for (key, job) in found {
+            ended.entry(key).or_insert(job);
+        }
+        let end = |job: &Job| {
+            let end = job.attributes.get("endTime");
+            end.and_then(|it| it.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let mut ends: Vec<u64> = ended.values().map(end).collect();
+        ends.sort_unstable_by(|one, other| other.cmp(one));
+        let oldest = ends.get(ENDED_MAX).map_or(0, |end| end + 1);
+        let oldest = oldest.max(now().saturating_sub(ENDED.as_secs()));
+        ended.retain(|_, job| end(job) >= oldest);
+        self.ended = Some(ended);
+    }
+}
+
+/// Seconds of Unix time.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |it| it.as_secs())
+}
+
+fn is_of(job: &Job, user: &str) -> bool {
+    job.attributes.get("userId").is_some_and(|it| it == user)
+}
+
+/// A job's number, and that of a member of an array; 1 for one that is none.
+fn parts(key: &str) -> (&str, &str) {
+    key.split_once('.').unwrap_or((key, "1"))
+}

@@ -1,0 +1,57 @@
+//! Grid Engine's programs, run.
+
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_system::bounded::{Bounds, run};
+use sdm_system::files;
+use sdm_text::printable;
+
+use crate::error::ManagerError;
+
+/// How long one may take.
+const WAIT: Duration = Duration::from_secs(90);
+/// How many lines it may say.
+const LINES_MAX: usize = 32 << 20;
+
+/// What one of Grid Engine's programs answers, with times and names as they are everywhere, whatever the user's own defaults are.
+pub(super) fn ask(program: &str, arguments: &[&str]) -> Result<Vec<String>, ManagerError> {
+    let mut command = command(program, arguments)?;
+    command.env("LC_ALL", "C").env("TZ", "UTC");
+    said(program, command, "")
+}
+
+/// What one of Grid Engine's programs says of something that it is to do: jobs take over what it has in its environment.
+pub(super) fn order(
+    program: &str,
+    arguments: &[&str],
+    input: &str,
+) -> Result<Vec<String>, ManagerError> {
+    said(program, command(program, arguments)?, input)
+}
+
+fn command(program: &str, arguments: &[&str]) -> Result<Command, ManagerError> {
+    let found = files::search(program);
+    let path = found.ok_or_else(|| ManagerError::NoProgram(program.to_owned()))?;
+    let mut command = Command::new(path);
+    command.args(arguments);
+    Ok(command)
+}
+
+fn said(program: &str, mut command: Command, input: &str) -> Result<Vec<String>, ManagerError> {
+    let bounds = Bounds {
+        wait: WAIT,
+        lines_max: LINES_MAX,
+    };
+    let said =
+        run(&mut command, input.as_bytes(), bounds).map_err(ManagerError::system(program))?;
+    if said.status.success() {
+        return Ok(said.lines);
+    }
+    let complaint = said.complaints.last().or(said.lines.last());
+    let words = complaint.map_or_else(
+        || said.status.to_string(),
+        |line| printable(line.as_bytes()).to_string(),
+    );
+    Err(ManagerError::program(program, words))
+}

@@ -1,0 +1,37 @@
+//! Jobs of batch systems that wait in a kept session of SDM's: what their sessions are called, and what is run.
+
+use crate::error::ManagerError;
+use crate::manager::Submission;
+use crate::script;
+
+/// How a batch system's held jobs are known.
+pub(crate) struct Held {
+    /// What the names of their sessions begin with; the job's number follows.
+    pub(crate) prefix: &'static str,
+}
+
+impl Held {
+    /// True for a job that is to wait in a session of SDM's.
+    pub(crate) fn wants(job: &Submission) -> bool {
+        job.debug && job.debugger.is_empty()
+    }
+
+    /// What the batch system runs: a kept session that starts the job's processes. `number` is the job's number, or what a shell
+    /// makes one of; `launcher` the options that say by what the session starts them.
+    ///
+    /// # Errors
+    /// There is no `sdm` beside this program.
+    pub(crate) fn script(
+        &self,
+        job: &Submission,
+        number: &str,
+        launcher: &str,
+    ) -> Result<String, ManagerError> {
+        let sdm = sdm_system::own_program("sdm", None);
+        let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
+        let sdm = script::quoted(&sdm.to_string_lossy());
+        let (prefix, count) = (self.prefix, job.processes);
+        let starter = format!("exec {sdm} keeper {prefix}{number} -- run -n {count} {launcher} --");
+        Ok(script::of(job, &starter))
+    }
+}
