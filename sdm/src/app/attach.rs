@@ -53,6 +53,18 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
+    /// Ranks and pids of the tasks on this host: what is in `/proc` here of others' pids is about somebody else.
+    pub(super) fn pids_here(&self) -> Vec<(u32, i32)> {
+        let here = self
+            .hosts
+            .iter()
+            .filter(|(host, _)| job::is_this_host(host));
+        let here: IdSet = here.flat_map(|(_, tasks)| tasks.iter()).collect();
+        let pids = self.spec.pids.iter().copied();
+        pids.filter(|(rank, _)| here.contains(TaskId(*rank)))
+            .collect()
+    }
+
     /// Leaves out who is not among the session's tasks: no server came up where they are.
     pub(super) fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {

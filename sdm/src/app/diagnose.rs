@@ -25,7 +25,7 @@ pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
 fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
-    let states = states(&attachment.spec.pids);
+    let states = states(&attachment.pids_here());
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
     let (code, reason) = match shell.diagnose_target(spec, args.samples, states) {
         Diagnosed::Judged { stuck } => (u8::from(stuck), None),
