@@ -31,6 +31,8 @@ const OUTPUT_BYTES_MAX: u64 = 4096;
 const OUTPUT_SECONDS: i64 = 3600;
 /// The command of `sdm` that keeps a session for whoever resumes it.
 const KEEPER: &str = "keeper";
+/// For how many seconds the record of a job that has ended is kept: 30 days.
+const KEPT_S: i64 = 30 * 86_400;
 /// The one queue.
 const QUEUE: &str = "default";
 /// How long a runner may take to write down that it is there.
@@ -137,10 +139,13 @@ impl Manager for Local {
             .records
             .numbers()
             .map_err(ManagerError::system("the folder of jobs"))?;
+        let since = runner::now() - KEPT_S;
         for number in numbers {
             let folder = self.records.place(number);
             // One that is just being written, or is somebody's own, is none.
-            if let Ok(order) = record::order(&folder) {
+            if let Ok(order) = record::order(&folder)
+                && !self.records.prune(number, &order, &self.host, since)
+            {
                 let job = read_job(number, &folder, &order, &self.host, &mut self.ranks);
                 snapshot.jobs.insert(number.to_string(), job);
             }
@@ -176,6 +181,7 @@ impl Manager for Local {
             } else {
                 job.name.clone()
             },
+            program: job.program.clone(),
             words: self.words(job)?,
             copies: if self.launcher.is_some() || job.debug && job.debugger.is_empty() {
                 1
@@ -244,6 +250,16 @@ fn session(order: &Order) -> Option<&str> {
     (words.next() == Some(KEEPER)).then(|| words.next())?
 }
 
+fn set_program(attributes: &mut Attributes, order: &Order) {
+    // Records of older versions have the words alone.
+    let program = Some(&order.program).filter(|it| !it.is_empty());
+    if let Some(program) = program.or(order.words.first()) {
+        let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
+        set(attributes, "execPath", path);
+        set(attributes, "execName", name);
+    }
+}
+
 fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut Ranks) -> Job {
     let mut attributes = Attributes::new();
     set(&mut attributes, "name", &*order.name);
@@ -264,11 +280,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
     for (id, name) in [("outputPath", "out"), ("errorPath", "err")] {
         set(&mut attributes, id, folder.join(name).to_string_lossy());
     }
-    if let Some(program) = order.words.first() {
-        let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
-        set(&mut attributes, "execPath", path);
-        set(&mut attributes, "execName", name);
-    }
+    set_program(&mut attributes, order);
     let state = record::state(folder).unwrap_or_default();
     let is_new =
         state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64;

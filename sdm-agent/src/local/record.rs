@@ -20,7 +20,10 @@ pub struct Order {
     pub submitted: i64,
     /// What the job is called.
     pub name: String,
-    /// The program that is started, a path or a name, and its arguments.
+    /// The program of the job, a path or a name.
+    #[serde(default)]
+    pub program: String,
+    /// What is started, a path or a name, and its arguments: the program, or who starts it.
     pub words: Vec<String>,
     /// How many times it is started: 1 where `words` are those of a launcher, which starts the processes.
     pub copies: u32,
@@ -128,6 +131,17 @@ impl Records {
         Ok(numbers)
     }
 
+    /// Removes what there is of a job of this host's that ended before `since`, in seconds of Unix time. True where it is gone.
+    pub fn prune(&self, number: u32, order: &Order, host: &str, since: i64) -> bool {
+        let folder = self.place(number);
+        let has_ended = || state(&folder).is_ok_and(|it| it.ended.is_some_and(|end| end < since));
+        // Its age is that of its order at least: most need no second look.
+        order.host == host
+            && order.submitted < since
+            && has_ended()
+            && fs::remove_dir_all(&folder).is_ok()
+    }
+
     /// The folder of a job.
     #[must_use]
     pub fn place(&self, number: u32) -> PathBuf {
@@ -172,4 +186,36 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> io::Result<T> {
 
 fn write(path: &Path, what: &impl Serialize) -> io::Result<()> {
     files::replace(path, &serde_json::to_vec(what)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_this_hosts_that_ended_long_ago_is_forgotten() {
+        let folder = std::env::temp_dir().join(format!("sdm-prune-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let records = Records::below(&folder.join("sdm"), "local").unwrap();
+        let job = |host: &str, submitted: i64, ended: Option<i64>| {
+            let order = Order {
+                host: host.to_owned(),
+                submitted,
+                ..Order::default()
+            };
+            let number = records.add(&order).unwrap();
+            let state = State {
+                ended,
+                ..State::default()
+            };
+            set_state(&records.place(number), &state).unwrap();
+            records.prune(number, &order, "here", 1000)
+        };
+        assert!(job("here", 10, Some(999)));
+        assert!(!job("here", 10, Some(1000)), "not long ago");
+        assert!(!job("here", 10, None), "it may run");
+        assert!(!job("there", 10, Some(999)), "another host's");
+        assert_eq!(records.numbers().unwrap().len(), 3);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
