@@ -170,6 +170,7 @@ impl Service {
                     .looking
                     .take()
                     .map_or(Duration::ZERO, |since| now - since);
+                let is_answered = found.is_ok();
                 let is_unsettled = found.as_ref().is_ok_and(|it| it.is_unsettled);
                 let notices = match (found, &mut self.ledger) {
                     (Ok(snapshot), Some(ledger)) => {
@@ -188,7 +189,10 @@ impl Service {
                     true => (self.pause * 2).min(PAUSE_MAX),
                     false => PAUSE_MIN,
                 };
-                self.pause = self.pause.max(took * PAUSE_OF_LOOK);
+                // A manager that is away waits long before it says so, and has no work from that.
+                if is_answered {
+                    self.pause = self.pause.max(took * PAUSE_OF_LOOK);
+                }
                 self.next_look = Some(now + self.pause);
                 self.untold.extend(notices.into_iter().flat_map(events));
             }

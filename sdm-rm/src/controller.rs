@@ -8,6 +8,7 @@ use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{Command, JobChange};
 use sdm_runtime::wire::event::{Event, Failure, Kind as WireKind};
+use sdm_runtime::wire::groups::Group;
 
 use crate::answer::{Kind, ManagerState, Question};
 use crate::store::Store;
@@ -129,6 +130,7 @@ impl Controller {
                     .map(|(tid, it)| (tid, (now, it.name())))
                     .collect();
                 self.client = Some(client);
+                self.complaint = None;
                 self.heard = Some(now);
                 self.enter(ManagerState::Starting);
             }
@@ -278,6 +280,11 @@ impl Controller {
         match &event {
             Event::Message(_, failure) => {
                 self.complaint = Some(failure.text.clone());
+                self.version += 1;
+            }
+            // What it complained of is over.
+            Event::Change(WireKind::Machine, _, groups) if groups.iter().any(says_up) => {
+                self.complaint = None;
                 self.version += 1;
             }
             Event::SubmitJobError(submission, failure) => {
@@ -465,6 +472,12 @@ fn is_needed(command: &Command) -> bool {
         command,
         Command::Init { .. } | Command::ModelDef | Command::StartEvents
     )
+}
+
+/// True where elements are up now.
+fn says_up(group: &Group) -> bool {
+    let mut pairs = group.attributes.iter();
+    pairs.any(|(id, value)| id == "machineState" && value == "UP")
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use sdm_runtime::ids::Ids;
 use sdm_runtime::wire::agent::Agent;
-use sdm_runtime::wire::groups::Group;
 
 use super::*;
 use crate::answer::Look;
@@ -63,6 +62,17 @@ impl Story {
         };
         let event = Event::New(kind, parent.to_owned(), vec![group]);
         self.agent.send(event).unwrap();
+    }
+
+    /// The machine has another state.
+    fn machine_is(&mut self, state: &str) {
+        let group = Group {
+            ids: Ids::one("2"),
+            attributes: vec![("machineState".to_owned(), state.to_owned())],
+        };
+        let event = Event::Change(WireKind::Machine, "1".to_owned(), vec![group]);
+        self.agent.send(event).unwrap();
+        self.turn(true);
     }
 
     /// Bytes go both ways until nobody has any; the agent does what it is asked, or refuses it.
@@ -174,6 +184,25 @@ fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
         controller.reason().as_deref(),
         Some("sdm-agent: no such program")
     );
+}
+
+#[test]
+fn what_a_manager_complains_of_is_told_until_its_machine_is_up_again() {
+    let mut story = Story::started();
+    let failure = Failure {
+        code: "0".to_owned(),
+        text: "its controller is away".to_owned(),
+    };
+    let complaint = Event::Message("WARNING".to_owned(), failure);
+    story.agent.send(complaint).unwrap();
+    story.machine_is("ALERT");
+    assert_eq!(story.controller.state(), ManagerState::Started);
+    let said = story.controller.reason();
+    assert_eq!(said.as_deref(), Some("its controller is away"));
+    let version = story.controller.version();
+    story.machine_is("UP");
+    assert_eq!(story.controller.reason(), None);
+    assert!(story.controller.version() > version);
 }
 
 #[test]

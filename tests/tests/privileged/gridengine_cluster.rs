@@ -118,10 +118,10 @@ fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_
     assert_eq!(out, "out\nerr\n");
     // Grid Engine goes, its cluster says so, and knows all again once it is back.
     as_manager(&["qconf", "-km"]);
-    let states = |part: &str| shell.state("g").to_string().contains(part);
-    shell.wait_for(|| states("ALERT"));
+    let is_well = || shell.state("g")["reason"].is_null();
+    shell.wait_for(|| !is_well());
     as_manager(&["/usr/sbin/sge_qmaster"]);
-    shell.wait_for(|| !states("ALERT"));
+    shell.wait_for(is_well);
     let _done = shell.sdm("cluster stop g").done();
     let _done = shell.sdm("cluster start g").done();
     for (job, code) in [(&job, "0"), (&merged, "7")] {

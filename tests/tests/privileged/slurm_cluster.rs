@@ -1,8 +1,9 @@
 //! A cluster with a real Slurm, as an ordinary user has it at a shell.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
 use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::guide;
@@ -10,6 +11,7 @@ use sdm_tests::invoke::Client;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
+use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
@@ -170,6 +172,44 @@ fn a_job_of_slurm_is_held_until_somebody_comes() {
     terminal.keys("quit\ny\n");
     shell.wait_job(&job, "jobState", "TERMINATED");
     drop(terminal);
+    let _done = shell.sdm("cluster remove s").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn parts_of_a_job_are_told_one_by_one_and_all_is_known_again_after_the_controller_was_away() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let shell = shell();
+    let mut command = Command::new("sbatch");
+    command.args(["--parsable", "-n1", ":", "-n2"]);
+    command.args(["--wrap", "srun --het-group=0,1 sleep 1000"]);
+    command.envs(shell.environment()).current_dir("/tmp");
+    command.args(["-o", "/dev/null"]);
+    let said = ordinary::lower(&mut command).output().expect("sbatch");
+    let number = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    assert!(said.status.success(), "{said:?}");
+    for (part, count) in [("0", "1"), ("1", "2")] {
+        let part = format!("{number}+{part}");
+        shell.wait_job(&part, "jobState", "RUNNING");
+        shell.wait_job(&part, "jobNumProcs", count);
+    }
+    let pid = fs::read_to_string("/tmp/sdm-slurm/pid/slurmctld.pid").expect("its pid");
+    let pid = pid.trim().parse().expect("a pid");
+    processes::signal(pid, Signal::SIGTERM);
+    let is_well = || shell.state("s")["reason"].is_null();
+    shell.wait_for(|| !is_well());
+    // What was known is there meanwhile.
+    let known = shell.sdm("jobs").done().out;
+    assert!(known.contains(&format!("{number}+1")), "{known}");
+    shell.wait_for(|| processes::parent(pid).is_none());
+    let mut controller = Command::new("/usr/sbin/slurmctld");
+    controller.arg("-i").env("SLURM_CONF", CONFIG);
+    let status = controller.stdin(Stdio::null()).status();
+    assert!(status.expect("slurmctld").success());
+    shell.wait_for(is_well);
+    shell.wait_job(&format!("{number}+0"), "jobState", "RUNNING");
+    let _done = shell.sdm(&format!("cancel {number}+0")).done();
+    shell.wait_job(&format!("{number}+0"), "jobState", "TERMINATED");
     let _done = shell.sdm("cluster remove s").done();
     shell.place.assert_gone();
 }
