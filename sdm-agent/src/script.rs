@@ -20,3 +20,34 @@ pub(crate) fn of(job: &Submission, starter: &str) -> String {
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
+
+/// A name for a job, of a program's, that every batch system takes: Grid Engine's begin with no digit, and lack some characters
+/// (`sge_types(1)`, object_name).
+pub(crate) fn plain_name(program: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-+".contains(c) {
+        true => c,
+        false => '_',
+    };
+    let name: String = program.chars().map(plain).collect();
+    match name.starts_with(|c: char| !c.is_ascii_alphabetic()) {
+        true => format!("_{name}"),
+        false => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_called_as_its_program_as_far_as_batch_systems_take_that() {
+        for (program, name) in [
+            ("a.out", "a.out"),
+            ("9lives", "_9lives"),
+            ("a b@c", "a_b_c"),
+            ("", ""),
+        ] {
+            assert_eq!(plain_name(program), name);
+        }
+    }
+}

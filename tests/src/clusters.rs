@@ -87,9 +87,14 @@ impl Shell {
     /// `sdm` with these words.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
-        let sdm = binaries::folder().join("sdm");
+        self.program(&binaries::folder().join("sdm"), words)
+    }
+
+    /// A program with these words.
+    #[must_use]
+    pub fn program(&self, program: &Path, words: &[&str]) -> Command {
         let mut command = match &self.namespaces_of {
-            None => Command::new(sdm),
+            None => Command::new(program),
             Some(pid) => {
                 let user = ordinary::USER.to_string();
                 let mut command = Command::new("nsenter");
@@ -103,7 +108,7 @@ impl Shell {
                     "env",
                     "-C",
                 ]);
-                command.arg(self.place.path()).arg(sdm);
+                command.arg(self.place.path()).arg(program);
                 command
             }
         };

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use crate::binaries;
 use crate::clusters::Shell;
-use crate::ordinary;
 use crate::run::BOUND;
 
 /// What the server has said.
@@ -62,16 +61,12 @@ impl Client {
     }
 
     fn run(shell: &Shell, path: &Path) -> Self {
-        let mut command = Command::new(path);
-        command
-            .envs(shell.environment())
-            .current_dir(shell.place.path());
-        command.args(["-l", "invoke.log", "--no-such-option"]);
+        let mut command = shell.program(path, &["-l", "invoke.log", "--no-such-option"]);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = ordinary::lower(&mut command).spawn().expect("it starts");
+        let mut child = command.spawn().expect("it starts");
         let (sender, said) = channel();
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let replies = sender.clone();

@@ -94,7 +94,7 @@ impl Manager for GridEngine {
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
         let program = job.program.rsplit('/').next().unwrap_or_default();
         let name = match &*job.name {
-            "" => object_name(program),
+            "" => script::plain_name(program),
             name => name.to_owned(),
         };
         // Nothing in the script is an option of theirs, as an argument of the job's may look like one: `-C`.
@@ -170,22 +170,6 @@ fn script(job: &Submission) -> Result<String, ManagerError> {
         (false, 1) => Ok(script::of(job, "exec")),
         // Open MPI and Hydra find Grid Engine's hosts by themselves.
         (false, count) => Ok(script::of(job, &format!("exec mpirun -n {count}"))),
-    }
-}
-
-/// A name for a job, of a program's: Grid Engine's begin with no digit, and lack some characters (`sge_types(1)`, object_name).
-fn object_name(program: &str) -> String {
-    let usual = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-+".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = program.chars().map(usual).collect();
-    match name.starts_with(|c: char| !c.is_ascii_alphabetic()) {
-        true => format!("_{name}"),
-        false => name,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a Grid Engine 8.1.9 of Debian has said.
 
-use super::{accounting, object_name, xml};
+use super::{accounting, xml};
 
 const JOBS: &str = "<?xml version='1.0'?>
 <job_info  xmlns:xsd=\"http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qstat/qstat.xsd\">
@@ -210,18 +210,6 @@ fn details_are_those_of_each_of_the_jobs_that_were_asked_for() {
     let other = &details["5"];
     assert_eq!((&*other.errors, &*other.output), ("rel", ""));
     assert!(other.is_held && !other.is_merged);
-}
-
-#[test]
-fn a_job_is_called_as_its_program_where_grid_engine_takes_the_name() {
-    for (program, name) in [
-        ("a.out", "a.out"),
-        ("9lives", "_9lives"),
-        ("a b@c", "a_b_c"),
-        ("", ""),
-    ] {
-        assert_eq!(object_name(program), name);
-    }
 }
 
 #[test]

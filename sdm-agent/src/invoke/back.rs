@@ -7,12 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attributes::{JobRequest, Limit};
+use super::attributes::JobRequest;
 use super::guard::{Guard, Note};
+use super::options;
 use super::server::{JobNumber, JobState};
 use super::target::Target;
 use crate::error::ManagerError;
-use crate::manager::{Manager, Submission};
+use crate::manager::Manager;
+use crate::script;
 use crate::snapshot::Job;
 
 /// The shortest pause between two looks at a manager's jobs.
@@ -254,13 +256,14 @@ impl Thread {
         let mut job = request.job.clone();
         let program = job.program.rsplit('/').next().unwrap_or_default();
         // By this name the guard finds it where this process ends before its number is known.
+        let program = script::plain_name(program);
         job.name = format!("{program}.{}.{number}", std::process::id());
         let mut staged = None;
         if request.staging {
             job.program = manager.stage(&job.program, &job.directory)?;
             staged = Some(job.program.clone()).filter(|it| *it != request.job.program);
         }
-        for line in add_options(&self.target, &request, &mut job) {
+        for line in options::add(&self.target, &request, &mut job) {
             self.news.send(News::Log(line));
         }
         self.guard
@@ -398,35 +401,4 @@ fn state_of(job: &Job) -> (JobState, String) {
         "ERROR" => (JobState::Failed, words),
         _ => (JobState::Pending, words),
     }
-}
-
-/// What a manager is told of a job's limits and files; what it cannot honour is said.
-fn add_options(target: &Target, request: &JobRequest, job: &mut Submission) -> Vec<String> {
-    let mut unheard = Vec::new();
-    let mut options = Vec::new();
-    for (limit, value) in &request.limits {
-        match (target, limit) {
-            (Target::Slurm, Limit::Time) => options.push(format!("--time={value}")),
-            (Target::Slurm, Limit::MemoryMin | Limit::MemoryMax) => {
-                options.push(format!("--mem={value}M"));
-            }
-            (Target::Slurm, Limit::Hosts) => options.push(format!("--nodes={value}")),
-            (Target::Slurm, Limit::Project) => options.push(format!("--account={value}")),
-            _ => {
-                let name = limit.name();
-                unheard.push(format!(
-                    "{name} {value}: this manager has no such limit, ignored"
-                ));
-            }
-        }
-    }
-    if target.writes_files() {
-        for (option, path) in [("output", &request.output), ("error", &request.errors)] {
-            let path = path.as_deref().unwrap_or("/dev/null");
-            options.push(format!("--{option}={path}"));
-        }
-    }
-    options.append(&mut job.options);
-    job.options = options;
-    unheard
 }

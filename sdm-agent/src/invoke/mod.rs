@@ -7,6 +7,7 @@
 pub mod attributes;
 pub mod back;
 pub mod guard;
+mod options;
 pub mod protocol;
 mod run;
 pub mod server;

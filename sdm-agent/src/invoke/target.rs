@@ -144,7 +144,7 @@ impl Target {
     /// True where the files that a job prints into are given to the manager, and not copied at the end.
     #[must_use]
     pub fn writes_files(&self) -> bool {
-        *self == Self::Slurm
+        matches!(self, Self::Slurm | Self::GridEngine)
     }
 }
 

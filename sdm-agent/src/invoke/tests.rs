@@ -1,5 +1,7 @@
 //! The order of what an invoke server says, as the clients need it.
 
+use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::server::{Action, JobState, Pipe, Server};
@@ -157,4 +159,97 @@ fn what_cannot_be_a_job_is_refused_in_the_reply() {
     assert_eq!(story.actions(), []);
     let bad = JOB.replace("hostname h\r\n", "");
     assert_eq!(story.ask(&bad), said("F hostname is missing|", ""));
+}
+
+/// A session as three pipes have it: `>` is asked, `<` is a reply, `!` a notify, `#` what happens meanwhile.
+struct Transcript {
+    story: Story,
+    text: String,
+}
+
+impl Transcript {
+    fn ask(&mut self, request: &str) {
+        for line in request.lines() {
+            writeln!(self.text, "> {line}").unwrap();
+        }
+        self.story
+            .server
+            .receive(self.story.now, request.as_bytes());
+        self.write_said();
+    }
+
+    fn happens(&mut self, what: &str, happen: impl FnOnce(&mut Story)) {
+        writeln!(self.text, "# {what}").unwrap();
+        happen(&mut self.story);
+        self.write_said();
+    }
+
+    fn write_said(&mut self) {
+        for (pipe, bytes) in std::iter::from_fn(|| self.story.server.poll_output()) {
+            let sign = match pipe {
+                Pipe::Replies => '<',
+                Pipe::Notifies => '!',
+            };
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.ends_with("\r\n"), "{text:?}");
+            for line in text.lines() {
+                writeln!(self.text, "{sign} {line}").unwrap();
+            }
+        }
+    }
+}
+
+fn job_is(state: JobState) -> impl FnOnce(&mut Story) {
+    move |story| story.server.job_is(story.now, 1, state, "")
+}
+
+fn time_passes(story: &mut Story) {
+    story.now += LONG;
+    story.server.handle_timeout(story.now);
+}
+
+/// What a client of Ninf-G 5 and one of Ninf-G 4 have, to the letter; `UPDATE_GOLDEN=1` writes it down anew.
+#[test]
+fn sessions_are_what_they_were() {
+    let mut it = Transcript {
+        story: Story::new(),
+        text: String::new(),
+    };
+    it.ask("QUERY_FEATURES\r\n");
+    it.ask(JOB);
+    it.ask("JOB_STATUS j-1\r\n");
+    it.happens("the manager has started it", job_is(JobState::Active));
+    it.ask("JOB_STATUS j-1\r\n");
+    it.happens("it ends with 0", job_is(JobState::Done));
+    it.happens("a second passes", time_passes);
+    it.ask("JOB_STATUS j-1\r\nJOB_DESTROY j-1\r\nJOB_DESTROY j-1\r\n");
+    it.ask(&JOB.replace("count 1", "count 0"));
+    it.ask("NO_SUCH_REQUEST\r\n\r\nJOB_STATUS\r\n");
+    it.ask("EXIT\r\n");
+    let first = it.text;
+    let mut it = Transcript {
+        story: Story::new(),
+        text: String::new(),
+    };
+    it.ask(JOB);
+    it.happens("the manager has started it", job_is(JobState::Active));
+    it.happens("a second passes", time_passes);
+    it.ask("JOB_DESTROY j-1\r\n");
+    it.happens("it has ended by that", job_is(JobState::Failed));
+    it.ask(&JOB.replace("CREATE 7", "CREATE 8"));
+    it.ask("EXIT\r\n");
+    it.happens("a second passes", time_passes);
+    it.happens("the second job has ended", |story| {
+        story.server.job_is(story.now, 2, JobState::Done, "");
+    });
+    assert!(it.story.server.is_over());
+    for (name, text) in [("ends_by_itself", first), ("is_destroyed", it.text)] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/invoke");
+        let file = folder.join(format!("{name}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(text, std::fs::read_to_string(&file).unwrap(), "{name}");
+    }
 }

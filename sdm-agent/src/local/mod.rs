@@ -37,6 +37,8 @@ const KEPT_S: i64 = 30 * 86_400;
 const QUEUE: &str = "default";
 /// How long a runner may take to write down that it is there.
 const RUNNER_WAIT: Duration = Duration::from_secs(20);
+/// How often it is looked whether it has.
+const RUNNER_LOOK: Duration = Duration::from_millis(5);
 
 /// The jobs that this user has started on this host.
 pub struct Local {
@@ -208,7 +210,12 @@ impl Manager for Local {
         if order.host != self.host {
             return Err(ManagerError::job(job, format!("runs on {}", order.host)));
         }
-        let state = record::state(&folder).map_err(ManagerError::system(format!("job {job}")))?;
+        // Its runner, which ends it, may be just about to write down that it is there.
+        let mut state = record::state(&folder).unwrap_or_default();
+        while is_new(&order, &state) {
+            std::thread::sleep(RUNNER_LOOK);
+            state = record::state(&folder).unwrap_or_default();
+        }
         match runs(&state) {
             true => kill(Pid::from_raw(state.runner), Signal::SIGTERM)
                 .map_err(|why| ManagerError::System(format!("job {job}"), why.into())),
@@ -237,6 +244,11 @@ impl Manager for Local {
         let why = format!("is not waiting: jobs of {} start at once", self.host);
         Err(ManagerError::job(job, why))
     }
+}
+
+/// True where a job's runner may still come.
+fn is_new(order: &Order, state: &State) -> bool {
+    state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
 }
 
 /// True where a job's runner is there, on this host.
@@ -282,15 +294,13 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
     }
     set_program(&mut attributes, order);
     let state = record::state(folder).unwrap_or_default();
-    let is_new =
-        state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64;
     let (word, why) = match &state {
         State {
             error: Some(error), ..
         } => ("ERROR", error.clone()),
         State { ended: Some(_), .. } => ("TERMINATED", String::new()),
         _ if order.host != host => ("UNKNOWN", format!("it is on {}", order.host)),
-        _ if is_new => ("STARTED", String::new()),
+        _ if is_new(order, &state) => ("STARTED", String::new()),
         _ if runs(&state) && state.started.is_empty() => ("STARTED", String::new()),
         _ if runs(&state) => ("RUNNING", String::new()),
         _ => ("TERMINATED", "its runner is gone".to_owned()),

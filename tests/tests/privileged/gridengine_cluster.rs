@@ -4,6 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use sdm_tests::clusters::Shell;
+use sdm_tests::invoke::Client;
+use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use serde_json::Value;
 
@@ -187,6 +189,52 @@ fn jobs_of_several_slots_in_error_and_held_by_sdm_are_told() {
     shell.wait_for(|| shell.sdm("sessions").done().out.contains(&session));
     let _done = shell.sdm(&format!("cancel {held}")).done();
     shell.wait_job(&held, "exitSignal", "9");
+    let _done = shell.sdm("cluster remove g").done();
+    shell.place.assert_gone();
+}
+
+#[test]
+fn a_grid_rpc_client_has_its_jobs_in_grid_engine() {
+    let Some(_gridengine) = Part::gridengine() else {
+        return;
+    };
+    let shell = shell();
+    let mut client = Client::start(&shell, "SDMgridengine");
+    let [output, errors] = ["o", "e"].map(|name| shell.place.path().join(name));
+    fs::write(&output, "of an earlier one").expect("a file");
+    ordinary::give(&output);
+    let attributes = [
+        "redirect_enable true".to_owned(),
+        format!("stdout_file {}", output.display()),
+        format!("stderr_file {}", errors.display()),
+        format!("work_directory {}", shell.place.path().display()),
+        "queue_name all.q".to_owned(),
+        "max_wall_time 5".to_owned(),
+        "environment WORD=two words".to_owned(),
+    ];
+    let words = ["-c", "echo \"$WORD\" $QUEUE; echo cried >&2"];
+    let job = client.create("/bin/sh", &words, &attributes);
+    client.wait(&job, "DONE");
+    let said = fs::read_to_string(&output).expect("its output");
+    assert_eq!(said, "two words all.q\n");
+    let said = fs::read_to_string(&errors).expect("its errors");
+    assert_eq!(said, "cried\n");
+    assert_eq!(client.ask("JOB_DESTROY", &job), "S");
+    let place = ["work_directory /tmp".to_owned()];
+    let fails = client.create("/bin/sh", &["-c", "exit 3"], &place);
+    client.wait(&fails, "FAILED");
+    let runs = client.create("/bin/sleep", &["1000"], &place);
+    client.wait(&runs, "ACTIVE");
+    assert_eq!(client.ask("JOB_DESTROY", &runs), "S");
+    client.wait(&runs, "DONE");
+    let refused = ["queue_name nosuch".to_owned(), place[0].clone()];
+    let refused = client.create("/bin/true", &[], &refused);
+    client.wait(&refused, "FAILED");
+    // EXIT ends what is left.
+    let _left = client.create("/bin/sleep", &["1000"], &place);
+    client.exit();
+    let is_left = || shell.sdm("jobs").done().out.contains("RUNNING");
+    shell.wait_for(|| !is_left());
     let _done = shell.sdm("cluster remove g").done();
     shell.place.assert_gone();
 }

@@ -183,6 +183,79 @@ fn size_of(pid: u32) -> (usize, u64) {
     (count, kilobytes.expect("a number"))
 }
 
+/// Who is killed, and behind which step of a job's life.
+#[test]
+fn whoever_is_killed_at_whatever_step_nothing_is_left() {
+    let shell = Shell::new();
+    let usual = "hostname localhost\nport 0\nclient_name c\nexecutable_path /bin/sleep\nargument 1000\nbackend NORMAL\ncount 2";
+    let begin: Vec<String> = format!("JOB_CREATE 1\n{usual}")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let steps = [
+        "in a request",
+        "asked for",
+        "numbered",
+        "active",
+        "destroyed",
+    ];
+    for (step, what) in steps.iter().enumerate() {
+        for who in ["client", "server", "guard", "runner"] {
+            // One that is killed before it has written that it is there is waited for half a minute.
+            if who == "runner" && step < 3 {
+                continue;
+            }
+            let mut client = Client::start(&shell, "SDM");
+            let mut job = None;
+            match step {
+                0 => client.write(&begin),
+                1 => {
+                    client.write(&begin);
+                    let rest = "staging false\nredirect_enable false\nstatus_polling 0\nrefresh_credential 0\nJOB_CREATE_END";
+                    client.write(&rest.lines().map(str::to_owned).collect::<Vec<_>>());
+                }
+                _ => job = Some(client.create("/bin/sleep", &["1000"], &["count 2".to_owned()])),
+            }
+            if let Some(job) = &job {
+                if step >= 3 {
+                    client.wait(job, "ACTIVE");
+                }
+                if step == 4 {
+                    client.write(&[format!("JOB_DESTROY {job}")]);
+                }
+            }
+            match who {
+                "client" => client.close(),
+                "server" => processes::signal(client.child.id(), Signal::SIGKILL),
+                _ => {
+                    let part = if who == "guard" {
+                        "--guard-jobs"
+                    } else {
+                        "--run-job"
+                    };
+                    for pid in shell.place.pids(part) {
+                        processes::signal(pid, Signal::SIGKILL);
+                    }
+                }
+            }
+            // The others go on, and end with their client.
+            client.close();
+            client.child.wait().expect("a child");
+            for part in ["--guard-jobs", "--run-job", "sleep 1000"] {
+                println!("{who} killed, {what}: {part}");
+                wait_gone(&shell, part);
+            }
+        }
+    }
+    shell.place.assert_gone();
+}
+
+/// How many jobs follow each other: `SDM_INVOKE_JOBS`, for the figures of docs/performance.md.
+fn jobs_in_a_row() -> usize {
+    let given = std::env::var("SDM_INVOKE_JOBS").ok();
+    given.and_then(|count| count.parse().ok()).unwrap_or(90)
+}
+
 #[test]
 fn many_jobs_at_once_and_one_after_the_other() {
     let shell = Shell::new();
@@ -200,15 +273,17 @@ fn many_jobs_at_once_and_one_after_the_other() {
     }
     wait_gone(&shell, "sleep 1000");
     let mut sizes = Vec::new();
-    for index in 0..90 {
+    let count = jobs_in_a_row();
+    for index in 0..count {
         let job = client.create("/bin/true", &[], &[]);
         client.wait(&job, "DONE");
         assert_eq!(client.ask("JOB_DESTROY", &job), "S");
         client.jobs.clear();
-        if index % 30 == 29 {
+        if (index + 1) % (count / 3) == 0 {
             sizes.push(size_of(client.child.id()));
         }
     }
+    println!("{count} jobs, descriptors and kB behind each third: {sizes:?}");
     let (first, last) = (sizes[0], sizes[2]);
     // One is open for a moment where a record is removed.
     assert!(last.0 <= first.0 + 2, "descriptors: {sizes:?}");
