@@ -68,6 +68,8 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Core(CoreArgs),
+    /// Serve an editor by the Debug Adapter Protocol, on standard input and output.
+    Dap(DapArgs),
     /// What options are unless the command line says otherwise, and where that is said.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.
@@ -107,6 +109,10 @@ pub enum Verb {
     #[command(hide = true)]
     Keeper(KeeperArgs),
 }
+
+/// `sdm dap`.
+#[derive(Debug, Args)]
+pub struct DapArgs {}
 
 /// `sdm settings`.
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ pub mod clusters;
 pub mod control;
 pub mod cores;
 pub mod disturbed;
+pub mod editor;
 pub mod fixture;
 pub mod golden;
 pub mod guide;
