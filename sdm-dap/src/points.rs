@@ -113,8 +113,6 @@ impl Points {
 
 /// The group of those in functions.
 pub(crate) const FUNCTIONS: &str = "functions";
-/// The group of those at instructions.
-pub(crate) const INSTRUCTIONS: &str = "instructions";
 
 impl Point {
     /// It stands there on these tasks, or waits there for its place to be loaded.

@@ -76,6 +76,7 @@ impl Variables {
             }
             None => variable.values.push(value),
         }
+        variable.values.sort_by_key(|value| value.tasks.first());
         variable
     }
 }

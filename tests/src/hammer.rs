@@ -10,9 +10,9 @@ use sdm_debug::wire;
 use sdm_sim::Rng;
 
 use seeds::{
-    agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
-    manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
-    slices,
+    agents, editor_lines, expressions, failures, framed, handshakes, invoke_lines, keeper_frames,
+    lives, manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts,
+    sets, slices,
 };
 
 /// A decoder, and what it should be able to read.
@@ -72,6 +72,7 @@ pub fn targets() -> Vec<Target> {
             sdm_runtime::wire::fuzz::fuzz_messages,
             proxy_messages(),
         ),
+        target("editor", sdm_dap::fuzz_client, editor_lines()),
         target("rm", sdm_rm::fuzz_lines, manager_lines()),
         target("answers", sdm_agent::fuzz_answers, manager_answers()),
         target("invoke", sdm_agent::invoke::fuzz_requests, invoke_lines()),

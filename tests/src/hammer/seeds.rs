@@ -412,3 +412,56 @@ pub(super) fn manager_lines() -> Vec<Vec<u8>> {
         .map(|line| [&line[..], b"\n"].concat())
         .collect()
 }
+
+/// What editors say: a session from its beginning to its end, and one that attaches.
+pub(super) fn editor_lines() -> Vec<Vec<u8>> {
+    let framed = |requests: &[(&str, &str)]| {
+        let mut bytes = Vec::new();
+        for (seq, (command, arguments)) in requests.iter().enumerate() {
+            let body = format!(
+                r#"{{"seq":{seq},"type":"request","command":"{command}","arguments":{arguments}}}"#
+            );
+            bytes.extend_from_slice(&sdm_dap::frame::framed(body.as_bytes()));
+        }
+        bytes
+    };
+    let breakpoints = r#"{"source":{"path":"/a.c"},"breakpoints":[{"line":3,"condition":"x>1"},{"line":7,"hitCondition":">2"},{"line":9,"logMessage":"x is {x}"}]}"#;
+    vec![
+        framed(&[
+            (
+                "initialize",
+                r#"{"adapterID":"sdm","supportsInvalidatedEvent":true}"#,
+            ),
+            (
+                "launch",
+                r#"{"program":"/a","ranks":3,"stopAtEntry":true,"threads":"classes"}"#,
+            ),
+            ("setBreakpoints", breakpoints),
+            (
+                "setFunctionBreakpoints",
+                r#"{"breakpoints":[{"name":"main"}]}"#,
+            ),
+            ("configurationDone", "{}"),
+            ("threads", "{}"),
+            ("stackTrace", r#"{"threadId":1,"startFrame":0,"levels":20}"#),
+            ("scopes", r#"{"frameId":1}"#),
+            ("variables", r#"{"variablesReference":2}"#),
+            (
+                "evaluate",
+                r#"{"expression":"[0-1] print x","context":"repl"}"#,
+            ),
+            ("next", r#"{"threadId":1,"granularity":"instruction"}"#),
+            ("continue", r#"{"threadId":1,"singleThread":true}"#),
+            ("pause", r#"{"threadId":1}"#),
+            ("cancel", r#"{"requestId":9}"#),
+            ("terminate", "{}"),
+            ("disconnect", r#"{"terminateDebuggee":true}"#),
+        ]),
+        framed(&[
+            ("initialize", "{}"),
+            ("attach", r#"{"target":"4711","scope":"class"}"#),
+            ("configurationDone", "{}"),
+            ("stepOut", r#"{"threadId":1}"#),
+        ]),
+    ]
+}

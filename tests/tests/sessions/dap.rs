@@ -100,3 +100,256 @@ fn one_rank_is_debugged_from_its_launch_to_its_end() {
 fn set_none(editor: &mut Editor<'_>) {
     assert!(set(editor, &[]).is_empty());
 }
+
+/// `condition`s at two lines, so that classes part: those below `1` go further than the others.
+fn part(editor: &mut Editor<'_>) -> (usize, usize) {
+    let first = Place::line("work.c", "int result = number * 2;");
+    let second = Place::line("work.c", "return result;");
+    let wanted = [
+        json!({"line": first, "condition": "rank >= 1"}),
+        json!({"line": second, "condition": "rank < 1"}),
+    ];
+    for set in set(editor, &wanted) {
+        assert_eq!(set["verified"], true, "{set}");
+    }
+    (first, second)
+}
+
+/// A line of the debug console.
+fn line(editor: &mut Editor<'_>, line: &str) -> String {
+    let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));
+    body["result"].as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn ranks_that_stand_alike_are_one_thread_and_keep_its_number() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    let mut configuration = configuration(&work, &["steps"], 4);
+    configuration["threads"] = json!("classes");
+    configuration["stopAtEntry"] = json!(true);
+    editor.launch(&configuration);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(
+        (&stopped["reason"], &stopped["threadId"]),
+        (&json!("entry"), &json!(1))
+    );
+    for (task, value) in [(2, 1), (3, 2)] {
+        line(&mut editor, &format!("[{task}] set var rank = {value}"));
+    }
+    let (first, second) = part(&mut editor);
+    // The part with the lowest rank keeps the number and the focus.
+    let stopped = go(&mut editor, "continue", &json!(1));
+    assert_eq!(stopped["threadId"], 1, "{stopped}");
+    assert!(stopped["preserveFocusHint"].is_null(), "{stopped}");
+    let other = editor.event("stopped");
+    assert_eq!(
+        (&other["threadId"], &other["preserveFocusHint"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(
+        editor.event("thread"),
+        json!({"reason": "started", "threadId": 2})
+    );
+    let expect = [
+        (1, format!("[0-1] 2 ranks: twice work.c:{second}")),
+        (2, format!("[2-3] 2 ranks: twice work.c:{first}")),
+    ];
+    assert_eq!(editor.threads(), expect);
+    // Values that differ have their tasks.
+    let frames = editor.frames(&json!(2));
+    let arguments = editor.scope(&frames[0], "Arguments");
+    assert_eq!(arguments[0]["value"], "1 [2], 2 [3]");
+    let values = editor.below(&arguments[0]);
+    let values: Vec<_> = values
+        .iter()
+        .map(|row| (&row["name"], &row["value"]))
+        .collect();
+    let expect = [(json!("[2]"), json!("1")), (json!("[3]"), json!("2"))];
+    assert_eq!(
+        values,
+        expect
+            .iter()
+            .map(|(name, value)| (name, value))
+            .collect::<Vec<_>>()
+    );
+    // One class goes on alone where that is asked for; the other stands where it was.
+    let arguments = json!({"threadId": 2, "singleThread": true});
+    editor.forget("stopped");
+    let body = editor.ask("continue", &arguments);
+    assert_eq!(body["allThreadsContinued"], false);
+    let stopped = editor.event("stopped");
+    assert_eq!(
+        (&stopped["threadId"], &stopped["allThreadsStopped"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(editor.unread("stopped"), 0);
+    let frames = editor.frames(&json!(2));
+    assert_eq!(
+        editor.scope(&frames[0], "Arguments")[0]["value"],
+        "2 [2], 3 [3]"
+    );
+    // Classes that meet are one thread, with the number of the focused one.
+    set_none(&mut editor);
+    let out = Place::line("work.c", "printf(\"total %d");
+    let set = set(&mut editor, &[json!({"line": out})]);
+    assert_eq!(set[0]["verified"], true);
+    let stopped = go(&mut editor, "continue", &json!(2));
+    assert_eq!(stopped["threadId"], 2);
+    assert_eq!(
+        editor.threads(),
+        [(2, format!("[0-3] 4 ranks: step_through work.c:{out}"))]
+    );
+    assert_eq!(line(&mut editor, "total"), "6 [0-1], 12 [2], 18 [3]");
+    set_none(&mut editor);
+    editor.ask("continue", &json!({"threadId": 2}));
+    editor.event("terminated");
+    let output = editor.output("stdout");
+    let mut lines: Vec<&str> = output.lines().collect();
+    lines.sort_unstable();
+    let expect = ["[0-1] total 6", "[2] total 12", "[3] total 18"];
+    assert_eq!(
+        sdm_tests::united::united(&output).lines().count(),
+        3,
+        "{lines:?} {expect:?}"
+    );
+    editor.disconnect();
+}
+
+#[test]
+fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["spin"], 2));
+    editor.ask("configurationDone", &Value::Null);
+    wait_for_output(&mut editor, "spinning");
+    let why = editor.refused("continue", &json!({"threadId": 1}));
+    assert!(why.contains("pause it first"), "{why}");
+    editor.ask("pause", &json!({"threadId": 1}));
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "pause", "{stopped}");
+    // Each rank is a thread: there are few.
+    let threads = editor.threads();
+    assert_eq!(
+        threads.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [1, 2]
+    );
+    let names: Vec<_> = editor
+        .frames(&json!(2))
+        .iter()
+        .map(|frame| frame["name"].clone())
+        .collect();
+    assert!(names.contains(&json!("spin")), "{names:?}");
+    editor.ask("continue", &json!({"threadId": 1}));
+    editor.forget("stopped");
+    let counts = Place::line("work.c", "rounds++;");
+    let set = set(&mut editor, &[json!({"line": counts})]);
+    assert_eq!(set[0]["verified"], true, "{set:?}");
+    let mut threads = [editor.event("stopped"), editor.event("stopped")];
+    threads.sort_by_key(|stopped| stopped["threadId"].as_i64());
+    for (stopped, id) in threads.iter().zip(1..) {
+        assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+        assert_eq!(stopped["threadId"], id);
+    }
+    set_none(&mut editor);
+    editor.ask("continue", &json!({"threadId": 2}));
+    editor.ask("terminate", &json!({}));
+    assert_eq!(editor.event("exited")["exitCode"], 137);
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+/// Waits until all that is printed holds `text`.
+fn wait_for_output(editor: &mut Editor<'_>, text: &str) {
+    while !editor.output("stdout").contains(text) {
+        editor.event("output");
+    }
+}
+
+#[test]
+fn what_was_attached_to_runs_on() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut command = sdm_tests::sdm::command(&place, &work);
+    let mut child = command.arg("spin").spawn().expect("it starts");
+    let mut editor = Editor::new(&place);
+    editor.ask("initialize", &json!({"adapterID": "sdm"}));
+    editor.ask("attach", &json!({"target": child.id()}));
+    editor.event("initialized");
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "entry", "{stopped}");
+    assert!(!editor.frames(&stopped["threadId"]).is_empty());
+    editor.ask("disconnect", &json!({}));
+    assert!(child.try_wait().expect("a child").is_none(), "it runs on");
+    child.kill().expect("it is there");
+    child.wait().expect("a child");
+    editor.finish();
+}
+
+#[test]
+fn an_editor_that_dies_takes_what_it_has_launched_with_it() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["spin"], 2));
+    editor.ask("configurationDone", &Value::Null);
+    wait_for_output(&mut editor, "spinning");
+    editor.finish();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_words_and_harms_nothing() {
+    let place = Place::new();
+    let mut editor = Editor::new(&place);
+    editor.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(complaint(&mut editor).contains("Content-Length"));
+    editor.write(b"Content-Length: 3\r\n\r\n{,}");
+    assert!(complaint(&mut editor).contains("not understood"));
+    let mut deep = br#"{"type":"request","arguments":"#.to_vec();
+    deep.resize(100_000, b'[');
+    editor.write(format!("Content-Length: {}\r\n\r\n", deep.len()).as_bytes());
+    editor.write(&deep);
+    assert!(complaint(&mut editor).contains("recursion"));
+    let long = 64 << 20;
+    editor.write(format!("Content-Length: {long}\r\n\r\n").as_bytes());
+    for _ in 0..64 {
+        editor.write(&vec![b' '; 1 << 20]);
+    }
+    assert!(complaint(&mut editor).contains("67108864 bytes"));
+    let why = editor.refused("launch", &json!({"program": "/bin/true"}));
+    assert!(why.contains("`initialize` comes first"), "{why}");
+    editor.ask("initialize", &json!({}));
+    for (command, arguments, expect) in [
+        ("initialize", json!({}), "it comes once"),
+        ("frobnicate", json!({}), "does not know"),
+        ("threads", json!([]), ""),
+        ("stackTrace", json!({"threadId": 7}), "comes first"),
+        ("launch", json!({}), "`program` is missing"),
+        ("launch", json!({"program": 7}), "wrong arguments"),
+        ("attach", json!({}), "`target` is missing"),
+    ] {
+        if expect.is_empty() {
+            editor.ask(command, &arguments);
+            continue;
+        }
+        let why = editor.refused(command, &arguments);
+        assert!(why.contains(expect), "{command}: {why}");
+    }
+    let why = editor.refused(
+        "launch",
+        &json!({"program": "/nowhere/app", "launcher": "local"}),
+    );
+    assert!(why.contains("/nowhere/app"), "{why}");
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+/// The next thing that the adapter says to the person.
+fn complaint(editor: &mut Editor<'_>) -> String {
+    let body = editor.event("output");
+    body["output"].as_str().expect("a text").to_owned()
+}
