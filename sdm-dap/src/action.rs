@@ -23,7 +23,7 @@ pub enum Action {
         /// To whom, never nobody.
         to: IdSet,
         /// What.
-        command: Command,
+        command: Box<Command>,
         /// How.
         options: SendOptions,
     },

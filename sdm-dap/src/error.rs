@@ -1,5 +1,7 @@
 //! Why a request is refused.
 
+use serde_json::Value;
+
 /// Why a request is refused, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
@@ -77,6 +79,17 @@ impl RequestError {
     /// Whether an editor is to show it in a box of its own: where nobody sees it otherwise.
     pub(crate) fn is_for_the_user(&self) -> bool {
         matches!(self, Self::Configuration(_) | Self::Opening(_))
+    }
+}
+
+/// What came of a request: the body of its response, or nothing yet.
+pub(crate) type Handled = Result<Option<Value>, RequestError>;
+
+/// A request that comes too early, or too late.
+pub(crate) fn early(command: &str, why: &'static str) -> RequestError {
+    RequestError::Order {
+        command: command.to_owned(),
+        why,
     }
 }
 

@@ -345,7 +345,7 @@ mod tests {
             };
             let condition = match line {
                 0 => Condition::Running,
-                _ => Condition::Standing(stop),
+                _ => Condition::Standing(Box::new(stop)),
             };
             tasks.set(set, condition);
         }

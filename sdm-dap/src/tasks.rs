@@ -11,7 +11,7 @@ pub(crate) enum Condition {
     /// It runs.
     Running,
     /// It stands.
-    Standing(Stop),
+    Standing(Box<Stop>),
     /// It has ended with this exit code; 128 and more for a signal.
     Ended(i64),
     /// It was let go, or cannot be reached any more.
@@ -84,7 +84,7 @@ impl Tasks {
         self.entries
             .iter()
             .filter_map(|(known, tasks)| match known {
-                Condition::Standing(stop) => Some((stop, tasks)),
+                Condition::Standing(stop) => Some((&**stop, tasks)),
                 _ => None,
             })
     }

@@ -1,19 +1,19 @@
 //! The end: of the programs, of the session, of the connection.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sdm_debug::event::Stream;
 use sdm_debug::{Command, EndPolicy, Reply};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
-use super::jobs::Purpose;
-use super::requests::Handled;
-use super::{Adapter, Phase};
+use super::{printing, state};
 use crate::action::Action;
 use crate::answers::Answers;
 use crate::arguments::DisconnectArguments;
+use crate::connection::{Connection, Phase};
+use crate::error::Handled;
 use crate::error::RequestError;
+use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::tasks::Condition;
 
@@ -23,159 +23,123 @@ const OUTPUT_WAIT: Duration = Duration::from_secs(3);
 /// The exit code of what was killed.
 const KILLED: i64 = 137;
 
-/// The end of the programs.
-#[derive(Debug, Default)]
-pub(super) struct Ending {
-    /// Whose standard output has ended, and whose standard error.
-    ended: [IdSet; 2],
-    /// Until when the rest of the output is waited for.
-    until: Option<Instant>,
+/// Tells the client of the programs' end, behind all that they have printed.
+pub(super) fn settle_end(connection: &mut Connection) {
+    let is_begun = matches!(connection.phase, Phase::Configuring | Phase::Live);
+    if !is_begun || !connection.tasks.live().is_empty() || connection.jobs.is_asking_for_stacks() {
+        return;
+    }
+    let until = *connection
+        .ending
+        .until
+        .get_or_insert(connection.now + OUTPUT_WAIT);
+    let all = connection.tasks.all();
+    let has_come = connection
+        .ending
+        .ended
+        .iter()
+        .all(|ended| all.is_subset(ended));
+    if !has_come && !connection.manner.attached && connection.now < until {
+        return;
+    }
+    connection.ending.until = None;
+    printing::flush_output(connection, true);
+    connection.phase = Phase::Ended;
+    let code = connection.tasks.exit_code();
+    connection.event("exited", json!({"exitCode": code}));
+    connection.event("terminated", Value::Null);
 }
 
-impl Ending {
-    pub(super) fn note_end(&mut self, tasks: &IdSet, stream: Stream) {
-        self.ended[usize::from(stream == Stream::Stderr)].union_with(tasks);
+/// The session is over by itconnection.
+pub(super) fn session_ended(connection: &mut Connection, why: &str) {
+    if connection.phase >= Phase::Ended || connection.phase < Phase::Beginning {
+        return;
     }
+    printing::flush_output(connection, true);
+    connection.jobs.clear();
+    if let Some(request) = connection.pending.take() {
+        let why = RequestError::Opening(why.to_owned());
+        connection.write(request.refusal(&why));
+    } else {
+        connection.say("important", &format!("sdm: the session is over: {why}\n"));
+    }
+    connection.phase = Phase::Ended;
+    connection.event("terminated", Value::Null);
+}
 
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.until
+/// Ends the programs; that they have ended is told as always.
+pub(super) fn end_tasks(connection: &mut Connection) {
+    let live = connection.tasks.live();
+    if !live.is_empty() && connection.phase < Phase::Ended {
+        connection.begin_job(Purpose::Kill, vec![(live, Command::Kill)]);
     }
 }
 
-impl Adapter {
-    /// Tells the client of the programs' end, behind all that they have printed.
-    pub(super) fn settle_end(&mut self) {
-        let is_begun = matches!(self.phase, Phase::Configuring | Phase::Live);
-        if !is_begun || !self.tasks.live().is_empty() || self.jobs.is_asking_for_stacks() {
-            return;
-        }
-        let until = *self.ending.until.get_or_insert(self.now + OUTPUT_WAIT);
-        let all = self.tasks.all();
-        let has_come = self.ending.ended.iter().all(|ended| all.is_subset(ended));
-        if !has_come && !self.manner.attached && self.now < until {
-            return;
-        }
-        self.ending.until = None;
-        self.flush_output(true);
-        self.phase = Phase::Ended;
-        let code = self.tasks.exit_code();
-        self.event("exited", json!({"exitCode": code}));
-        self.event("terminated", Value::Null);
-    }
-
-    /// Shows what programs have printed, as far as it is time; all of it where `all`.
-    pub(super) fn flush_output(&mut self, all: bool) {
-        let mut joined: Vec<(Stream, String)> = Vec::new();
-        for (stream, text) in self.output.poll(self.now, all) {
-            match joined.last_mut() {
-                Some((last, before)) if *last == stream => before.push_str(&text),
-                _ => joined.push((stream, text)),
-            }
-        }
-        for (stream, text) in joined {
-            let category = match stream {
-                Stream::Stdout => "stdout",
-                Stream::Stderr => "stderr",
-            };
-            self.event("output", json!({"category": category, "output": text}));
+pub(super) fn finish_kill(connection: &mut Connection, answers: &[Answers]) {
+    for answers in answers {
+        let done = answers.replies();
+        let done = done.filter(|(_, reply)| **reply == Reply::Done);
+        let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+        state::ended(connection, &done, Condition::Ended(KILLED));
+        if let Some(complaint) = answers
+            .complaint()
+            .filter(|_| !connection.tasks.live().is_empty())
+        {
+            connection.say("important", &format!("terminate: {complaint}\n"));
         }
     }
+}
 
-    /// The session is over by itself.
-    pub(super) fn session_ended(&mut self, why: &str) {
-        if self.phase >= Phase::Ended || self.phase < Phase::Beginning {
-            return;
-        }
-        self.flush_output(true);
-        self.jobs.clear();
-        if let Some(request) = self.pending.take() {
-            let why = RequestError::Opening(why.to_owned());
-            self.write(request.refusal(&why));
-        } else {
-            self.say("important", &format!("sdm: the session is over: {why}\n"));
-        }
-        self.phase = Phase::Ended;
-        self.event("terminated", Value::Null);
+pub(super) fn disconnect(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: DisconnectArguments = request.read()?;
+    if connection.phase < Phase::Beginning {
+        return Ok(Some(Value::Null));
     }
-
-    pub(super) fn terminate(&mut self) -> Handled {
-        Ok(Some(Value::Null))
+    printing::flush_output(connection, true);
+    let ends = arguments
+        .terminate_debuggee
+        .unwrap_or(!connection.manner.attached);
+    if let Some(earlier) = connection.pending.replace(request.clone()) {
+        connection.write(earlier.refusal(&RequestError::Cancelled));
     }
+    close(connection, ends);
+    Ok(None)
+}
 
-    /// Ends the programs; that they have ended is told as always.
-    pub(super) fn end_tasks(&mut self) {
-        let live = self.tasks.live();
-        if !live.is_empty() && self.phase < Phase::Ended {
-            self.begin_job(Purpose::Kill, vec![(live, Command::Kill)]);
-        }
+fn close(connection: &mut Connection, ends: bool) {
+    // What was attached to is not of the session, and no policy of a session's end kills it.
+    if ends && connection.manner.attached {
+        end_tasks(connection);
     }
+    connection.phase = Phase::Closing;
+    connection.act(Action::Close(match ends {
+        true => EndPolicy::KillStarted,
+        false => EndPolicy::Detach,
+    }));
+}
 
-    pub(super) fn finish_kill(&mut self, answers: &[Answers]) {
-        for answers in answers {
-            let done = answers.replies();
-            let done = done.filter(|(_, reply)| **reply == Reply::Done);
-            let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
-            self.ended(&done, Condition::Ended(KILLED));
-            if let Some(complaint) = answers
-                .complaint()
-                .filter(|_| !self.tasks.live().is_empty())
-            {
-                self.say("important", &format!("terminate: {complaint}\n"));
-            }
-        }
+/// The session has been ended; why not, where something of it is left.
+pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
+    connection.jobs.clear();
+    if let Err(why) = closed {
+        connection.say("important", &format!("sdm: {why}\n"));
     }
-
-    pub(super) fn disconnect(&mut self, request: &Request) -> Handled {
-        let arguments: DisconnectArguments = request.read()?;
-        if self.phase < Phase::Beginning {
-            return Ok(Some(Value::Null));
-        }
-        self.flush_output(true);
-        let ends = arguments
-            .terminate_debuggee
-            .unwrap_or(!self.manner.attached);
-        if let Some(earlier) = self.pending.replace(request.clone()) {
-            self.write(earlier.refusal(&RequestError::Cancelled));
-        }
-        self.close(ends);
-        Ok(None)
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
     }
+    leave(connection);
+}
 
-    fn close(&mut self, ends: bool) {
-        // What was attached to is not of the session, and no policy of a session's end kills it.
-        if ends && self.manner.attached {
-            self.end_tasks();
-        }
-        self.phase = Phase::Closing;
-        self.act(Action::Close(match ends {
-            true => EndPolicy::KillStarted,
-            false => EndPolicy::Detach,
-        }));
-    }
+pub(super) fn leave(connection: &mut Connection) {
+    connection.phase = Phase::Over;
+    connection.act(Action::Leave);
+}
 
-    /// The session has been ended; why not, where something of it is left.
-    pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
-        self.jobs.clear();
-        if let Err(why) = closed {
-            self.say("important", &format!("sdm: {why}\n"));
-        }
-        if let Some(request) = self.pending.take() {
-            self.write(request.response(Value::Null));
-        }
-        self.leave();
-    }
-
-    pub(super) fn leave(&mut self) {
-        self.phase = Phase::Over;
-        self.act(Action::Leave);
-    }
-
-    /// The client is gone without a word: what was started is ended, what was attached to is let go.
-    pub fn handle_gone(&mut self) {
-        match self.phase {
-            Phase::Closing | Phase::Over => {}
-            Phase::New | Phase::Initialized => self.leave(),
-            _ => self.close(!self.manner.attached),
-        }
+/// The client is gone without a word: what was started is ended, what was attached to is let go.
+pub(super) fn handle_gone(connection: &mut Connection) {
+    match connection.phase {
+        Phase::Closing | Phase::Over => {}
+        Phase::New | Phase::Initialized => leave(connection),
+        _ => close(connection, !connection.manner.attached),
     }
 }

@@ -1,16 +1,14 @@
 //! What the session says.
 
-use std::time::Instant;
-
 use sdm_core::message::Health;
-use sdm_debug::reply::Stop;
 use sdm_debug::{Event, Reply};
 use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, SessionEvent};
 use serde_json::json;
 
-use super::jobs::Purpose;
-use super::{Adapter, Phase};
+use super::{end, pointing, state};
+use crate::connection::Connection;
+use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
 
@@ -34,128 +32,107 @@ fn code_of(signal: &str) -> i64 {
     128 + known.map_or(0, |(_, number)| *number)
 }
 
-impl Adapter {
-    /// Takes in what the session says.
-    pub fn handle_event(&mut self, now: Instant, event: SessionEvent) {
-        self.now = now;
-        match event {
-            SessionEvent::Answer {
-                id,
-                classes,
-                missing,
-                lost,
-                ..
-            } => {
-                let moves = self
-                    .jobs
-                    .purpose(id)
-                    .is_some_and(|purpose| matches!(purpose, Purpose::Run { .. } | Purpose::Begin));
-                if moves {
-                    self.hear_moves(&classes);
-                }
-                self.jobs.take(id, classes, missing, &lost);
+/// Takes in what the session says.
+pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
+    match event {
+        SessionEvent::Answer {
+            id,
+            classes,
+            missing,
+            lost,
+            ..
+        } => {
+            let moves = connection
+                .jobs
+                .purpose(id)
+                .is_some_and(|purpose| matches!(purpose, Purpose::Run { .. } | Purpose::Begin));
+            if moves {
+                hear_moves(connection, &classes);
             }
-            SessionEvent::Complete { id } => {
-                if let Some(job) = self.jobs.complete(id) {
-                    self.finish_job(job);
-                }
-            }
-            SessionEvent::Events(events) => {
-                for (tasks, event) in events {
-                    self.hear(&tasks, event);
-                }
-            }
-            SessionEvent::Health { tasks, health, why } => {
-                if matches!(health, Health::Lost) {
-                    self.say("important", &format!("{} lost: {why}\n", set_name(&tasks)));
-                    self.ended(&tasks, Condition::Gone);
-                }
-            }
-            SessionEvent::Launcher { line } => {
-                self.say(
-                    "console",
-                    &format!("[launcher] {}\n", sdm_text::printable(line.as_bytes())),
-                );
-            }
-            SessionEvent::Passed { stderr, bytes } => {
-                let category = if stderr { "stderr" } else { "stdout" };
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                self.event("output", json!({"category": category, "output": text}));
-            }
-            SessionEvent::LauncherEnded { status, last_words } => {
-                let words = last_words.join("\n");
-                self.say("important", &format!("the launcher {status}\n{words}\n"));
-            }
-            SessionEvent::Woken => {}
-            SessionEvent::Ended(why) => self.session_ended(&why),
+            connection.jobs.take(id, classes, missing, &lost);
         }
-        self.settle();
-    }
-
-    /// Answers that say how a run has ended.
-    fn hear_moves(&mut self, classes: &[Class]) {
-        for Class { tasks, answer } in classes {
-            match answer {
-                ClassAnswer::Reply(Reply::Stopped(stop)) => self.stopped(tasks, stop.clone()),
-                ClassAnswer::Reply(Reply::Exited { code, .. }) => {
-                    self.ended(tasks, Condition::Ended(i64::from(*code)));
-                }
-                ClassAnswer::Reply(Reply::Signalled { signal }) => {
-                    self.ended(tasks, Condition::Ended(code_of(signal)));
-                }
-                ClassAnswer::Reply(Reply::Detached) => self.ended(tasks, Condition::Gone),
-                _ => {}
+        SessionEvent::Complete { id } => {
+            connection.jobs.complete(id);
+        }
+        SessionEvent::Events(events) => {
+            for (tasks, event) in events {
+                hear(connection, &tasks, event);
             }
         }
+        SessionEvent::Health { tasks, health, why } => {
+            if matches!(health, Health::Lost) {
+                connection.say("important", &format!("{} lost: {why}\n", set_name(&tasks)));
+                state::ended(connection, &tasks, Condition::Gone);
+            }
+        }
+        SessionEvent::Launcher { line } => {
+            connection.say(
+                "console",
+                &format!("[launcher] {}\n", sdm_text::printable(line.as_bytes())),
+            );
+        }
+        SessionEvent::Passed { stderr, bytes } => {
+            let category = if stderr { "stderr" } else { "stdout" };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            connection.event("output", json!({"category": category, "output": text}));
+        }
+        SessionEvent::LauncherEnded { status, last_words } => {
+            let words = last_words.join("\n");
+            connection.say("important", &format!("the launcher {status}\n{words}\n"));
+        }
+        SessionEvent::Woken => {}
+        SessionEvent::Ended(why) => end::session_ended(connection, &why),
     }
+}
 
-    fn hear(&mut self, tasks: &IdSet, event: Event) {
-        match event {
-            Event::Output { stream, bytes } => {
-                self.output.take(self.now, tasks, stream, &bytes);
+/// Answers that say how a run has ended.
+fn hear_moves(connection: &mut Connection, classes: &[Class]) {
+    for Class { tasks, answer } in classes {
+        match answer {
+            ClassAnswer::Reply(Reply::Stopped(stop)) => {
+                state::stopped(connection, tasks, stop.clone())
             }
-            Event::OutputEnd { stream } => self.ending.note_end(tasks, stream),
-            Event::Stopped(stop) => self.stopped(tasks, stop),
-            Event::Exited { code } => self.ended(tasks, Condition::Ended(i64::from(code))),
-            Event::Signalled { signal } => self.ended(tasks, Condition::Ended(code_of(&signal))),
-            Event::GdbDied { text } => {
-                self.say(
-                    "important",
-                    &format!("{} gdb is gone: {text}\n", set_name(tasks)),
-                );
-                self.ended(tasks, Condition::Gone);
+            ClassAnswer::Reply(Reply::Exited { code, .. }) => {
+                state::ended(connection, tasks, Condition::Ended(i64::from(*code)));
             }
-            Event::SignalPassed { name } => self.tell(tasks, &format!("{name} was passed on")),
-            Event::Notice { text } => self.tell(tasks, &text),
-            Event::Printed { text, .. } => self.tell(tasks, text.trim_end_matches('\n')),
-            Event::BreakpointPlaced(place) => self.placed(tasks, &place),
-            Event::BreakpointRefused { text, .. } => self.tell(tasks, &text),
-            Event::Progress(_) | Event::OutputComplete { .. } => {}
+            ClassAnswer::Reply(Reply::Signalled { signal }) => {
+                state::ended(connection, tasks, Condition::Ended(code_of(signal)));
+            }
+            ClassAnswer::Reply(Reply::Detached) => state::ended(connection, tasks, Condition::Gone),
+            _ => {}
         }
     }
+}
 
-    /// Says what tasks say beside their output, in order with that.
-    fn tell(&mut self, tasks: &IdSet, text: &str) {
-        self.flush_output(true);
-        let text = match self.tasks.all().len() {
-            0 | 1 => format!("{text}\n"),
-            _ => format!("{} {text}\n", set_name(tasks)),
-        };
-        self.say("console", &text);
-    }
-
-    fn stopped(&mut self, tasks: &IdSet, stop: Stop) {
-        self.tasks.set(tasks, Condition::Standing(stop));
-        if self.phase == Phase::Live {
-            self.note_stops(tasks);
+fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
+    match event {
+        Event::Output { stream, bytes } => {
+            connection
+                .output
+                .take(connection.now, tasks, stream, &bytes);
         }
-    }
-
-    pub(super) fn ended(&mut self, tasks: &IdSet, condition: Condition) {
-        // Who has ended keeps its exit code.
-        let tasks = tasks.intersection(&self.tasks.live());
-        self.tasks.set(&tasks, condition);
-        self.forget(&tasks);
-        self.settling.changed = true;
+        Event::OutputEnd { stream } => connection.ending.note_end(tasks, stream),
+        Event::Stopped(stop) => state::stopped(connection, tasks, stop),
+        Event::Exited { code } => {
+            state::ended(connection, tasks, Condition::Ended(i64::from(code)))
+        }
+        Event::Signalled { signal } => {
+            state::ended(connection, tasks, Condition::Ended(code_of(&signal)))
+        }
+        Event::GdbDied { text } => {
+            connection.say(
+                "important",
+                &format!("{} gdb is gone: {text}\n", set_name(tasks)),
+            );
+            state::ended(connection, tasks, Condition::Gone);
+        }
+        Event::SignalPassed { name } => {
+            state::tell(connection, tasks, &format!("{name} was passed on"))
+        }
+        Event::Notice { text } => state::tell(connection, tasks, &text),
+        Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),
+        Event::BreakpointPlaced(place) => pointing::placed(connection, tasks, &place),
+        Event::BreakpointRefused { text, .. } => state::tell(connection, tasks, &text),
+        Event::Progress(_) | Event::OutputComplete { .. } => {}
     }
 }

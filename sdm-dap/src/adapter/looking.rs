@@ -7,12 +7,12 @@ use sdm_idset::IdSet;
 use sdm_view::render::value_text;
 use serde_json::{Value, json};
 
-use super::Adapter;
-use super::jobs::Purpose;
-use super::requests::Handled;
 use crate::answers::Answers;
 use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
+use crate::connection::Connection;
+use crate::error::Handled;
 use crate::error::RequestError;
+use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
 use crate::repl;
@@ -21,270 +21,273 @@ use crate::values::{OneValue, Variables, has_parts, set_name};
 /// How many parts are asked for at once unless the client says so.
 const PARTS_MAX: u32 = 1000;
 
-impl Adapter {
-    pub(super) fn scopes(&mut self, request: &Request) -> Handled {
-        let arguments: FrameArguments = request.read()?;
-        let id = arguments.frame_id;
-        let frame = self.references.frame(id).ok_or(RequestError::Frame(id))?;
+pub(super) fn scopes(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: FrameArguments = request.read()?;
+    let id = arguments.frame_id;
+    let frame = connection
+        .references
+        .frame(id)
+        .ok_or(RequestError::Frame(id))?;
+    let frame = frame.clone();
+    let mut scope = |name: &str, hint: &str, kind, expensive: bool| {
         let frame = frame.clone();
-        let mut scope = |name: &str, hint: &str, kind, expensive: bool| {
-            let frame = frame.clone();
-            let reference = self.references.add(Node::Scope { frame, kind });
-            json!({
-                "name": name,
-                "presentationHint": hint,
-                "variablesReference": reference,
-                "expensive": expensive,
-            })
-        };
-        let scopes = [
-            scope("Arguments", "arguments", ScopeKind::Arguments, false),
-            scope("Locals", "locals", ScopeKind::Locals, false),
-            scope("Registers", "registers", ScopeKind::Registers, true),
-        ];
-        Ok(Some(json!({"scopes": scopes})))
-    }
+        let reference = connection.references.add(Node::Scope { frame, kind });
+        json!({
+            "name": name,
+            "presentationHint": hint,
+            "variablesReference": reference,
+            "expensive": expensive,
+        })
+    };
+    let scopes = [
+        scope("Arguments", "arguments", ScopeKind::Arguments, false),
+        scope("Locals", "locals", ScopeKind::Locals, false),
+        scope("Registers", "registers", ScopeKind::Registers, true),
+    ];
+    Ok(Some(json!({"scopes": scopes})))
+}
 
-    pub(super) fn variables(&mut self, request: &Request) -> Handled {
-        let arguments: VariablesArguments = request.read()?;
-        let id = arguments.variables_reference;
-        let node = self
-            .references
-            .node(id)
-            .ok_or(RequestError::Reference(id))?;
-        match node.clone() {
-            Node::Values(values) => {
-                let rows = values.into_iter().map(|(tasks, text, node)| {
-                    let below = node.map_or(0, |node| self.references.add(node.among(&tasks)));
-                    json!({"name": set_name(&tasks), "value": text, "variablesReference": below})
-                });
-                let rows: Vec<Value> = rows.collect();
-                return Ok(Some(json!({"variables": rows})));
-            }
-            Node::Scope { frame, kind } => {
-                let command = match kind {
-                    ScopeKind::Arguments => Command::Arguments,
-                    ScopeKind::Locals => Command::Locals,
-                    ScopeKind::Registers => Command::Registers {
-                        names: Vec::new(),
-                        format: sdm_debug::command::ValueFormat::Natural,
-                    },
-                };
-                let mut commands = select(&frame);
-                commands.push((frame.tasks.clone(), command));
-                let request = request.clone();
-                self.begin_job(Purpose::Scope { request, frame }, commands);
-            }
-            Node::Part { tasks, object } => {
-                let commands = vec![(tasks, parts(object, &arguments))];
-                let request = request.clone();
-                self.begin_job(Purpose::Parts { request }, commands);
-            }
-            Node::Expression {
-                frame,
-                tasks,
-                expression,
-                object,
-            } => {
-                let mut commands = Vec::new();
-                let known = object.is_some();
-                let name = object.or_else(|| self.references.name_object(id));
-                let Some(name) = name else {
-                    return Err(RequestError::Reference(id));
-                };
-                if !known {
-                    commands = frame.as_ref().map(select).unwrap_or_default();
-                    let create = Command::VarCreate {
-                        name: name.clone(),
-                        expression,
-                        floating: false,
-                    };
-                    commands.push((tasks.clone(), create));
-                }
-                commands.push((tasks, parts(name, &arguments)));
-                let request = request.clone();
-                self.begin_job(Purpose::Parts { request }, commands);
-            }
+pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: VariablesArguments = request.read()?;
+    let id = arguments.variables_reference;
+    let node = connection
+        .references
+        .node(id)
+        .ok_or(RequestError::Reference(id))?;
+    match node.clone() {
+        Node::Values(values) => {
+            let rows = values.into_iter().map(|(tasks, text, node)| {
+                let below = node.map_or(0, |node| connection.references.add(node.among(&tasks)));
+                json!({"name": set_name(&tasks), "value": text, "variablesReference": below})
+            });
+            let rows: Vec<Value> = rows.collect();
+            return Ok(Some(json!({"variables": rows})));
         }
-        Ok(None)
-    }
-
-    pub(super) fn finish_scope(
-        &mut self,
-        request: &Request,
-        frame: &FrameHandle,
-        answers: &[Answers],
-    ) {
-        let Some(last) = answers.last() else {
-            self.write(request.response(json!({"variables": []})));
-            return;
-        };
-        if let Some(why) = last.complaint().filter(|_| !last.is_done_by_any()) {
-            self.write(request.refusal(&RequestError::Tasks(why)));
-            return;
-        }
-        let mut variables = Variables::default();
-        for (tasks, reply) in last.replies() {
-            let Reply::Variables(found) = reply else {
-                continue;
+        Node::Scope { frame, kind } => {
+            let command = match kind {
+                ScopeKind::Arguments => Command::Arguments,
+                ScopeKind::Locals => Command::Locals,
+                ScopeKind::Registers => Command::Registers {
+                    names: Vec::new(),
+                    format: sdm_debug::command::ValueFormat::Natural,
+                },
             };
-            for (at, variable) in found.iter().enumerate() {
-                let name = &variable.name;
-                let place = found[..at].iter().filter(|it| it.name == *name).count();
-                let text = value_text(&variable.value);
-                let node = has_parts(&text).then(|| Node::Expression {
-                    frame: Some(frame.clone()),
-                    tasks: tasks.clone(),
-                    expression: name.clone(),
-                    object: None,
-                });
-                let value = OneValue {
-                    tasks: tasks.clone(),
-                    text,
-                    node,
-                };
-                let added = variables.add(name, place, value);
-                added.evaluate_name = Some(name.clone());
-            }
+            let mut commands = select(&frame);
+            commands.push((frame.tasks.clone(), command));
+            let request = request.clone();
+            connection.begin_job(Purpose::Scope { request, frame }, commands);
         }
-        add_others(&mut variables, last);
-        self.show_variables(request, &variables);
-    }
-
-    fn show_variables(&mut self, request: &Request, variables: &Variables) {
-        let rows = variables.0.iter();
-        let rows: Vec<Value> = rows.map(|row| row.shown(&mut self.references)).collect();
-        self.write(request.response(json!({"variables": rows})));
-    }
-
-    pub(super) fn finish_parts(&mut self, request: &Request, answers: &[Answers]) {
-        let Some(last) = answers.last() else {
-            self.write(request.response(json!({"variables": []})));
-            return;
-        };
-        if !last.is_done_by_any() {
-            // Why the object could not be made says more than that it is not there.
-            let complaints = answers.iter().rev().skip(1).find_map(Answers::complaint);
-            let why = complaints.or_else(|| last.complaint()).unwrap_or_default();
-            self.write(request.refusal(&RequestError::Tasks(why)));
-            return;
+        Node::Part { tasks, object } => {
+            let commands = vec![(tasks, parts(object, &arguments))];
+            let request = request.clone();
+            connection.begin_job(Purpose::Parts { request }, commands);
         }
-        let mut variables = Variables::default();
-        for (tasks, reply) in last.replies() {
-            let Reply::VarChildren { children, more } = reply else {
-                continue;
-            };
-            for child in children {
-                add_part(&mut variables, tasks, child);
-            }
-            if *more {
-                let value = OneValue {
-                    tasks: tasks.clone(),
-                    text: "there are more".to_owned(),
-                    node: None,
-                };
-                variables.add("...", 0, value);
-            }
-        }
-        add_others(&mut variables, last);
-        self.show_variables(request, &variables);
-    }
-
-    pub(super) fn evaluate(&mut self, request: &Request) -> Handled {
-        let arguments: EvaluateArguments = request.read()?;
-        let expression = arguments.expression.trim().to_owned();
-        let frame = match arguments.frame_id {
-            None => None,
-            Some(id) => {
-                let frame = self.references.frame(id);
-                Some(frame.cloned().ok_or(RequestError::Frame(id))?)
-            }
-        };
-        let standing = self.tasks.standing();
-        let mut tasks = match &frame {
-            Some(frame) => frame.tasks.intersection(&standing),
-            None => self.focused(&standing),
-        };
-        let mut command = Command::Evaluate {
-            expression: expression.clone(),
-        };
-        if arguments.context.as_deref() == Some("repl") {
-            match repl::read(&expression, &self.tasks)? {
-                Some(asked) => {
-                    command = asked.command;
-                    tasks = asked.tasks.unwrap_or(tasks);
-                }
-                None if expression.is_empty() => return Ok(Some(nothing())),
-                None => {}
-            }
-        }
-        if tasks.is_empty() {
-            return Err(RequestError::Runs("what it is about".to_owned()));
-        }
-        let mut commands = frame.as_ref().map(select).unwrap_or_default();
-        for (whom, _) in &mut commands {
-            whom.intersect_with(&tasks);
-        }
-        commands.push((tasks, command));
-        let purpose = Purpose::Evaluate {
-            request: request.clone(),
-            expression,
+        Node::Expression {
             frame,
-        };
-        self.begin_job(purpose, commands);
-        Ok(None)
+            tasks,
+            expression,
+            object,
+        } => {
+            let mut commands = Vec::new();
+            let known = object.is_some();
+            let name = object.or_else(|| connection.references.name_object(id));
+            let Some(name) = name else {
+                return Err(RequestError::Reference(id));
+            };
+            if !known {
+                commands = frame.as_ref().map(select).unwrap_or_default();
+                let create = Command::VarCreate {
+                    name: name.clone(),
+                    expression,
+                    floating: false,
+                };
+                commands.push((tasks.clone(), create));
+            }
+            commands.push((tasks, parts(name, &arguments)));
+            let request = request.clone();
+            connection.begin_job(Purpose::Parts { request }, commands);
+        }
     }
+    Ok(None)
+}
 
-    /// Whom a line is about that says nothing of it: the thread in focus, or all that stand.
-    fn focused(&self, standing: &IdSet) -> IdSet {
-        let row = self.rows.find(self.rows.focused);
-        let focused = row.map(|row| row.group.tasks.intersection(standing));
-        let focused = focused.filter(|focused| !focused.is_empty());
-        focused.unwrap_or_else(|| standing.clone())
+pub(super) fn finish_scope(
+    connection: &mut Connection,
+    request: &Request,
+    frame: &FrameHandle,
+    answers: &[Answers],
+) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(json!({"variables": []})));
+        return;
+    };
+    if let Some(why) = last.complaint().filter(|_| !last.is_done_by_any()) {
+        connection.write(request.refusal(&RequestError::Tasks(why)));
+        return;
     }
-
-    pub(super) fn finish_evaluate(
-        &mut self,
-        request: &Request,
-        expression: &str,
-        frame: Option<&FrameHandle>,
-        answers: &[Answers],
-    ) {
-        let Some(last) = answers.last() else {
-            self.write(request.response(nothing()));
-            return;
+    let mut variables = Variables::default();
+    for (tasks, reply) in last.replies() {
+        let Reply::Variables(found) = reply else {
+            continue;
         };
-        let values = last.replies().filter_map(|(tasks, reply)| match reply {
-            Reply::Value(value) => Some((tasks, value_text(value))),
-            _ => None,
-        });
-        let mut variables = Variables::default();
-        for (tasks, text) in values {
+        for (at, variable) in found.iter().enumerate() {
+            let name = &variable.name;
+            let place = found[..at].iter().filter(|it| it.name == *name).count();
+            let text = value_text(&variable.value);
             let node = has_parts(&text).then(|| Node::Expression {
-                frame: frame.cloned(),
+                frame: Some(frame.clone()),
                 tasks: tasks.clone(),
-                expression: expression.to_owned(),
+                expression: name.clone(),
                 object: None,
             });
-            let tasks = tasks.clone();
-            variables.add(expression, 0, OneValue { tasks, text, node });
+            let value = OneValue {
+                tasks: tasks.clone(),
+                text,
+                node,
+            };
+            let added = variables.add(name, place, value);
+            added.evaluate_name = Some(name.clone());
         }
-        if variables.0.is_empty() {
-            match last.complaint().filter(|_| !last.is_done_by_any()) {
-                Some(why) => self.write(request.refusal(&RequestError::Tasks(why))),
-                None => {
-                    let text = repl::text(last);
-                    let body = json!({"result": text, "variablesReference": 0});
-                    self.write(request.response(body));
-                }
-            }
-            return;
-        }
-        add_failures(&mut variables, expression, last);
-        let (text, below) = variables.0[0].told(&mut self.references);
-        let body = json!({"result": text, "variablesReference": below});
-        self.write(request.response(body));
     }
+    add_others(&mut variables, last);
+    show_variables(connection, request, &variables);
+}
+
+fn show_variables(connection: &mut Connection, request: &Request, variables: &Variables) {
+    let rows = variables.0.iter();
+    let rows: Vec<Value> = rows
+        .map(|row| row.shown(&mut connection.references))
+        .collect();
+    connection.write(request.response(json!({"variables": rows})));
+}
+
+pub(super) fn finish_parts(connection: &mut Connection, request: &Request, answers: &[Answers]) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(json!({"variables": []})));
+        return;
+    };
+    if !last.is_done_by_any() {
+        // Why the object could not be made says more than that it is not there.
+        let complaints = answers.iter().rev().skip(1).find_map(Answers::complaint);
+        let why = complaints.or_else(|| last.complaint()).unwrap_or_default();
+        connection.write(request.refusal(&RequestError::Tasks(why)));
+        return;
+    }
+    let mut variables = Variables::default();
+    for (tasks, reply) in last.replies() {
+        let Reply::VarChildren { children, more } = reply else {
+            continue;
+        };
+        for child in children {
+            add_part(&mut variables, tasks, child);
+        }
+        if *more {
+            let value = OneValue {
+                tasks: tasks.clone(),
+                text: "there are more".to_owned(),
+                node: None,
+            };
+            variables.add("...", 0, value);
+        }
+    }
+    add_others(&mut variables, last);
+    show_variables(connection, request, &variables);
+}
+
+pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: EvaluateArguments = request.read()?;
+    let expression = arguments.expression.trim().to_owned();
+    let frame = match arguments.frame_id {
+        None => None,
+        Some(id) => {
+            let frame = connection.references.frame(id);
+            Some(frame.cloned().ok_or(RequestError::Frame(id))?)
+        }
+    };
+    let standing = connection.tasks.standing();
+    let mut tasks = match &frame {
+        Some(frame) => frame.tasks.intersection(&standing),
+        None => focused(connection, &standing),
+    };
+    let mut command = Command::Evaluate {
+        expression: expression.clone(),
+    };
+    if arguments.context.as_deref() == Some("repl") {
+        match repl::read(&expression, &connection.tasks)? {
+            Some(asked) => {
+                command = asked.command;
+                tasks = asked.tasks.unwrap_or(tasks);
+            }
+            None if expression.is_empty() => return Ok(Some(nothing())),
+            None => {}
+        }
+    }
+    if tasks.is_empty() {
+        return Err(RequestError::Runs("what it is about".to_owned()));
+    }
+    let mut commands = frame.as_ref().map(select).unwrap_or_default();
+    for (whom, _) in &mut commands {
+        whom.intersect_with(&tasks);
+    }
+    commands.push((tasks, command));
+    let purpose = Purpose::Evaluate {
+        request: request.clone(),
+        expression,
+        frame,
+    };
+    connection.begin_job(purpose, commands);
+    Ok(None)
+}
+
+/// Whom a line is about that says nothing of it: the thread in focus, or all that stand.
+fn focused(connection: &Connection, standing: &IdSet) -> IdSet {
+    let row = connection.rows.find(connection.rows.focused);
+    let focused = row.map(|row| row.group.tasks.intersection(standing));
+    let focused = focused.filter(|focused| !focused.is_empty());
+    focused.unwrap_or_else(|| standing.clone())
+}
+
+pub(super) fn finish_evaluate(
+    connection: &mut Connection,
+    request: &Request,
+    expression: &str,
+    frame: Option<&FrameHandle>,
+    answers: &[Answers],
+) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(nothing()));
+        return;
+    };
+    let values = last.replies().filter_map(|(tasks, reply)| match reply {
+        Reply::Value(value) => Some((tasks, value_text(value))),
+        _ => None,
+    });
+    let mut variables = Variables::default();
+    for (tasks, text) in values {
+        let node = has_parts(&text).then(|| Node::Expression {
+            frame: frame.cloned(),
+            tasks: tasks.clone(),
+            expression: expression.to_owned(),
+            object: None,
+        });
+        let tasks = tasks.clone();
+        variables.add(expression, 0, OneValue { tasks, text, node });
+    }
+    if variables.0.is_empty() {
+        match last.complaint().filter(|_| !last.is_done_by_any()) {
+            Some(why) => connection.write(request.refusal(&RequestError::Tasks(why))),
+            None => {
+                let text = repl::text(last);
+                let body = json!({"result": text, "variablesReference": 0});
+                connection.write(request.response(body));
+            }
+        }
+        return;
+    }
+    add_failures(&mut variables, expression, last);
+    let (text, below) = variables.0[0].told(&mut connection.references);
+    let body = json!({"result": text, "variablesReference": below});
+    connection.write(request.response(body));
 }
 
 /// The response to a line that asks nothing.
