@@ -4,6 +4,7 @@
 //! backward. `poll_output` and `poll_action` give what is to be done, and are to be called until they have nothing more after
 //! every `handle_*`. `poll_timeout` says when [`Adapter::handle_timeout`] is to be called at the latest. `is_over` ends it.
 
+mod asking;
 mod begin;
 mod end;
 mod finished;
@@ -102,9 +103,9 @@ impl Adapter {
         self.settle();
     }
 
-    /// How far the opening is, a line for a person.
-    pub fn handle_progress(&mut self, text: &str) {
-        self.connection.say("console", &format!("{text}\n"));
+    /// How far the opening is: so many of so many servers; `note` is what the launcher has to say.
+    pub fn handle_progress(&mut self, phase: &str, (done, total): (u32, u32), note: Option<&str>) {
+        begin::handle_progress(&mut self.connection, phase, (done, total), note);
     }
 
     /// What the session has given a command for a number.

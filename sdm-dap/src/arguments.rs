@@ -43,6 +43,8 @@ pub(crate) struct PointArgument {
     pub(crate) condition: Option<String>,
     pub(crate) hit_condition: Option<String>,
     pub(crate) log_message: Option<String>,
+    pub(crate) data_id: String,
+    pub(crate) access_type: Option<String>,
 }
 
 /// `setBreakpoints`, `setFunctionBreakpoints` and `setInstructionBreakpoints`.
@@ -97,4 +99,60 @@ pub(crate) struct EvaluateArguments {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DisconnectArguments {
     pub(crate) terminate_debuggee: Option<bool>,
+}
+
+/// `dataBreakpointInfo`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DataInfoArguments {
+    pub(crate) variables_reference: Option<i64>,
+    pub(crate) name: String,
+    pub(crate) frame_id: Option<i64>,
+}
+
+/// `setExceptionBreakpoints`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ExceptionArguments {
+    pub(crate) filters: Vec<String>,
+    pub(crate) filter_options: Vec<ExceptionOption>,
+}
+
+/// One of them with a condition.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ExceptionOption {
+    pub(crate) filter_id: String,
+    pub(crate) condition: Option<String>,
+}
+
+/// `setVariable` and `setExpression`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AssignArguments {
+    pub(crate) variables_reference: i64,
+    pub(crate) name: String,
+    pub(crate) expression: String,
+    pub(crate) frame_id: Option<i64>,
+    pub(crate) value: String,
+}
+
+/// `readMemory`, `writeMemory` and `disassemble`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct MemoryArguments {
+    pub(crate) memory_reference: String,
+    pub(crate) offset: i64,
+    pub(crate) count: i64,
+    pub(crate) data: String,
+    pub(crate) instruction_offset: i64,
+    pub(crate) instruction_count: i64,
+}
+
+/// `completions`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CompletionsArguments {
+    pub(crate) text: String,
+    pub(crate) column: i64,
 }

@@ -86,6 +86,8 @@ pub(crate) struct Connection {
     pub(crate) jobs: Jobs,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
+    /// The client is told how far the start is.
+    pub(crate) progressing: bool,
 }
 
 impl Connection {
@@ -113,6 +115,7 @@ impl Connection {
             jobs: Jobs::default(),
             output: Output::default(),
             ending: Ending::default(),
+            progressing: false,
         }
     }
 
@@ -150,6 +153,15 @@ impl Connection {
             Some(threads) => threads == Threads::Ranks,
             None => self.tasks.all().len() <= crate::launch::RANKS_MAX,
         }
+    }
+
+    /// Whom a request is about that says nothing of it: those of the thread in focus that stand, or all that stand.
+    pub(crate) fn focused(&self) -> IdSet {
+        let standing = self.tasks.standing();
+        let row = self.rows.find(self.rows.focused);
+        let focused = row.map(|row| row.group.tasks.intersection(&standing));
+        let focused = focused.filter(|focused| !focused.is_empty());
+        focused.unwrap_or(standing)
     }
 
     /// Sends commands for one purpose, in this order.

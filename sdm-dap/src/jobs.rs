@@ -51,15 +51,45 @@ pub(crate) enum Purpose {
         frame: FrameHandle,
     },
     /// The parts of a value are looked at.
-    Parts { request: Request },
+    Parts { request: Request, object: String },
     /// An expression is evaluated.
     Evaluate {
         request: Request,
         expression: String,
         frame: Option<FrameHandle>,
     },
+    /// A question with one answer.
+    Ask {
+        request: Request,
+        question: Question,
+    },
     /// Nobody waits for it.
     Nothing,
+}
+
+/// What is asked, and what is needed to answer the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// A value was changed; the last command reads it.
+    Assigned,
+    /// So many bytes of memory from there on.
+    Memory { start: u64, count: u64 },
+    /// So many bytes were written.
+    Written { count: usize },
+    /// So many instructions, from an address and so many instructions on.
+    Instructions {
+        address: u64,
+        offset: i64,
+        count: usize,
+    },
+    /// Which libraries are loaded.
+    Modules,
+    /// What can stand in the place of so many characters from there on; `head` bytes of gdb's words are not meant.
+    Words {
+        start: usize,
+        length: usize,
+        head: usize,
+    },
 }
 
 impl Purpose {
@@ -68,8 +98,9 @@ impl Purpose {
         match self {
             Self::Points { request, .. }
             | Self::Scope { request, .. }
-            | Self::Parts { request }
-            | Self::Evaluate { request, .. } => Some(request),
+            | Self::Parts { request, .. }
+            | Self::Evaluate { request, .. }
+            | Self::Ask { request, .. } => Some(request),
             _ => None,
         }
     }
@@ -223,25 +254,19 @@ impl Jobs {
 
     /// Gives a request of the client's up: the request, and its commands.
     pub(crate) fn give_up(&mut self, seq: i64) -> Option<(Request, Vec<CommandId>)> {
-        let is_it = |job: &Job| match &job.purpose {
-            Purpose::Scope { request, .. }
-            | Purpose::Parts { request }
-            | Purpose::Evaluate { request, .. } => request.seq == seq,
-            _ => false,
+        let is_it = |job: &Job| {
+            let request = job.purpose.request();
+            request.is_some_and(|request| request.seq == seq)
         };
         let (number, _) = self.jobs.iter().find(|(_, job)| is_it(job))?;
         let number = *number;
-        let job = self.jobs.remove(&number)?;
         let tickets = &self.tickets;
         let is_its = |ticket: &Ticket| tickets.get(ticket).is_some_and(|(job, _)| *job == number);
         let commands = self.commands.iter().filter(|(_, ticket)| is_its(ticket));
         let commands = commands.map(|(id, _)| *id).collect();
-        match job.purpose {
-            Purpose::Scope { request, .. }
-            | Purpose::Parts { request }
-            | Purpose::Evaluate { request, .. } => Some((request, commands)),
-            _ => None,
-        }
+        let job = self.jobs.remove(&number)?;
+        let request = job.purpose.request()?.clone();
+        Some((request, commands))
     }
 
     /// Nothing is under way any more.

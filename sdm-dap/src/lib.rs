@@ -19,6 +19,7 @@ pub mod frame;
 mod fuzz;
 mod jobs;
 mod launch;
+mod memory;
 mod message;
 mod output;
 mod points;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::command::BreakSpec;
+use sdm_debug::Command;
+use sdm_debug::command::{BreakSpec, CatchEvent, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::IdSet;
 use sdm_view::render::set_text;
@@ -18,7 +19,7 @@ pub(crate) const POINTS_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     /// What was asked for; its number is the client's too.
-    pub(crate) spec: BreakSpec,
+    pub(crate) spec: PointSpec,
     /// Where it stands by now.
     bound: IdSet,
     /// The line where it stands; 0 where unknown.
@@ -33,7 +34,7 @@ pub(crate) struct Plan {
     /// Those that are gone.
     pub(crate) deleted: Vec<u32>,
     /// Those that are new.
-    pub(crate) inserted: Vec<BreakSpec>,
+    pub(crate) inserted: Vec<PointSpec>,
     /// Those that only another condition is asked of: the number and the condition.
     pub(crate) conditions: Vec<(u32, Option<String>)>,
 }
@@ -47,37 +48,26 @@ pub(crate) struct Points {
 
 impl Points {
     /// The group's list is this from now on.
-    pub(crate) fn plan(&mut self, group: &str, wanted: Vec<BreakSpec>) -> Plan {
+    pub(crate) fn plan(&mut self, group: &str, wanted: Vec<PointSpec>) -> Plan {
         let mut plan = Plan::default();
         let mut before = self.groups.remove(group).unwrap_or_default();
         let others: usize = self.groups.values().map(Vec::len).sum();
         let mut now = Vec::new();
-        for spec in wanted.into_iter().take(POINTS_MAX.saturating_sub(others)) {
-            let same = |known: &Point| {
-                BreakSpec {
-                    number: 0,
-                    condition: None,
-                    ..known.spec.clone()
-                } == BreakSpec {
-                    condition: None,
-                    ..spec.clone()
-                }
-            };
+        for mut spec in wanted.into_iter().take(POINTS_MAX.saturating_sub(others)) {
+            let same = |known: &Point| unconditional(&known.spec) == unconditional(&spec);
             if let Some(at) = before.iter().position(same) {
                 let mut point = before.remove(at);
-                if point.spec.condition != spec.condition {
-                    plan.conditions
-                        .push((point.spec.number, spec.condition.clone()));
-                    point.spec.condition = spec.condition;
+                let condition = std::mem::take(fields(&mut spec).1);
+                let (number, known) = fields(&mut point.spec);
+                if *known != condition {
+                    plan.conditions.push((*number, condition.clone()));
+                    *known = condition;
                 }
                 now.push(point);
                 continue;
             }
             self.last += 1;
-            let spec = BreakSpec {
-                number: self.last,
-                ..spec
-            };
+            *fields(&mut spec).0 = self.last;
             plan.inserted.push(spec.clone());
             now.push(Point {
                 spec,
@@ -86,7 +76,7 @@ impl Points {
                 complaint: None,
             });
         }
-        plan.deleted = before.iter().map(|point| point.spec.number).collect();
+        plan.deleted = before.iter().map(Point::number).collect();
         if !now.is_empty() {
             self.groups.insert(group.to_owned(), now);
         }
@@ -101,20 +91,71 @@ impl Points {
     /// The breakpoint of this number.
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut Point> {
         let mut all = self.groups.values_mut().flatten();
-        all.find(|point| point.spec.number == number)
+        all.find(|point| point.number() == number)
     }
 
     /// True where it is one in a function, by name.
     pub(crate) fn is_in_functions(&self, number: u32) -> bool {
         let mut functions = self.group(FUNCTIONS).iter();
-        functions.any(|point| point.spec.number == number)
+        functions.any(|point| point.number() == number)
     }
 }
 
 /// The group of those in functions.
 pub(crate) const FUNCTIONS: &str = "functions";
 
+/// The group of those at instructions.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+/// The group of those at data.
+pub(crate) const DATA: &str = "data";
+/// The group of those at signals and exceptions.
+pub(crate) const EXCEPTIONS: &str = "exceptions";
+
+/// What editors offer a person to stop at: the name, the text, and what makes the event.
+type Filter = (&'static str, &'static str, fn() -> CatchEvent);
+
+/// All of them.
+pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
+    ("throw", "C++: throw", || CatchEvent::Throw),
+    ("catch", "C++: catch", || CatchEvent::Catch),
+    ("signals", "Any signal", || CatchEvent::Signal(Vec::new())),
+    ("fork", "fork", || CatchEvent::Fork),
+    ("exec", "exec", || CatchEvent::Exec),
+];
+
+/// The number and the condition of one.
+fn fields(spec: &mut PointSpec) -> (&mut u32, &mut Option<String>) {
+    match spec {
+        PointSpec::Break(spec) => (&mut spec.number, &mut spec.condition),
+        PointSpec::Watch(spec) => (&mut spec.number, &mut spec.condition),
+        PointSpec::Catch(spec) => (&mut spec.number, &mut spec.condition),
+    }
+}
+
+/// What it is apart from its number and its condition.
+fn unconditional(spec: &PointSpec) -> PointSpec {
+    let mut spec = spec.clone();
+    let (number, condition) = fields(&mut spec);
+    *number = 0;
+    *condition = None;
+    spec
+}
+
+/// The command that inserts it.
+pub(crate) fn insert(spec: PointSpec) -> Command {
+    match spec {
+        PointSpec::Break(spec) => Command::BreakInsert(spec),
+        PointSpec::Watch(spec) => Command::WatchInsert(spec),
+        PointSpec::Catch(spec) => Command::CatchInsert(spec),
+    }
+}
+
 impl Point {
+    /// Its number, the client's too.
+    pub(crate) fn number(&self) -> u32 {
+        self.spec.number()
+    }
+
     /// It stands there on these tasks, or waits there for its place to be loaded.
     pub(crate) fn placed(&mut self, tasks: &IdSet, place: &BreakpointPlace) {
         if place.pending {
@@ -130,7 +171,7 @@ impl Point {
     /// As the protocol has it; `all` are the tasks that could have it.
     pub(crate) fn shown(&self, all: &IdSet, line_base: i64) -> Value {
         let verified = !self.bound.is_empty();
-        let mut shown = json!({"id": self.spec.number, "verified": verified});
+        let mut shown = json!({"id": self.number(), "verified": verified});
         if verified && self.line > 0 {
             shown["line"] = json!(i64::from(self.line) - 1 + line_base);
         }
@@ -151,20 +192,20 @@ impl Point {
 }
 
 /// What a client's breakpoint is for gdb at this location; the error says what cannot be done.
-pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<BreakSpec, HitCountError> {
+pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<PointSpec, HitCountError> {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let ignore = match text(&asked.hit_condition) {
         Some(condition) => ignore(&condition).ok_or(HitCountError(condition))?,
         None => 0,
     };
-    Ok(BreakSpec {
+    Ok(PointSpec::Break(BreakSpec {
         location,
         condition: text(&asked.condition),
         pending: true,
         ignore,
         commands: text(&asked.log_message).map_or_else(Vec::new, |message| log_lines(&message)),
         ..BreakSpec::default()
-    })
+    }))
 }
 
 /// How many hits are passed by before it stops at the Nth and all later ones.
@@ -227,12 +268,12 @@ pub(crate) fn file_line(path: &str, line: i64) -> String {
 mod tests {
     use super::*;
 
-    fn at(location: &str, condition: Option<&str>) -> BreakSpec {
-        BreakSpec {
+    fn at(location: &str, condition: Option<&str>) -> PointSpec {
+        PointSpec::Break(BreakSpec {
             location: location.to_owned(),
             condition: condition.map(str::to_owned),
             ..BreakSpec::default()
-        }
+        })
     }
 
     #[test]
@@ -240,16 +281,12 @@ mod tests {
         let mut points = Points::default();
         let plan = points.plan("a.c", vec![at("a.c:1", None), at("a.c:2", None)]);
         let numbers =
-            |plan: &Plan| -> Vec<u32> { plan.inserted.iter().map(|spec| spec.number).collect() };
+            |plan: &Plan| -> Vec<u32> { plan.inserted.iter().map(PointSpec::number).collect() };
         assert_eq!(numbers(&plan), [1, 2]);
         let plan = points.plan("a.c", vec![at("a.c:2", Some("x")), at("a.c:3", None)]);
         assert_eq!((numbers(&plan), &*plan.deleted), (vec![3], &[1][..]));
         assert_eq!(plan.conditions, [(2, Some("x".to_owned()))]);
-        let now: Vec<u32> = points
-            .group("a.c")
-            .iter()
-            .map(|point| point.spec.number)
-            .collect();
+        let now: Vec<u32> = points.group("a.c").iter().map(Point::number).collect();
         assert_eq!(now, [2, 3]);
         assert_eq!(points.plan("a.c", vec![]).deleted, [2, 3]);
     }

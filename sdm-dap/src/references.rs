@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sdm_debug::Command;
+use sdm_debug::command::FrameSelect;
 use sdm_idset::IdSet;
 
 /// The most numbers that are kept; the oldest go first.
@@ -14,6 +16,18 @@ pub(crate) struct FrameHandle {
     pub(crate) tasks: IdSet,
     /// gdb's level of it, which differs where tasks are inside a runtime: each with its tasks.
     pub(crate) levels: Vec<(IdSet, u32)>,
+}
+
+impl FrameHandle {
+    /// The commands that select it in each of its tasks.
+    pub(crate) fn select(&self) -> Vec<(IdSet, Command)> {
+        let levels = self.levels.iter();
+        let select = levels.map(|(tasks, level)| {
+            let command = Command::SelectFrame(FrameSelect::Level(*level));
+            (tasks.clone(), command)
+        });
+        select.collect()
+    }
 }
 
 /// What a scope shows.
@@ -70,6 +84,8 @@ pub(crate) struct References {
     frames: BTreeMap<i64, FrameHandle>,
     nodes: BTreeMap<i64, Node>,
     objects: u64,
+    /// Parts by the object that they are of and what they are called: the object that each is.
+    parts: BTreeMap<(String, String), String>,
 }
 
 impl References {
@@ -101,6 +117,21 @@ impl References {
         }
         self.nodes.insert(id, node);
         id
+    }
+
+    /// A part of an object was shown by this name.
+    pub(crate) fn note_part(&mut self, object: &str, name: &str, part: &str) {
+        if self.parts.len() >= REFERENCES_MAX {
+            self.parts.pop_first();
+        }
+        let key = (object.to_owned(), name.to_owned());
+        self.parts.insert(key, part.to_owned());
+    }
+
+    /// The part of an object that was shown by this name.
+    pub(crate) fn part(&self, object: &str, name: &str) -> Option<String> {
+        let key = (object.to_owned(), name.to_owned());
+        self.parts.get(&key).cloned()
     }
 
     pub(crate) fn frame(&self, id: i64) -> Option<&FrameHandle> {

@@ -4,6 +4,7 @@ use sdm_idset::IdSet;
 use sdm_view::render::set_text;
 use serde_json::{Value, json};
 
+use crate::memory;
 use crate::references::{Node, References};
 
 /// The most distinct values that a variable's text has.
@@ -128,7 +129,7 @@ impl Variable {
         let (value, reference) = self.told(references);
         let mut shown = json!({
             "name": self.name,
-            "value": value,
+            "value": &value,
             "variablesReference": reference,
         });
         if !self.type_name.is_empty() {
@@ -139,6 +140,9 @@ impl Variable {
         }
         if let Some(indexed) = self.indexed.filter(|_| self.values.len() == 1) {
             shown["indexedVariables"] = json!(indexed);
+        }
+        if let Some(address) = memory::pointer(&value) {
+            shown["memoryReference"] = json!(address);
         }
         shown
     }

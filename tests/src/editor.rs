@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::binaries;
 use crate::place::Place;
 use crate::run::BOUND;
+use crate::schema::Schema;
 use crate::sdm::command;
 
 /// An editor and the adapter that it has started.
@@ -24,6 +25,7 @@ pub struct Editor<'a> {
     /// Everything that has come, in order.
     pub transcript: Vec<Value>,
     seq: i64,
+    schema: Schema,
 }
 
 impl<'a> Editor<'a> {
@@ -58,6 +60,7 @@ impl<'a> Editor<'a> {
             waiting: VecDeque::new(),
             transcript: Vec::new(),
             seq: 0,
+            schema: Schema::read(),
         }
     }
 
@@ -169,6 +172,7 @@ impl<'a> Editor<'a> {
     fn next(&mut self) -> Value {
         match self.messages.recv_timeout(BOUND) {
             Ok(message) => {
+                self.schema.check(&message);
                 self.transcript.push(message.clone());
                 message
             }
@@ -189,7 +193,8 @@ impl<'a> Editor<'a> {
     pub fn launch(&mut self, configuration: &Value) {
         self.ask(
             "initialize",
-            &json!({"adapterID": "sdm", "supportsInvalidatedEvent": true}),
+            &json!({"adapterID": "sdm", "supportsInvalidatedEvent": true,
+                "supportsProgressReporting": true}),
         );
         self.ask("launch", configuration);
         self.event("initialized");
@@ -256,6 +261,7 @@ impl<'a> Editor<'a> {
     pub fn finish(mut self) -> Vec<Value> {
         self.input = None;
         while let Ok(message) = self.messages.recv_timeout(BOUND) {
+            self.schema.check(&message);
             self.transcript.push(message);
         }
         let status = self.child.wait().expect("it is a child of this process");

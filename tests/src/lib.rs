@@ -22,6 +22,7 @@ pub mod parts;
 pub mod place;
 pub mod processes;
 pub mod run;
+pub mod schema;
 pub mod screen;
 pub mod sdm;
 pub mod secret;

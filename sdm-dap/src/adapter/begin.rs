@@ -48,6 +48,44 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
     Ok(None)
 }
 
+/// What the start is called among the things that take time.
+const PROGRESS: &str = "start";
+
+pub(super) fn handle_progress(
+    connection: &mut Connection,
+    phase: &str,
+    (done, total): (u32, u32),
+    note: Option<&str>,
+) {
+    if let Some(note) = note {
+        let note = sdm_text::printable(note.as_bytes());
+        connection.say("console", &format!("[launcher] {note}\n"));
+    }
+    if !connection.client.supports_progress_reporting {
+        return;
+    }
+    if !std::mem::replace(&mut connection.progressing, true) {
+        let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": false});
+        connection.event("progressStart", body);
+    }
+    let percentage = f64::from(done) * 100.0 / f64::from(total.max(1));
+    connection.event(
+        "progressUpdate",
+        json!({
+            "progressId": PROGRESS,
+            "message": format!("servers {phase}: {done} of {total}"),
+            "percentage": percentage.min(100.0),
+        }),
+    );
+}
+
+/// The start is over, well or not.
+fn end_progress(connection: &mut Connection) {
+    if std::mem::replace(&mut connection.progressing, false) {
+        connection.event("progressEnd", json!({"progressId": PROGRESS}));
+    }
+}
+
 /// The session that was asked for stands, or there is none; why.
 pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, RequestError>) {
     match opened {
@@ -68,6 +106,7 @@ fn begin(connection: &mut Connection, opened: Opened) {
 
 /// The launch or attach comes to nothing: the client can but disconnect.
 fn refuse_begin(connection: &mut Connection, why: &RequestError) {
+    end_progress(connection);
     connection.phase = Phase::Ended;
     if let Some(request) = connection.pending.take() {
         connection.write(request.refusal(why));
@@ -77,6 +116,7 @@ fn refuse_begin(connection: &mut Connection, why: &RequestError) {
 
 /// All who were to be started or attached to have answered.
 pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
+    end_progress(connection);
     let complaints = answers.iter().filter_map(Answers::complaint);
     let complaints: Vec<String> = complaints.collect();
     let standing = connection.tasks.standing();

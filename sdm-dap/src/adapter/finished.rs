@@ -1,6 +1,6 @@
 //! What is done once commands have been answered.
 
-use super::{begin, end, looking, moving, pointing, stopping};
+use super::{asking, begin, end, looking, moving, pointing, stopping};
 use crate::connection::Connection;
 use crate::jobs::{Job, Purpose};
 
@@ -23,12 +23,17 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         Purpose::Scope { request, frame } => {
             looking::finish_scope(connection, &request, &frame, &answers)
         }
-        Purpose::Parts { request } => looking::finish_parts(connection, &request, &answers),
+        Purpose::Parts { request, object } => {
+            looking::finish_parts(connection, &request, &object, &answers);
+        }
         Purpose::Evaluate {
             request,
             expression,
             frame,
         } => looking::finish_evaluate(connection, &request, &expression, frame.as_ref(), &answers),
+        Purpose::Ask { request, question } => {
+            asking::finish_ask(connection, &request, &question, &answers);
+        }
         Purpose::Nothing => {}
     }
 }

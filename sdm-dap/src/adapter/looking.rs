@@ -1,6 +1,5 @@
 //! Scopes, variables and expressions.
 
-use sdm_debug::command::FrameSelect;
 use sdm_debug::reply::VarObject;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
@@ -13,6 +12,7 @@ use crate::connection::Connection;
 use crate::error::Handled;
 use crate::error::RequestError;
 use crate::jobs::Purpose;
+use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
 use crate::repl;
@@ -72,15 +72,15 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
                     format: sdm_debug::command::ValueFormat::Natural,
                 },
             };
-            let mut commands = select(&frame);
+            let mut commands = frame.select();
             commands.push((frame.tasks.clone(), command));
             let request = request.clone();
             connection.begin_job(Purpose::Scope { request, frame }, commands);
         }
         Node::Part { tasks, object } => {
-            let commands = vec![(tasks, parts(object, &arguments))];
+            let commands = vec![(tasks, parts(object.clone(), &arguments))];
             let request = request.clone();
-            connection.begin_job(Purpose::Parts { request }, commands);
+            connection.begin_job(Purpose::Parts { request, object }, commands);
         }
         Node::Expression {
             frame,
@@ -95,7 +95,7 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
                 return Err(RequestError::Reference(id));
             };
             if !known {
-                commands = frame.as_ref().map(select).unwrap_or_default();
+                commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
                 let create = Command::VarCreate {
                     name: name.clone(),
                     expression,
@@ -103,9 +103,10 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
                 };
                 commands.push((tasks.clone(), create));
             }
-            commands.push((tasks, parts(name, &arguments)));
+            commands.push((tasks, parts(name.clone(), &arguments)));
             let request = request.clone();
-            connection.begin_job(Purpose::Parts { request }, commands);
+            let object = name;
+            connection.begin_job(Purpose::Parts { request, object }, commands);
         }
     }
     Ok(None)
@@ -161,7 +162,12 @@ fn show_variables(connection: &mut Connection, request: &Request, variables: &Va
     connection.write(request.response(json!({"variables": rows})));
 }
 
-pub(super) fn finish_parts(connection: &mut Connection, request: &Request, answers: &[Answers]) {
+pub(super) fn finish_parts(
+    connection: &mut Connection,
+    request: &Request,
+    object: &str,
+    answers: &[Answers],
+) {
     let Some(last) = answers.last() else {
         connection.write(request.response(json!({"variables": []})));
         return;
@@ -179,7 +185,8 @@ pub(super) fn finish_parts(connection: &mut Connection, request: &Request, answe
             continue;
         };
         for child in children {
-            add_part(&mut variables, tasks, child);
+            let name = add_part(&mut variables, tasks, child);
+            connection.references.note_part(object, &name, &child.name);
         }
         if *more {
             let value = OneValue {
@@ -207,7 +214,7 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     let standing = connection.tasks.standing();
     let mut tasks = match &frame {
         Some(frame) => frame.tasks.intersection(&standing),
-        None => focused(connection, &standing),
+        None => connection.focused(),
     };
     let mut command = Command::Evaluate {
         expression: expression.clone(),
@@ -225,7 +232,7 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     if tasks.is_empty() {
         return Err(RequestError::Runs("what it is about".to_owned()));
     }
-    let mut commands = frame.as_ref().map(select).unwrap_or_default();
+    let mut commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
     for (whom, _) in &mut commands {
         whom.intersect_with(&tasks);
     }
@@ -237,14 +244,6 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     };
     connection.begin_job(purpose, commands);
     Ok(None)
-}
-
-/// Whom a line is about that says nothing of it: the thread in focus, or all that stand.
-fn focused(connection: &Connection, standing: &IdSet) -> IdSet {
-    let row = connection.rows.find(connection.rows.focused);
-    let focused = row.map(|row| row.group.tasks.intersection(standing));
-    let focused = focused.filter(|focused| !focused.is_empty());
-    focused.unwrap_or_else(|| standing.clone())
 }
 
 pub(super) fn finish_evaluate(
@@ -286,23 +285,16 @@ pub(super) fn finish_evaluate(
     }
     add_failures(&mut variables, expression, last);
     let (text, below) = variables.0[0].told(&mut connection.references);
-    let body = json!({"result": text, "variablesReference": below});
+    let mut body = json!({"result": text, "variablesReference": below});
+    if let Some(address) = memory::pointer(&text) {
+        body["memoryReference"] = json!(address);
+    }
     connection.write(request.response(body));
 }
 
 /// The response to a line that asks nothing.
 fn nothing() -> Value {
     json!({"result": "", "variablesReference": 0})
-}
-
-/// Selects a frame in each of its tasks.
-fn select(frame: &FrameHandle) -> Vec<(IdSet, Command)> {
-    let levels = frame.levels.iter();
-    let select = levels.map(|(tasks, level)| {
-        let command = Command::SelectFrame(FrameSelect::Level(*level));
-        (tasks.clone(), command)
-    });
-    select.collect()
 }
 
 /// The question for parts of a variable object.
@@ -316,8 +308,8 @@ fn parts(name: String, arguments: &VariablesArguments) -> Command {
     }
 }
 
-/// One part of a value, of some tasks.
-fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) {
+/// One part of a value, of some tasks; gives what it is called.
+fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> String {
     let has_below = child.children > 0 || child.more;
     let node = has_below.then(|| Node::Part {
         tasks: tasks.clone(),
@@ -335,6 +327,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) {
     };
     let added = variables.add(&name, 0, value);
     added.type_name.clone_from(&child.type_name);
+    name
 }
 
 /// Says whose answers were too many to keep apart, and who gave none.

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, end, looking, moving, pointing, stopping};
+use super::{asking, begin, end, looking, moving, pointing, stopping};
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
 use crate::connection::{Connection, Phase};
 use crate::error::{Handled, RequestError, early};
 use crate::message::Request;
+use crate::points::EXCEPTION_FILTERS;
 
 pub(super) fn handle_request(connection: &mut Connection, request: Request) {
     if matches!(connection.phase, Phase::Closing | Phase::Over) {
@@ -36,49 +37,60 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
         "launch" => return begin::launch(connection, request),
         "attach" => return begin::attach(connection, request),
         "terminate" => return Ok(Some(Value::Null)),
-        "threads" => return Ok(Some(stopping::threads(connection))),
+        // Editors ask for them at any time.
+        "threads" => return stopping::threads(connection, request),
         _ => {}
     }
-    let handled = dispatch_live(connection, request);
-    match (handled, connection.phase) {
-        (Err(RequestError::Unknown(name)), _) => Err(RequestError::Unknown(name)),
-        (_, Phase::Initialized) => Err(early(name, "`launch` or `attach` comes first")),
-        (_, Phase::Beginning) => Err(early(name, "the programs are not at `main` yet")),
-        (handled, _) => handled,
+    let known = HANDLERS.iter().find(|(known, _)| *known == name);
+    let Some((_, handler)) = known else {
+        return Err(RequestError::Unknown(request.command.clone()));
+    };
+    match connection.phase {
+        Phase::Initialized => Err(early(name, "`launch` or `attach` comes first")),
+        Phase::Beginning => Err(early(name, "the programs are not at `main` yet")),
+        _ => handler(connection, request),
     }
 }
 
-/// Those that are about tasks.
-fn dispatch_live(connection: &mut Connection, request: &Request) -> Handled {
-    let begun = connection.phase >= Phase::Configuring;
-    match request.command.as_str() {
-        "configurationDone" if begun => begin::configuration_done(connection, request),
-        "setBreakpoints" if begun => pointing::set_breakpoints(connection, request),
-        "setFunctionBreakpoints" if begun => {
-            pointing::set_function_breakpoints(connection, request)
-        }
-        "continue" if begun => moving::go_on(connection, request),
-        "next" | "stepIn" | "stepOut" if begun => moving::step(connection, request),
-        "pause" if begun => moving::pause(connection, request),
-        "stackTrace" if begun => stopping::stack_trace(connection, request),
-        "scopes" if begun => looking::scopes(connection, request),
-        "variables" if begun => looking::variables(connection, request),
-        "evaluate" if begun => looking::evaluate(connection, request),
-        "configurationDone"
-        | "setBreakpoints"
-        | "setFunctionBreakpoints"
-        | "continue"
-        | "next"
-        | "stepIn"
-        | "stepOut"
-        | "pause"
-        | "stackTrace"
-        | "scopes"
-        | "variables"
-        | "evaluate" => Ok(None),
-        name => Err(RequestError::Unknown(name.to_owned())),
-    }
-}
+/// What carries a request out.
+type Handler = fn(&mut Connection, &Request) -> Handled;
+
+/// What carries those out that are about tasks.
+const HANDLERS: [(&str, Handler); 27] = [
+    ("completions", asking::completions_of),
+    ("configurationDone", begin::configuration_done),
+    ("continue", moving::go_on),
+    ("dataBreakpointInfo", pointing::data_breakpoint_info),
+    ("disassemble", asking::disassemble),
+    ("evaluate", looking::evaluate),
+    ("exceptionInfo", asking::exception_info),
+    ("modules", asking::modules),
+    ("next", moving::step),
+    ("pause", moving::pause),
+    ("readMemory", asking::read_memory),
+    ("scopes", looking::scopes),
+    ("sdm/ranks", asking::ranks),
+    ("setBreakpoints", pointing::set_breakpoints),
+    ("setDataBreakpoints", pointing::set_data_breakpoints),
+    (
+        "setExceptionBreakpoints",
+        pointing::set_exception_breakpoints,
+    ),
+    ("setExpression", asking::set_expression),
+    ("setFunctionBreakpoints", pointing::set_function_breakpoints),
+    (
+        "setInstructionBreakpoints",
+        pointing::set_instruction_breakpoints,
+    ),
+    ("setVariable", asking::set_variable),
+    ("source", asking::source),
+    ("stackTrace", stopping::stack_trace),
+    ("stepIn", moving::step),
+    ("stepOut", moving::step),
+    ("threads", stopping::threads),
+    ("variables", looking::variables),
+    ("writeMemory", asking::write_memory),
+];
 
 /// What is done once the response to a request was written.
 fn follow(connection: &mut Connection, request: &Request) {
@@ -113,13 +125,29 @@ fn cancel(connection: &mut Connection, request: &Request) -> Handled {
 
 /// What the adapter can do: true to what is there.
 fn capabilities() -> Value {
+    let filters = EXCEPTION_FILTERS.iter().map(
+        |(filter, label, _)| json!({"filter": filter, "label": label, "supportsCondition": true}),
+    );
+    let filters: Vec<Value> = filters.collect();
     json!({
+        "exceptionBreakpointFilters": filters,
         "supportsConfigurationDoneRequest": true,
         "supportsFunctionBreakpoints": true,
         "supportsConditionalBreakpoints": true,
         "supportsHitConditionalBreakpoints": true,
         "supportsLogPoints": true,
+        "supportsDataBreakpoints": true,
+        "supportsInstructionBreakpoints": true,
+        "supportsExceptionFilterOptions": true,
+        "supportsExceptionInfoRequest": true,
         "supportsEvaluateForHovers": true,
+        "supportsSetVariable": true,
+        "supportsSetExpression": true,
+        "supportsCompletionsRequest": true,
+        "supportsModulesRequest": true,
+        "supportsReadMemoryRequest": true,
+        "supportsWriteMemoryRequest": true,
+        "supportsDisassembleRequest": true,
         "supportsSteppingGranularity": true,
         "supportsSingleThreadExecutionRequests": true,
         "supportsTerminateRequest": true,

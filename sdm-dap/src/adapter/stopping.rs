@@ -182,7 +182,7 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
     body
 }
 
-pub(super) fn threads(connection: &Connection) -> Value {
+pub(super) fn threads(connection: &mut Connection, _request: &Request) -> Handled {
     let running = connection.tasks.running();
     let by_rank = connection.is_by_rank();
     let threads = connection.rows.iter().map(|row| {
@@ -193,7 +193,7 @@ pub(super) fn threads(connection: &Connection) -> Value {
         }
         json!({"id": row.id, "name": group.name(by_rank)})
     });
-    json!({"threads": threads.collect::<Vec<_>>()})
+    Ok(Some(json!({"threads": threads.collect::<Vec<_>>()})))
 }
 
 pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Handled {

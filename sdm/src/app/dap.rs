@@ -215,15 +215,9 @@ impl<O: Opener> Connection<O> {
         } = plan(&opening.words)?;
         config.given_up = Some(Arc::clone(&self.given_up));
         let adapter = &mut self.adapter;
-        let mut said = "";
         let mut tell = |progress: StartProgress| {
-            let news = progress.phase != said;
-            said = progress.phase;
-            let note = progress.note.map(|note| format!("[launcher] {note}"));
-            let counted = format!("{} {}/{}", progress.phase, progress.done, progress.total);
-            for text in note.into_iter().chain(news.then_some(counted)) {
-                adapter.handle_progress(&text);
-            }
+            let count = (progress.done, progress.total);
+            adapter.handle_progress(progress.phase, count, progress.note.as_deref());
             while let Some(bytes) = adapter.poll_output() {
                 let _ = Sink::Output.pass(&bytes);
             }

@@ -454,6 +454,40 @@ pub(super) fn editor_lines() -> Vec<Vec<u8>> {
             ("continue", r#"{"threadId":1,"singleThread":true}"#),
             ("pause", r#"{"threadId":1}"#),
             ("cancel", r#"{"requestId":9}"#),
+            (
+                "setExceptionBreakpoints",
+                r#"{"filters":["throw"],"filterOptions":[{"filterId":"signals"}]}"#,
+            ),
+            ("dataBreakpointInfo", r#"{"name":"x","frameId":1}"#),
+            (
+                "setDataBreakpoints",
+                r#"{"breakpoints":[{"dataId":"1:x","accessType":"read"}]}"#,
+            ),
+            (
+                "setInstructionBreakpoints",
+                r#"{"breakpoints":[{"instructionReference":"0x1","offset":4}]}"#,
+            ),
+            (
+                "setVariable",
+                r#"{"variablesReference":2,"name":"x","value":"3"}"#,
+            ),
+            (
+                "setExpression",
+                r#"{"expression":"x","value":"3","frameId":1}"#,
+            ),
+            (
+                "readMemory",
+                r#"{"memoryReference":"0x10","offset":-4,"count":9}"#,
+            ),
+            ("writeMemory", r#"{"memoryReference":"0x10","data":"AQI="}"#),
+            (
+                "disassemble",
+                r#"{"memoryReference":"0x10","instructionOffset":-2,"instructionCount":5}"#,
+            ),
+            ("completions", r#"{"text":"print x","column":8}"#),
+            ("modules", "{}"),
+            ("exceptionInfo", r#"{"threadId":1}"#),
+            ("sdm/ranks", "{}"),
             ("terminate", "{}"),
             ("disconnect", r#"{"terminateDebuggee":true}"#),
         ]),
