@@ -86,8 +86,8 @@ pub(crate) struct Connection {
     pub(crate) jobs: Jobs,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
-    /// The client is told how far the start is.
-    pub(crate) progressing: bool,
+    /// How far the start is, as the client was told, in percent.
+    pub(crate) progress: Option<u64>,
 }
 
 impl Connection {
@@ -115,7 +115,7 @@ impl Connection {
             jobs: Jobs::default(),
             output: Output::default(),
             ending: Ending::default(),
-            progressing: false,
+            progress: None,
         }
     }
 

@@ -64,24 +64,29 @@ pub(super) fn handle_progress(
     if !connection.client.supports_progress_reporting {
         return;
     }
-    if !std::mem::replace(&mut connection.progressing, true) {
-        let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": false});
-        connection.event("progressStart", body);
+    let percentage = (u64::from(done) * 100 / u64::from(total.max(1))).min(100);
+    // A job of many thousands is told in as many steps as a small one.
+    match connection.progress.replace(percentage) {
+        Some(told) if told == percentage => return,
+        Some(_) => {}
+        None => {
+            let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": false});
+            connection.event("progressStart", body);
+        }
     }
-    let percentage = f64::from(done) * 100.0 / f64::from(total.max(1));
     connection.event(
         "progressUpdate",
         json!({
             "progressId": PROGRESS,
             "message": format!("servers {phase}: {done} of {total}"),
-            "percentage": percentage.min(100.0),
+            "percentage": percentage,
         }),
     );
 }
 
 /// The start is over, well or not.
 fn end_progress(connection: &mut Connection) {
-    if std::mem::replace(&mut connection.progressing, false) {
+    if connection.progress.take().is_some() {
         connection.event("progressEnd", json!({"progressId": PROGRESS}));
     }
 }

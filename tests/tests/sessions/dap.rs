@@ -535,12 +535,42 @@ fn sixty_four_ranks_are_a_few_threads() {
 }
 
 #[test]
-fn ten_thousand_scripted_ranks_are_at_most_sixty_four_threads() {
+fn ten_thousand_ranks_in_a_hundred_places_are_at_most_sixty_four_threads() {
     let place = Place::new();
+    let scenario = place.path().join("scenario");
+    let stacks = (0..100).map(|line| format!("stack = main m.c:9 > solve s.c:{}\n", line + 1));
+    let text = format!("[all]\n{}", stacks.collect::<String>());
+    std::fs::write(&scenario, text).expect("a file");
     let mut editor = Editor::new(&place);
-    editor.launch(&json!({"emulate": 1000, "stopAtEntry": true}));
+    let options = [
+        "--tasks-per-server",
+        "200",
+        "--scenario",
+        scenario.to_str().expect("text"),
+    ];
+    editor.launch(&json!({"emulate": 10_000, "stopAtEntry": true, "sdmOptions": options}));
     editor.ask("configurationDone", &Value::Null);
-    editor.event("stopped");
-    assert!(editor.threads().len() <= 64);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["allThreadsStopped"], true, "{stopped}");
+    let threads = editor.threads();
+    assert_eq!(threads.len(), 64);
+    let (other, name) = threads.last().expect("there are some");
+    assert!(name.ends_with("3700 ranks: other (37 classes)"), "{name}");
+    for (thread, _) in &threads {
+        assert!(!editor.frames(&json!(thread)).is_empty());
+    }
+    let frames = editor.frames(&json!(other));
+    assert_eq!(frames[0]["name"], "solve");
+    // Each thread is told of once, and only one of them takes the focus.
+    let told: Vec<_> = editor
+        .transcript
+        .iter()
+        .filter(|it| it["event"] == "stopped")
+        .collect();
+    assert_eq!(told.len(), 64);
+    let focus = told
+        .iter()
+        .filter(|it| it["body"]["preserveFocusHint"].is_null());
+    assert_eq!(focus.count(), 1);
     editor.disconnect();
 }
