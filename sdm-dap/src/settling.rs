@@ -22,6 +22,8 @@ pub(crate) struct Settling {
     pub(crate) last: Option<Instant>,
     /// A step that is watched: since when, and which.
     pub(crate) step: Option<(Instant, &'static str)>,
+    /// Who is to be stopped since the client's last word, and how often that was asked of them.
+    pub(crate) pausing: (IdSet, u32),
     /// Tasks have ended.
     pub(crate) changed: bool,
 }

@@ -17,6 +17,9 @@ use crate::launch::Scope;
 use crate::message::Request;
 use crate::tasks::Condition;
 
+/// How often tasks are asked to stop for one `pause`.
+const PAUSES_MAX: u32 = 1000;
+
 /// The tasks that a request about a thread moves, and whether they are all that stand.
 fn moved(
     connection: &mut Connection,
@@ -85,6 +88,7 @@ pub(super) fn run(
     state::forget(connection, tasks);
     connection.tasks.set(tasks, Condition::Running);
     connection.settling.begin();
+    connection.settling.pausing.0.subtract(tasks);
     connection.begin_job(Purpose::Run { said, before }, commands);
 }
 
@@ -138,6 +142,7 @@ pub(super) fn pause(connection: &mut Connection, request: &Request) -> Handled {
         return Err(RequestError::Stands);
     }
     connection.write(request.response(Value::Null));
+    connection.settling.pausing = (tasks.clone(), 0);
     connection.begin_job(Purpose::Interrupt, vec![(tasks, Command::Interrupt)]);
     Ok(None)
 }
@@ -145,5 +150,16 @@ pub(super) fn pause(connection: &mut Connection, request: &Request) -> Handled {
 pub(super) fn finish_interrupt(connection: &mut Connection, answers: &[Answers]) {
     if let Some(complaint) = answers.first().and_then(Answers::complaint) {
         connection.say("important", &format!("pause: {complaint}\n"));
+    }
+    // An interrupt passes other commands on its way: it may have found a task standing that was to be let run by one
+    // before it, and runs now. To ask one that stands, and is about to say so, does nothing.
+    let (pausing, asked) = &mut connection.settling.pausing;
+    let again = pausing.intersection(&connection.tasks.running());
+    let done = answers.iter().flat_map(Answers::replies);
+    let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+    let again = again.intersection(&done);
+    if !again.is_empty() && *asked < PAUSES_MAX {
+        *asked += 1;
+        connection.begin_job(Purpose::Interrupt, vec![(again, Command::Interrupt)]);
     }
 }
