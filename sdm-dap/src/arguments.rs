@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use crate::launch::Scope;
+
 /// `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -155,4 +157,11 @@ pub(crate) struct MemoryArguments {
 pub(crate) struct CompletionsArguments {
     pub(crate) text: String,
     pub(crate) column: i64,
+}
+
+/// `sdm/scope`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ScopeArguments {
+    pub(crate) scope: Scope,
 }

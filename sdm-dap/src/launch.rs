@@ -62,7 +62,7 @@ pub(crate) struct Configuration {
     args: Option<Vec<String>>,
     env: Option<BTreeMap<String, Option<String>>>,
     cwd: Option<String>,
-    ranks: Option<u32>,
+    ranks: Option<Words>,
     launcher: Option<String>,
     launcher_options: Option<Vec<String>>,
     hosts: Option<Words>,
@@ -99,8 +99,10 @@ impl Configuration {
             return Err(RequestError::Configuration(text.to_owned()));
         };
         words.push("run".to_owned());
+        // Editors that ask for it give a text.
         if let Some(ranks) = self.ranks {
-            words.extend(["-n".to_owned(), ranks.to_string()]);
+            words.push("-n".to_owned());
+            words.extend(ranks.into_vec());
         }
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.map(|value| format!("--{name}={value}")));
@@ -188,6 +190,8 @@ mod tests {
             --launcher-option=--bind-to --host=a --host=b:2 --env=A=1 --env=B --force -- ./app -x 3";
         assert_eq!(line.as_deref(), Ok(expect));
         assert_eq!(launch(r#"{"emulate": 9}"#).as_deref(), Ok("emulate -n 9"));
+        let line = launch(r#"{"program": "a", "ranks": "4"}"#);
+        assert_eq!(line.as_deref(), Ok("run -n 4 --stdin=none -- a"));
         assert!(launch("{}").is_err());
         assert!(launch(r#"{"program": "a\u0000b"}"#).is_err());
     }

@@ -1,6 +1,7 @@
 //! Every decoder under bytes that are almost right: the fuzz entries of all crates in one table,
 //! and a mutator that starts from what real members send.
 
+mod editors;
 mod seeds;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,10 +10,11 @@ use sdm_core::frame::{self, HEADER_BYTES};
 use sdm_debug::wire;
 use sdm_sim::Rng;
 
+use editors::editor_lines;
 use seeds::{
-    agents, editor_lines, expressions, failures, framed, handshakes, invoke_lines, keeper_frames,
-    lives, manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts,
-    sets, slices,
+    agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
+    manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
+    slices,
 };
 
 /// A decoder, and what it should be able to read.

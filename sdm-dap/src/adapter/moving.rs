@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::state;
 use crate::answers::Answers;
-use crate::arguments::ThreadArguments;
+use crate::arguments::{ScopeArguments, ThreadArguments};
 use crate::connection::Connection;
 use crate::error::Handled;
 use crate::error::RequestError;
@@ -37,6 +37,13 @@ fn moved(
     connection.rows.focused = id;
     let all = moved == standing;
     Ok((moved, all))
+}
+
+/// `sdm/scope`: whom F5 and steps move from now on; an editor's own switch.
+pub(super) fn set_scope(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ScopeArguments = request.read()?;
+    connection.manner.scope = arguments.scope;
+    Ok(Some(Value::Null))
 }
 
 pub(super) fn go_on(connection: &mut Connection, request: &Request) -> Handled {

@@ -56,7 +56,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
 type Handler = fn(&mut Connection, &Request) -> Handled;
 
 /// What carries those out that are about tasks.
-const HANDLERS: [(&str, Handler); 27] = [
+const HANDLERS: [(&str, Handler); 28] = [
     ("completions", asking::completions_of),
     ("configurationDone", begin::configuration_done),
     ("continue", moving::go_on),
@@ -70,6 +70,7 @@ const HANDLERS: [(&str, Handler); 27] = [
     ("readMemory", asking::read_memory),
     ("scopes", looking::scopes),
     ("sdm/ranks", asking::ranks),
+    ("sdm/scope", moving::set_scope),
     ("setBreakpoints", pointing::set_breakpoints),
     ("setDataBreakpoints", pointing::set_data_breakpoints),
     (
