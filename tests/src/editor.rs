@@ -1,10 +1,13 @@
 //! An editor: a client of the Debug Adapter Protocol over the real program's standard input and output.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -18,7 +21,7 @@ use crate::sdm::command;
 pub struct Editor<'a> {
     place: &'a Place,
     child: Child,
-    input: Option<ChildStdin>,
+    input: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
     /// Events that nobody has waited for yet, in order.
     waiting: VecDeque<Value>,
@@ -29,20 +32,62 @@ pub struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    /// Starts `sdm dap`.
+    /// Starts `sdm dap`, and talks with it over its standard input and output.
     ///
     /// # Panics
     /// Where it cannot be started.
     #[must_use]
     pub fn new(place: &'a Place) -> Self {
-        let mut command = command(place, binaries::folder().join("sdm"));
-        let mut child = command
-            .arg("dap")
-            .stdin(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("sdm starts");
+        let mut child = adapter(place, &[]);
         let output = child.stdout.take().expect("it is a pipe");
+        let input = child.stdin.take().expect("it is a pipe");
+        Self::over(place, child, input, output)
+    }
+
+    /// Starts `sdm dap --listen 127.0.0.1:0`, and talks with it over the connection.
+    ///
+    /// # Panics
+    /// Where it cannot be started or connected to.
+    #[must_use]
+    pub fn over_tcp(place: &'a Place) -> Self {
+        let mut child = adapter(place, &["--listen", "127.0.0.1:0"]);
+        let output = child.stdout.take().expect("it is a pipe");
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        read.expect("it says where it listens");
+        let address = line.trim_end().strip_prefix("listening at ");
+        let stream = TcpStream::connect(address.expect("it says where")).expect("it listens");
+        let input = stream.try_clone().expect("a descriptor");
+        Self::over(place, child, input, stream)
+    }
+
+    /// Starts `sdm dap --listen unix:PATH`, and talks with it over the socket.
+    ///
+    /// # Panics
+    /// Where it cannot be started or connected to.
+    #[must_use]
+    pub fn over_unix(place: &'a Place) -> Self {
+        let path = place.path().join("sockets/editor");
+        let text = format!("unix:{}", path.to_str().expect("text"));
+        let child = adapter(place, &["--listen", &text]);
+        let until = Instant::now() + BOUND;
+        let stream = loop {
+            match UnixStream::connect(&path) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            thread::yield_now();
+        };
+        let input = stream.try_clone().expect("a descriptor");
+        Self::over(place, child, input, stream)
+    }
+
+    fn over(
+        place: &'a Place,
+        child: Child,
+        input: impl Write + 'static,
+        output: impl Read + Send + 'static,
+    ) -> Self {
         let (sender, messages) = channel();
         thread::spawn(move || {
             let mut output = BufReader::new(output);
@@ -54,7 +99,7 @@ impl<'a> Editor<'a> {
         });
         Self {
             place,
-            input: child.stdin.take(),
+            input: Some(Box::new(input)),
             child,
             messages,
             waiting: VecDeque::new(),
@@ -269,6 +314,14 @@ impl<'a> Editor<'a> {
         self.place.assert_gone();
         self.transcript
     }
+}
+
+/// `sdm dap` with these arguments.
+fn adapter(place: &Place, args: &[&str]) -> Child {
+    let mut command = command(place, binaries::folder().join("sdm"));
+    command.arg("dap").args(args);
+    command.stdin(Stdio::piped()).stderr(Stdio::inherit());
+    command.spawn().expect("sdm starts")
 }
 
 /// The next message; nothing at the end.

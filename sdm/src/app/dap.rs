@@ -1,7 +1,7 @@
 //! `sdm dap`: a debug adapter for an editor, on standard input and output.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,13 +12,14 @@ use sdm_dap::{Action, Adapter, Opened, Opening, RequestError};
 use sdm_debug::Command;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
 use sdm_shell::Control;
+use sdm_system::listening;
 
 use super::opener::{Opener, Refused, refused};
 use super::signals::Signals;
 use super::wake::{CurrentWake, Wake};
 use super::{attach, emulate, run, self_description};
-use crate::cli::{self, Verb};
-use crate::sink::{Sink, complain};
+use crate::cli::{self, DapArgs, Listen, Verb};
+use crate::sink::{Records, complain, tell};
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 64 << 10;
@@ -32,6 +33,7 @@ struct Connection<O: Opener> {
     wake: CurrentWake,
     /// Set where a session that is being opened is to be given up.
     given_up: Arc<AtomicBool>,
+    output: Box<dyn Write>,
     over: bool,
 }
 
@@ -49,8 +51,8 @@ enum Begin {
 }
 
 /// Serves one editor; gives the exit code.
-pub(super) fn dap<O: Opener>(opener: &O) -> u8 {
-    match serve(opener) {
+pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
+    match serve(args, opener) {
         Ok(()) => 0,
         Err(error) => {
             complain(format_args!("sdm: {error}"));
@@ -59,14 +61,36 @@ pub(super) fn dap<O: Opener>(opener: &O) -> u8 {
     }
 }
 
-fn serve<O: Opener>(opener: &O) -> io::Result<()> {
+/// Where an editor is: what it says, and where it is answered.
+fn editor(args: &DapArgs) -> io::Result<(Box<dyn Read + Send>, Box<dyn Write>)> {
+    let mut refused = |why: io::Error| complain(format_args!("sdm: a client is let go: {why}"));
+    match &args.listen {
+        None => Ok((Box::new(io::stdin()), Box::new(Records))),
+        Some(Listen::Tcp(address)) => {
+            let mut listening = |at| {
+                // Who has started it waits for this line, or nobody does.
+                let _ = tell(&format!("listening at {at}"));
+            };
+            let stream = listening::wait_at_loopback(*address, &mut listening, &mut refused)?;
+            stream.set_nodelay(true)?;
+            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+        }
+        Some(Listen::Unix(path)) => {
+            let stream = listening::wait_at_path(path, &mut refused)?;
+            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+        }
+    }
+}
+
+fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
+    let (input, output) = editor(args)?;
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))?;
     let idle: Wake = Arc::new(|| {});
     let wake = CurrentWake::new(idle);
     let (heard, controls) = channel();
     signals.send_to(heard.clone(), wake.wake());
     let given_up = signals.interrupted();
-    read_input(heard, wake.wake(), Arc::clone(&given_up))?;
+    read_input(input, heard, wake.wake(), Arc::clone(&given_up))?;
     let mut connection = Connection {
         adapter: Adapter::new(Instant::now()),
         opener: opener.clone(),
@@ -74,6 +98,7 @@ fn serve<O: Opener>(opener: &O) -> io::Result<()> {
         controls,
         wake,
         given_up,
+        output,
         over: false,
     };
     connection.run();
@@ -81,10 +106,14 @@ fn serve<O: Opener>(opener: &O) -> io::Result<()> {
 }
 
 /// Reads what the editor says, in a thread of its own.
-fn read_input(heard: Sender<Control>, wake: Wake, given_up: Arc<AtomicBool>) -> io::Result<()> {
+fn read_input(
+    mut input: Box<dyn Read + Send>,
+    heard: Sender<Control>,
+    wake: Wake,
+    given_up: Arc<AtomicBool>,
+) -> io::Result<()> {
     let reader = thread::Builder::new().name("editor".to_owned());
     reader.spawn(move || {
-        let mut input = io::stdin().lock();
         let mut buffer = vec![0; READ_BYTES];
         loop {
             let count = match input.read(&mut buffer) {
@@ -203,7 +232,7 @@ impl<O: Opener> Connection<O> {
     fn write(&mut self) {
         while let Some(bytes) = self.adapter.poll_output() {
             // An editor that does not read is gone, which its input says.
-            let _ = Sink::Output.pass(&bytes);
+            let _ = self.output.write_all(&bytes);
         }
     }
 
@@ -214,12 +243,12 @@ impl<O: Opener> Connection<O> {
             mut notes,
         } = plan(&opening.words)?;
         config.given_up = Some(Arc::clone(&self.given_up));
-        let adapter = &mut self.adapter;
+        let (adapter, output) = (&mut self.adapter, &mut self.output);
         let mut tell = |progress: StartProgress| {
             let count = (progress.done, progress.total);
             adapter.handle_progress(progress.phase, count, progress.note.as_deref());
             while let Some(bytes) = adapter.poll_output() {
-                let _ = Sink::Output.pass(&bytes);
+                let _ = output.write_all(&bytes);
             }
         };
         let (session, wake) = self.opener.open(&config, &mut tell).map_err(refused)?;

@@ -198,3 +198,16 @@ fn complaint(editor: &mut Editor<'_>) -> String {
     let body = editor.event("output");
     body["output"].as_str().expect("a text").to_owned()
 }
+
+#[test]
+fn an_editor_comes_over_a_socket_too() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    for over in [Editor::over_tcp, Editor::over_unix] {
+        let mut editor = over(&place);
+        editor.launch(&configuration(&work, &["steps"], 1));
+        editor.ask("configurationDone", &Value::Null);
+        assert_eq!(editor.event("exited")["exitCode"], 0);
+        editor.disconnect();
+    }
+}
