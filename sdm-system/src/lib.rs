@@ -14,11 +14,13 @@ pub mod files;
 pub mod identity;
 pub mod lender;
 mod lines;
+pub mod listening;
 pub mod peer;
 pub mod proc;
 mod programs;
 pub mod stream;
 mod sys;
+pub mod tcp_peer;
 
 pub use programs::own_program;
 pub use sys::{close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking};

@@ -12,6 +12,7 @@ mod alike;
 pub mod compare;
 pub mod diagnose;
 pub mod escape;
+pub mod gather;
 pub mod item;
 pub mod json;
 pub mod render;

@@ -14,6 +14,7 @@ mod script;
 mod target;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
@@ -68,6 +69,8 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.
     Core(CoreArgs),
+    /// Serve an editor by the Debug Adapter Protocol, on standard input and output.
+    Dap(DapArgs),
     /// What options are unless the command line says otherwise, and where that is said.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.
@@ -106,6 +109,36 @@ pub enum Verb {
     /// Keep a session: started by `--keep`.
     #[command(hide = true)]
     Keeper(KeeperArgs),
+}
+
+/// `sdm dap`.
+#[derive(Debug, Args)]
+pub struct DapArgs {
+    /// Wait for one editor there, in place of standard input and output: an address of the loopback (`127.0.0.1:0` takes
+    /// any free port, and says which), or `unix:PATH`.
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
+    pub listen: Option<Listen>,
+}
+
+/// Where an editor is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// At this address of the loopback.
+    Tcp(SocketAddr),
+    /// At this socket in the file system.
+    Unix(PathBuf),
+}
+
+fn listen(text: &str) -> Result<Listen, ValueError> {
+    if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        return Ok(Listen::Unix(path.into()));
+    }
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => Ok(Listen::Tcp(address)),
+        _ => Err(ValueError::Wrong(
+            "expected 127.0.0.1:PORT, [::1]:PORT or unix:PATH",
+        )),
+    }
 }
 
 /// `sdm settings`.
@@ -235,6 +268,8 @@ mod tests {
             ("sdm emulate --roundtrips 0", "0 is not in 1..="),
             ("sdm core ./app", "<CORE>"),
             ("sdm core ./app c --server-path /x", "--host"),
+            ("sdm dap --listen 0.0.0.0:4711", "expected 127.0.0.1"),
+            ("sdm dap --listen unix:", "unix:PATH"),
             ("sdm frobnicate", "frobnicate"),
         ] {
             let error = read(line).expect_err(line);

@@ -1,6 +1,7 @@
 //! Every decoder under bytes that are almost right: the fuzz entries of all crates in one table,
 //! and a mutator that starts from what real members send.
 
+mod editors;
 mod seeds;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,6 +10,7 @@ use sdm_core::frame::{self, HEADER_BYTES};
 use sdm_debug::wire;
 use sdm_sim::Rng;
 
+use editors::editor_lines;
 use seeds::{
     agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
     manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
@@ -72,6 +74,7 @@ pub fn targets() -> Vec<Target> {
             sdm_runtime::wire::fuzz::fuzz_messages,
             proxy_messages(),
         ),
+        target("editor", sdm_dap::fuzz_client, editor_lines()),
         target("rm", sdm_rm::fuzz_lines, manager_lines()),
         target("answers", sdm_agent::fuzz_answers, manager_answers()),
         target("invoke", sdm_agent::invoke::fuzz_requests, invoke_lines()),

@@ -5,8 +5,8 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::{Gathered, Happening, Item};
 
 use super::ending::StacksCode;
-use super::model::gather::Merged;
 use super::{SessionHandle, Verdict, held_back};
+use sdm_view::gather::Merged;
 
 /// Opens core files, all at once, and shows where they are; false where none could be opened.
 pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool {
@@ -130,7 +130,7 @@ fn add(all: &mut Gathered, more: Gathered) {
     all.ok.extend(more.ok);
     all.merged.extend(more.merged);
     for (tasks, failure) in more.failed {
-        super::model::gather::join(&mut all.failed, &tasks, failure);
+        sdm_view::gather::join(&mut all.failed, &tasks, failure);
     }
     all.others.union_with(&more.others);
     all.missing.extend(more.missing);

@@ -8,12 +8,12 @@ use sdm_debug::rules::Probes;
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
 
-use super::model::gather::join;
 use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
 use sdm_view::diagnose::{Diagnosis, Observed, judge};
+use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
 /// How long tasks run between two samples.

@@ -5,11 +5,11 @@ use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::IdSet;
 
-use super::model::gather::join;
 use super::model::goal::{Goal, Waited};
 use super::model::job::Stage;
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, ask, held_back, memory_estimate, program_input};
+use sdm_view::gather::join;
 use sdm_view::item::Item;
 
 /// The exit codes of shells, `env` and others for a program that is not there, and for one that cannot be run.

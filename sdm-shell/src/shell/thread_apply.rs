@@ -5,10 +5,10 @@ use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
 use super::line;
-use super::model::gather::join;
 use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
+use sdm_view::gather::join;
 
 /// The most threads that one `thread apply all` goes to.
 const THREADS_MAX: usize = 64;

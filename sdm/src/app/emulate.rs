@@ -37,7 +37,7 @@ pub(super) fn emulate<O: Opener>(
     }
 }
 
-fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
+pub(super) fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let scenario = scenario(args.scenario.as_deref())?;
     let all = IdSet::all_below(args.count);
     let start = StartSpec {

@@ -4,6 +4,7 @@ mod attach;
 mod completion;
 mod control;
 mod core;
+mod dap;
 mod diagnose;
 mod emulate;
 mod error;
@@ -87,6 +88,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
+        Verb::Dap(args) => dap::dap(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
         Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
         Verb::Completions(args) => self_description::written(completion::script(args.shell)),

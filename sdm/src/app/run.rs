@@ -28,7 +28,7 @@ pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &m
     job::run(args.script.json, job(args, commands), opener)
 }
 
-fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
+pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
     let has_commands = !commands.is_empty();
     let parts = args.programs().map_err(|error| (2, error.to_string()))?;
     let count = parts.iter().map(|part| part.count).sum();

@@ -72,6 +72,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "sdm-dap",
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-session",
+            "sdm-view",
+            "sdm-shell",
+        ],
+    ),
+    (
         "sdm-master",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],
     ),
@@ -104,6 +116,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-session",
             "sdm-view",
             "sdm-shell",
+            "sdm-dap",
         ],
     ),
 ];

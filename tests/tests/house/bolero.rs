@@ -52,6 +52,7 @@ targets! {
     model "model"
     claim "claim"
     manager_lines "rm"
+    editor "editor"
     invoke_lines "invoke"
     manager_answers "answers"
 }

@@ -1,5 +1,6 @@
 //! Whole sessions under the launchers of MPI.
 
+mod editors;
 mod mpi;
 mod openmpi5;
 mod ordinary;

@@ -11,6 +11,7 @@ mod by_hand;
 mod clusters;
 mod commands;
 mod core;
+mod dap;
 mod diagnose;
 mod ending;
 mod errors;

@@ -9,13 +9,13 @@ use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, SessionEvent};
 use sdm_view::item::{Happening, Item};
 
-use super::gather::join;
 use super::input::{INPUT, Piece};
 use super::job::{Launcher, Stage};
 use super::open_commands::{OpenCommand, RunEnd};
 use super::tasks::Row;
 use super::{Break, Effect, Model, Over};
 use crate::Control;
+use sdm_view::gather::join;
 
 impl Model {
     /// Takes in what the session says at this time.

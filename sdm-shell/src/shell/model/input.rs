@@ -3,7 +3,7 @@
 use sdm_core::CommandId;
 use sdm_idset::IdSet;
 
-use super::gather::join;
+use sdm_view::gather::join;
 
 /// What the commands are called by which the input of `sdm` goes to the programs.
 pub(crate) const INPUT: &str = "standard input";

@@ -8,9 +8,9 @@ use sdm_debug::{Command, FailureCode, TaskState};
 use sdm_idset::IdSet;
 use sdm_view::item::{BreakRow, Happening, Item, RankRow};
 
-use super::gather::join;
 use super::open_commands::OpenCommand;
 use super::{Model, Over};
+use sdm_view::gather::join;
 
 /// The most settings of gdb's that are remembered.
 const SETTINGS_MAX: usize = 256;

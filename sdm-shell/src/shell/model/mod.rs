@@ -7,7 +7,6 @@ pub(crate) mod breaks;
 pub(crate) mod dialogue;
 pub(crate) mod displays;
 mod events;
-pub(crate) mod gather;
 pub(crate) mod goal;
 pub(crate) mod input;
 pub(crate) mod job;

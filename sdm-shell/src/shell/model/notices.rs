@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Happening, Item};
 
-use super::gather::{Merged, join};
+use sdm_view::gather::{Merged, join};
 
 /// How long what happened is held back.
 #[derive(Clone, Copy, Debug)]

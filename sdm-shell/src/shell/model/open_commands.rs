@@ -7,8 +7,8 @@ use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer};
 use sdm_view::item::Gathered;
 
-use super::gather::join;
 use super::tasks::Row;
+use sdm_view::gather::join;
 
 /// How many commands that are over are remembered for late answers.
 const RECENT_MAX: usize = 256;

@@ -8,7 +8,7 @@ use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-use super::gather::Merged;
+use sdm_view::gather::Merged;
 
 /// How long lines are gathered, so that equal ones of many tasks are one.
 const LINES_WINDOW: Duration = Duration::from_millis(100);

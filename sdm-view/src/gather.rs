@@ -8,12 +8,20 @@ const LOOK_BACK_MAX: usize = 256;
 
 /// Blocks in order; what happened to one task keeps its order.
 #[derive(Debug)]
-pub(crate) struct Merged<T> {
+pub struct Merged<T> {
     blocks: VecDeque<(IdSet, T)>,
 }
 
+impl<T: PartialEq> Default for Merged<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: PartialEq> Merged<T> {
-    pub(crate) fn new() -> Self {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             blocks: VecDeque::new(),
         }
@@ -21,7 +29,7 @@ impl<T: PartialEq> Merged<T> {
 
     /// Adds what happened to some tasks. They join an equal block only where no block behind it
     /// (or that block itself) holds one of them.
-    pub(crate) fn push(&mut self, tasks: IdSet, what: T) {
+    pub fn push(&mut self, tasks: IdSet, what: T) {
         for (known, equal) in self.blocks.iter_mut().rev().take(LOOK_BACK_MAX) {
             if !known.is_disjoint(&tasks) {
                 break;
@@ -34,12 +42,20 @@ impl<T: PartialEq> Merged<T> {
         self.blocks.push_back((tasks, what));
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How many blocks there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.blocks.len()
     }
 
+    /// True where nothing has happened since it was taken.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// Takes all: biggest first where no task is in two of them, else in order.
-    pub(crate) fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
+    pub fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
         let mut blocks = self.take();
         let mut seen = IdSet::new();
         let once = blocks.iter().all(|(tasks, _)| {
@@ -54,13 +70,13 @@ impl<T: PartialEq> Merged<T> {
     }
 
     /// Takes all, in order.
-    pub(crate) fn take(&mut self) -> Vec<(IdSet, T)> {
+    pub fn take(&mut self) -> Vec<(IdSet, T)> {
         std::mem::take(&mut self.blocks).into()
     }
 }
 
 /// Adds `tasks` to the entry that is equal to `what`, or makes one.
-pub(crate) fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
+pub fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
     match entries.iter_mut().find(|(_, known)| *known == what) {
         Some((set, _)) => set.union_with(tasks),
         None => entries.push((tasks.clone(), what)),

@@ -1,0 +1,54 @@
+//! What an adapter wants done, and what it is told of that.
+
+use std::ffi::OsString;
+
+use sdm_core::CommandId;
+use sdm_debug::{Command, EndPolicy};
+use sdm_idset::IdSet;
+use sdm_session::SendOptions;
+
+/// The adapter's own number of a command, from 1, until the session has given it one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Something to be done with the session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A session is to be opened; answered by [`crate::Adapter::handle_opened`].
+    Open(Opening),
+    /// A command is to be sent; answered by [`crate::Adapter::handle_sent`].
+    Send {
+        /// What it is called until then.
+        ticket: Ticket,
+        /// To whom, never nobody.
+        to: IdSet,
+        /// What.
+        command: Box<Command>,
+        /// How.
+        options: SendOptions,
+    },
+    /// A command is given up.
+    Cancel(CommandId),
+    /// The session is to be ended; answered by [`crate::Adapter::handle_closed`].
+    Close(EndPolicy),
+    /// The connection is over, once all output is written.
+    Leave,
+}
+
+/// Which session is to be opened: the words of a command line of `sdm`, with the verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// `run -n 4 -- ./app`, `attach 4711`, `emulate -n 10000`.
+    pub words: Vec<OsString>,
+}
+
+/// A session that stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// All tasks.
+    pub tasks: IdSet,
+    /// What brings them under the debugger, and which of them: starts or an attach.
+    pub begin: Vec<(IdSet, Command)>,
+    /// What the client's user should know of the opening, a line each.
+    pub notes: Vec<String>,
+}

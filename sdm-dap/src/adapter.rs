@@ -1,0 +1,148 @@
+//! One connection with an editor, as a machine.
+//!
+//! Methods are of four kinds. `handle_*` take in what has happened: bytes, events of the session, time; time never goes
+//! backward. `poll_output` and `poll_action` give what is to be done, and are to be called until they have nothing more after
+//! every `handle_*`. `poll_timeout` says when [`Adapter::handle_timeout`] is to be called at the latest. `is_over` ends it.
+
+mod asking;
+mod begin;
+mod end;
+mod finished;
+mod heard;
+mod looking;
+mod moving;
+mod pointing;
+mod printing;
+mod requests;
+mod state;
+mod stopping;
+
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_session::SessionEvent;
+
+use crate::action::{Action, Opened, Ticket};
+use crate::connection::{Connection, Phase};
+use crate::error::RequestError;
+use crate::frame::{Framed, Framer};
+use crate::message::{self, Said};
+
+/// The debug adapter of one client.
+#[derive(Debug)]
+pub struct Adapter {
+    framer: Framer,
+    connection: Connection,
+}
+
+impl Adapter {
+    /// A connection on which nothing was said.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self {
+            framer: Framer::default(),
+            connection: Connection::new(now),
+        }
+    }
+
+    /// Takes in bytes of the client's, in pieces of any size.
+    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
+        self.connection.now = now;
+        let connection = &mut self.connection;
+        self.framer.handle_bytes(bytes, &mut |framed| match framed {
+            Framed::Body(body) => match message::read(&body) {
+                Said::Request(request) => requests::handle_request(connection, request),
+                Said::Other => {}
+                Said::Nothing(why) => {
+                    connection.say("important", &format!("sdm: not understood: {why}\n"))
+                }
+            },
+            Framed::Bad(why) => {
+                connection.say("important", &format!("sdm: not understood: {why}\n"))
+            }
+        });
+        self.settle();
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.connection.now = now;
+        self.settle();
+    }
+
+    /// When [`Adapter::handle_timeout`] is wanted at the latest; absent: when something else happens.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let times = [
+            self.connection.output.due(),
+            self.connection.settling.due(&self.connection.tasks),
+            self.connection.ending.due(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// The next bytes for the client.
+    pub fn poll_output(&mut self) -> Option<Vec<u8>> {
+        self.connection.outbox.output.pop_front()
+    }
+
+    /// The next thing to be done with the session.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.connection.outbox.actions.pop_front()
+    }
+
+    /// True once nothing more can come of it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.connection.phase == Phase::Over
+    }
+
+    /// The session that was asked for stands, or there is none; why.
+    pub fn handle_opened(&mut self, opened: Result<Opened, RequestError>) {
+        begin::handle_opened(&mut self.connection, opened);
+        self.settle();
+    }
+
+    /// How far the opening is: so many of so many servers; `note` is what the launcher has to say.
+    pub fn handle_progress(&mut self, phase: &str, (done, total): (u32, u32), note: Option<&str>) {
+        begin::handle_progress(&mut self.connection, phase, (done, total), note);
+    }
+
+    /// What the session has given a command for a number.
+    pub fn handle_sent(&mut self, ticket: Ticket, id: CommandId) {
+        self.connection.jobs.sent(ticket, id);
+    }
+
+    /// Takes in what the session says.
+    pub fn handle_event(&mut self, now: Instant, event: SessionEvent) {
+        self.connection.now = now;
+        heard::handle_event(&mut self.connection, event);
+        self.settle();
+    }
+
+    /// The session has been ended; why not, where something of it is left.
+    pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
+        end::handle_closed(&mut self.connection, closed);
+    }
+
+    /// The client is gone without a word: what was started is ended, what was attached to is let go.
+    pub fn handle_gone(&mut self) {
+        end::handle_gone(&mut self.connection);
+    }
+
+    /// What is due by now, after anything has happened.
+    fn settle(&mut self) {
+        let connection = &mut self.connection;
+        loop {
+            while let Some(job) = connection.jobs.next_finished() {
+                finished::finish_job(connection, job);
+            }
+            printing::flush_output(connection, false);
+            stopping::settle_stops(connection);
+            end::settle_end(connection);
+            if !connection.jobs.has_finished() {
+                return;
+            }
+        }
+    }
+}

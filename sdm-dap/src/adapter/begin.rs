@@ -1,0 +1,180 @@
+//! The beginning: launch or attach, the session that is opened for it, and the client's word that all is said.
+
+use sdm_debug::Command;
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use super::{moving, state, stopping};
+use crate::action::{Action, Opened, Opening};
+use crate::answers::Answers;
+use crate::connection::{Connection, Manner, Phase};
+use crate::error::RequestError;
+use crate::error::{Handled, early};
+use crate::jobs::Purpose;
+use crate::launch::Configuration;
+use crate::message::Request;
+use crate::output::Output;
+use crate::rows::Rows;
+use crate::tasks::{Condition, Tasks};
+
+pub(super) fn launch(connection: &mut Connection, request: &Request) -> Handled {
+    open(connection, request, false)
+}
+
+pub(super) fn attach(connection: &mut Connection, request: &Request) -> Handled {
+    open(connection, request, true)
+}
+
+fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handled {
+    if connection.phase != Phase::Initialized {
+        return Err(early(&request.command, "the session has begun already"));
+    }
+    let configuration: Configuration = request.read()?;
+    connection.manner = Manner {
+        attached,
+        // Who attaches to a job wants to see where it is.
+        stop_at_entry: configuration.stop_at_entry.unwrap_or(attached),
+        no_debug: configuration.no_debug,
+        threads: configuration.threads,
+        scope: configuration.scope,
+    };
+    let words = match attached {
+        true => configuration.attach_words()?,
+        false => configuration.launch_words()?,
+    };
+    connection.phase = Phase::Beginning;
+    connection.pending = Some(request.clone());
+    connection.act(Action::Open(Opening { words }));
+    Ok(None)
+}
+
+/// What the start is called among the things that take time.
+const PROGRESS: &str = "start";
+
+pub(super) fn handle_progress(
+    connection: &mut Connection,
+    phase: &str,
+    (done, total): (u32, u32),
+    note: Option<&str>,
+) {
+    if let Some(note) = note {
+        let note = sdm_text::printable(note.as_bytes());
+        connection.say("console", &format!("[launcher] {note}\n"));
+    }
+    if !connection.client.supports_progress_reporting {
+        return;
+    }
+    let percentage = (u64::from(done) * 100 / u64::from(total.max(1))).min(100);
+    // A job of many thousands is told in as many steps as a small one.
+    match connection.progress.replace(percentage) {
+        Some(told) if told == percentage => return,
+        Some(_) => {}
+        None => {
+            let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": false});
+            connection.event("progressStart", body);
+        }
+    }
+    connection.event(
+        "progressUpdate",
+        json!({
+            "progressId": PROGRESS,
+            "message": format!("servers {phase}: {done} of {total}"),
+            "percentage": percentage,
+        }),
+    );
+}
+
+/// The start is over, well or not.
+fn end_progress(connection: &mut Connection) {
+    if connection.progress.take().is_some() {
+        connection.event("progressEnd", json!({"progressId": PROGRESS}));
+    }
+}
+
+/// The session that was asked for stands, or there is none; why.
+pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, RequestError>) {
+    match opened {
+        Ok(opened) => begin(connection, opened),
+        Err(why) => refuse_begin(connection, &why),
+    }
+}
+
+fn begin(connection: &mut Connection, opened: Opened) {
+    for note in &opened.notes {
+        connection.say("important", &format!("sdm: {note}\n"));
+    }
+    connection.tasks = Tasks::new(opened.tasks);
+    connection.rows = Rows::new(connection.is_by_rank());
+    connection.output = Output::new(connection.tasks.all().len() > 1);
+    connection.begin_job(Purpose::Begin, opened.begin);
+}
+
+/// The launch or attach comes to nothing: the client can but disconnect.
+fn refuse_begin(connection: &mut Connection, why: &RequestError) {
+    end_progress(connection);
+    connection.phase = Phase::Ended;
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.refusal(why));
+    }
+    connection.event("terminated", Value::Null);
+}
+
+/// All who were to be started or attached to have answered.
+pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
+    end_progress(connection);
+    let complaints = answers.iter().filter_map(Answers::complaint);
+    let complaints: Vec<String> = complaints.collect();
+    let standing = connection.tasks.standing();
+    let starting = connection.tasks.running();
+    connection.tasks.set(&starting, Condition::Gone);
+    if standing.is_empty() && !complaints.is_empty() {
+        refuse_begin(connection, &RequestError::Opening(complaints.join("; ")));
+        return;
+    }
+    for complaint in complaints {
+        connection.say("important", &format!("sdm: {complaint}\n"));
+    }
+    // What stands at `main` is no stop that the client knows of.
+    connection.settling.fresh = IdSet::new();
+    stopping::regroup_quietly(connection);
+    connection.phase = Phase::Configuring;
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
+    }
+    let count = connection.tasks.all().len();
+    let name = match connection.manner.attached {
+        true => "job".to_owned(),
+        false => format!("{count} ranks"),
+    };
+    let method = if connection.manner.attached {
+        "attach"
+    } else {
+        "launch"
+    };
+    connection.event(
+        "process",
+        json!({"name": name, "startMethod": method, "isLocalProcess": false}),
+    );
+    connection.event("initialized", Value::Null);
+}
+
+pub(super) fn configuration_done(connection: &mut Connection, request: &Request) -> Handled {
+    if connection.phase != Phase::Configuring {
+        return Err(early(
+            &request.command,
+            "it comes once, after `initialized`",
+        ));
+    }
+    connection.phase = Phase::Live;
+    Ok(Some(Value::Null))
+}
+
+/// The client has said all: the programs run, or stand where they are.
+pub(super) fn set_off(connection: &mut Connection) {
+    let standing = connection.tasks.standing();
+    if connection.manner.stop_at_entry && !connection.manner.no_debug {
+        state::note_stops(connection, &standing);
+    } else {
+        moving::run(connection, "continue", &standing, &Command::Continue);
+    }
+}

@@ -1,0 +1,145 @@
+//! The end: of the programs, of the session, of the connection.
+
+use std::time::Duration;
+
+use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use super::{printing, state};
+use crate::action::Action;
+use crate::answers::Answers;
+use crate::arguments::DisconnectArguments;
+use crate::connection::{Connection, Phase};
+use crate::error::Handled;
+use crate::error::RequestError;
+use crate::jobs::Purpose;
+use crate::message::Request;
+use crate::tasks::Condition;
+
+/// How long output may still come of programs that have ended.
+const OUTPUT_WAIT: Duration = Duration::from_secs(3);
+
+/// The exit code of what was killed.
+const KILLED: i64 = 137;
+
+/// Tells the client of the programs' end, behind all that they have printed.
+pub(super) fn settle_end(connection: &mut Connection) {
+    let is_begun = matches!(connection.phase, Phase::Configuring | Phase::Live);
+    if !is_begun || !connection.tasks.live().is_empty() || connection.jobs.is_asking_for_stacks() {
+        return;
+    }
+    let until = *connection
+        .ending
+        .until
+        .get_or_insert(connection.now + OUTPUT_WAIT);
+    let all = connection.tasks.all();
+    let has_come = connection
+        .ending
+        .ended
+        .iter()
+        .all(|ended| all.is_subset(ended));
+    if !has_come && !connection.manner.attached && connection.now < until {
+        return;
+    }
+    connection.ending.until = None;
+    printing::flush_output(connection, true);
+    connection.phase = Phase::Ended;
+    let code = connection.tasks.exit_code();
+    connection.event("exited", json!({"exitCode": code}));
+    connection.event("terminated", Value::Null);
+}
+
+/// The session is over by itconnection.
+pub(super) fn session_ended(connection: &mut Connection, why: &str) {
+    if connection.phase >= Phase::Ended || connection.phase < Phase::Beginning {
+        return;
+    }
+    printing::flush_output(connection, true);
+    connection.jobs.clear();
+    if let Some(request) = connection.pending.take() {
+        let why = RequestError::Opening(why.to_owned());
+        connection.write(request.refusal(&why));
+    } else {
+        connection.say("important", &format!("sdm: the session is over: {why}\n"));
+    }
+    connection.phase = Phase::Ended;
+    connection.event("terminated", Value::Null);
+}
+
+/// Ends the programs; that they have ended is told as always.
+pub(super) fn end_tasks(connection: &mut Connection) {
+    let live = connection.tasks.live();
+    if !live.is_empty() && connection.phase < Phase::Ended {
+        connection.begin_job(Purpose::Kill, vec![(live, Command::Kill)]);
+    }
+}
+
+pub(super) fn finish_kill(connection: &mut Connection, answers: &[Answers]) {
+    for answers in answers {
+        let done = answers.replies();
+        let done = done.filter(|(_, reply)| **reply == Reply::Done);
+        let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+        state::ended(connection, &done, Condition::Ended(KILLED));
+        if let Some(complaint) = answers
+            .complaint()
+            .filter(|_| !connection.tasks.live().is_empty())
+        {
+            connection.say("important", &format!("terminate: {complaint}\n"));
+        }
+    }
+}
+
+pub(super) fn disconnect(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: DisconnectArguments = request.read()?;
+    if connection.phase < Phase::Beginning {
+        return Ok(Some(Value::Null));
+    }
+    printing::flush_output(connection, true);
+    let ends = arguments
+        .terminate_debuggee
+        .unwrap_or(!connection.manner.attached);
+    if let Some(earlier) = connection.pending.replace(request.clone()) {
+        connection.write(earlier.refusal(&RequestError::Cancelled));
+    }
+    close(connection, ends);
+    Ok(None)
+}
+
+fn close(connection: &mut Connection, ends: bool) {
+    // What was attached to is not of the session, and no policy of a session's end kills it.
+    if ends && connection.manner.attached {
+        end_tasks(connection);
+    }
+    connection.phase = Phase::Closing;
+    connection.act(Action::Close(match ends {
+        true => EndPolicy::KillStarted,
+        false => EndPolicy::Detach,
+    }));
+}
+
+/// The session has been ended; why not, where something of it is left.
+pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
+    connection.jobs.clear();
+    if let Err(why) = closed {
+        connection.say("important", &format!("sdm: {why}\n"));
+    }
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
+    }
+    leave(connection);
+}
+
+pub(super) fn leave(connection: &mut Connection) {
+    connection.phase = Phase::Over;
+    connection.act(Action::Leave);
+}
+
+/// The client is gone without a word: what was started is ended, what was attached to is let go.
+pub(super) fn handle_gone(connection: &mut Connection) {
+    match connection.phase {
+        Phase::Closing | Phase::Over => {}
+        Phase::New | Phase::Initialized => leave(connection),
+        _ => close(connection, !connection.manner.attached),
+    }
+}

@@ -1,0 +1,364 @@
+//! Scopes, variables and expressions.
+
+use sdm_debug::reply::VarObject;
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use sdm_view::render::value_text;
+use serde_json::{Value, json};
+
+use crate::answers::Answers;
+use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
+use crate::connection::Connection;
+use crate::error::Handled;
+use crate::error::RequestError;
+use crate::jobs::Purpose;
+use crate::memory;
+use crate::message::Request;
+use crate::references::{FrameHandle, Node, ScopeKind};
+use crate::repl;
+use crate::values::{OneValue, Variables, has_parts, set_name};
+
+/// How many parts are asked for at once unless the client says so.
+const PARTS_MAX: u32 = 1000;
+
+pub(super) fn scopes(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: FrameArguments = request.read()?;
+    let id = arguments.frame_id;
+    let frame = connection
+        .references
+        .frame(id)
+        .ok_or(RequestError::Frame(id))?;
+    let frame = frame.clone();
+    let mut scope = |name: &str, hint: &str, kind, expensive: bool| {
+        let frame = frame.clone();
+        let reference = connection.references.add(Node::Scope { frame, kind });
+        json!({
+            "name": name,
+            "presentationHint": hint,
+            "variablesReference": reference,
+            "expensive": expensive,
+        })
+    };
+    let scopes = [
+        scope("Arguments", "arguments", ScopeKind::Arguments, false),
+        scope("Locals", "locals", ScopeKind::Locals, false),
+        scope("Registers", "registers", ScopeKind::Registers, true),
+    ];
+    Ok(Some(json!({"scopes": scopes})))
+}
+
+pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: VariablesArguments = request.read()?;
+    let id = arguments.variables_reference;
+    let node = connection
+        .references
+        .node(id)
+        .ok_or(RequestError::Reference(id))?;
+    match node.clone() {
+        Node::Values(values) => {
+            let rows = values.into_iter().map(|(tasks, text, node)| {
+                let below = node.map_or(0, |node| connection.references.add(node.among(&tasks)));
+                json!({"name": set_name(&tasks), "value": text, "variablesReference": below})
+            });
+            let rows: Vec<Value> = rows.collect();
+            return Ok(Some(json!({"variables": rows})));
+        }
+        Node::Scope { frame, kind } => {
+            let command = match kind {
+                ScopeKind::Arguments => Command::Arguments,
+                ScopeKind::Locals => Command::Locals,
+                ScopeKind::Registers => Command::Registers {
+                    names: Vec::new(),
+                    format: sdm_debug::command::ValueFormat::Natural,
+                },
+            };
+            let mut commands = frame.select();
+            commands.push((frame.tasks.clone(), command));
+            let request = request.clone();
+            connection.begin_job(Purpose::Scope { request, frame }, commands);
+        }
+        Node::Part { tasks, object } => {
+            let commands = vec![(tasks, parts(object.clone(), &arguments))];
+            let request = request.clone();
+            connection.begin_job(Purpose::Parts { request, object }, commands);
+        }
+        Node::Expression {
+            frame,
+            tasks,
+            expression,
+            object,
+        } => {
+            let mut commands = Vec::new();
+            let known = object.is_some();
+            let name = object.or_else(|| connection.references.name_object(id));
+            let Some(name) = name else {
+                return Err(RequestError::Reference(id));
+            };
+            if !known {
+                commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
+                let create = Command::VarCreate {
+                    name: name.clone(),
+                    expression,
+                    floating: false,
+                };
+                commands.push((tasks.clone(), create));
+            }
+            commands.push((tasks, parts(name.clone(), &arguments)));
+            let request = request.clone();
+            let object = name;
+            connection.begin_job(Purpose::Parts { request, object }, commands);
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn finish_scope(
+    connection: &mut Connection,
+    request: &Request,
+    frame: &FrameHandle,
+    answers: &[Answers],
+) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(json!({"variables": []})));
+        return;
+    };
+    if let Some(why) = last.complaint().filter(|_| !last.is_done_by_any()) {
+        connection.write(request.refusal(&RequestError::Tasks(why)));
+        return;
+    }
+    let mut variables = Variables::default();
+    for (tasks, reply) in last.replies() {
+        let Reply::Variables(found) = reply else {
+            continue;
+        };
+        for (at, variable) in found.iter().enumerate() {
+            let name = &variable.name;
+            let place = found[..at].iter().filter(|it| it.name == *name).count();
+            let text = value_text(&variable.value);
+            let node = has_parts(&text).then(|| Node::Expression {
+                frame: Some(frame.clone()),
+                tasks: tasks.clone(),
+                expression: name.clone(),
+                object: None,
+            });
+            let value = OneValue {
+                tasks: tasks.clone(),
+                text,
+                node,
+            };
+            let added = variables.add(name, place, value);
+            added.evaluate_name = Some(name.clone());
+        }
+    }
+    add_others(&mut variables, last);
+    show_variables(connection, request, &variables);
+}
+
+fn show_variables(connection: &mut Connection, request: &Request, variables: &Variables) {
+    let rows = variables.0.iter();
+    let rows: Vec<Value> = rows
+        .map(|row| row.shown(&mut connection.references))
+        .collect();
+    connection.write(request.response(json!({"variables": rows})));
+}
+
+pub(super) fn finish_parts(
+    connection: &mut Connection,
+    request: &Request,
+    object: &str,
+    answers: &[Answers],
+) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(json!({"variables": []})));
+        return;
+    };
+    if !last.is_done_by_any() {
+        // Why the object could not be made says more than that it is not there.
+        let complaints = answers.iter().rev().skip(1).find_map(Answers::complaint);
+        let why = complaints.or_else(|| last.complaint()).unwrap_or_default();
+        connection.write(request.refusal(&RequestError::Tasks(why)));
+        return;
+    }
+    let mut variables = Variables::default();
+    for (tasks, reply) in last.replies() {
+        let Reply::VarChildren { children, more } = reply else {
+            continue;
+        };
+        for child in children {
+            let name = add_part(&mut variables, tasks, child);
+            connection.references.note_part(object, &name, &child.name);
+        }
+        if *more {
+            let value = OneValue {
+                tasks: tasks.clone(),
+                text: "there are more".to_owned(),
+                node: None,
+            };
+            variables.add("...", 0, value);
+        }
+    }
+    add_others(&mut variables, last);
+    show_variables(connection, request, &variables);
+}
+
+pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: EvaluateArguments = request.read()?;
+    let expression = arguments.expression.trim().to_owned();
+    let frame = match arguments.frame_id {
+        None => None,
+        Some(id) => {
+            let frame = connection.references.frame(id);
+            Some(frame.cloned().ok_or(RequestError::Frame(id))?)
+        }
+    };
+    let standing = connection.tasks.standing();
+    let mut tasks = match &frame {
+        Some(frame) => frame.tasks.intersection(&standing),
+        None => connection.focused(),
+    };
+    let mut command = Command::Evaluate {
+        expression: expression.clone(),
+    };
+    if arguments.context.as_deref() == Some("repl") {
+        match repl::read(&expression, &connection.tasks)? {
+            Some(asked) => {
+                command = asked.command;
+                tasks = asked.tasks.unwrap_or(tasks);
+            }
+            None if expression.is_empty() => return Ok(Some(nothing())),
+            None => {}
+        }
+    }
+    if tasks.is_empty() {
+        return Err(RequestError::Runs("what it is about".to_owned()));
+    }
+    let mut commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
+    for (whom, _) in &mut commands {
+        whom.intersect_with(&tasks);
+    }
+    commands.push((tasks, command));
+    let purpose = Purpose::Evaluate {
+        request: request.clone(),
+        expression,
+        frame,
+    };
+    connection.begin_job(purpose, commands);
+    Ok(None)
+}
+
+pub(super) fn finish_evaluate(
+    connection: &mut Connection,
+    request: &Request,
+    expression: &str,
+    frame: Option<&FrameHandle>,
+    answers: &[Answers],
+) {
+    let Some(last) = answers.last() else {
+        connection.write(request.response(nothing()));
+        return;
+    };
+    let values = last.replies().filter_map(|(tasks, reply)| match reply {
+        Reply::Value(value) => Some((tasks, value_text(value))),
+        _ => None,
+    });
+    let mut variables = Variables::default();
+    for (tasks, text) in values {
+        let node = has_parts(&text).then(|| Node::Expression {
+            frame: frame.cloned(),
+            tasks: tasks.clone(),
+            expression: expression.to_owned(),
+            object: None,
+        });
+        let tasks = tasks.clone();
+        variables.add(expression, 0, OneValue { tasks, text, node });
+    }
+    if variables.0.is_empty() {
+        match last.complaint().filter(|_| !last.is_done_by_any()) {
+            Some(why) => connection.write(request.refusal(&RequestError::Tasks(why))),
+            None => {
+                let text = repl::text(last);
+                let body = json!({"result": text, "variablesReference": 0});
+                connection.write(request.response(body));
+            }
+        }
+        return;
+    }
+    add_failures(&mut variables, expression, last);
+    let (text, below) = variables.0[0].told(&mut connection.references);
+    let mut body = json!({"result": text, "variablesReference": below});
+    if let Some(address) = memory::pointer(&text) {
+        body["memoryReference"] = json!(address);
+    }
+    connection.write(request.response(body));
+}
+
+/// The response to a line that asks nothing.
+fn nothing() -> Value {
+    json!({"result": "", "variablesReference": 0})
+}
+
+/// The question for parts of a variable object.
+fn parts(name: String, arguments: &VariablesArguments) -> Command {
+    let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+    let count = number(arguments.count).filter(|count| *count > 0);
+    Command::VarChildren {
+        name,
+        from: number(arguments.start).unwrap_or(0),
+        count: count.unwrap_or(PARTS_MAX).min(PARTS_MAX),
+    }
+}
+
+/// One part of a value, of some tasks; gives what it is called.
+fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> String {
+    let has_below = child.children > 0 || child.more;
+    let node = has_below.then(|| Node::Part {
+        tasks: tasks.clone(),
+        object: child.name.clone(),
+    });
+    let value = OneValue {
+        tasks: tasks.clone(),
+        text: value_text(&child.value),
+        node,
+    };
+    let is_index = child.expression.starts_with(|c: char| c.is_ascii_digit());
+    let name = match is_index {
+        true => format!("[{}]", child.expression),
+        false => child.expression.clone(),
+    };
+    let added = variables.add(&name, 0, value);
+    added.type_name.clone_from(&child.type_name);
+    name
+}
+
+/// Says whose answers were too many to keep apart, and who gave none.
+fn add_others(variables: &mut Variables, answers: &Answers) {
+    let others = &answers.0.others;
+    if !others.is_empty() {
+        let value = OneValue {
+            tasks: others.clone(),
+            text: "too many different ones to keep apart".to_owned(),
+            node: None,
+        };
+        variables.add(&set_name(others), 0, value);
+    }
+    if let Some(why) = answers.complaint() {
+        let value = OneValue {
+            tasks: IdSet::new(),
+            text: why,
+            node: None,
+        };
+        variables.add("not all", 0, value);
+    }
+}
+
+/// Those that cannot evaluate what others can have that for a value.
+fn add_failures(variables: &mut Variables, name: &str, answers: &Answers) {
+    for (tasks, failure) in &answers.0.failed {
+        let value = OneValue {
+            tasks: tasks.clone(),
+            text: format!("<{failure}>"),
+            node: None,
+        };
+        variables.add(name, 0, value);
+    }
+}

@@ -1,0 +1,172 @@
+//! Letting tasks run and stopping them.
+
+use sdm_debug::Command;
+use sdm_debug::command::{FrameSelect, StepKind};
+use sdm_debug::reply::Stop;
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use super::state;
+use crate::answers::Answers;
+use crate::arguments::{ScopeArguments, ThreadArguments};
+use crate::connection::Connection;
+use crate::error::Handled;
+use crate::error::RequestError;
+use crate::jobs::Purpose;
+use crate::launch::Scope;
+use crate::message::Request;
+use crate::tasks::Condition;
+
+/// How often tasks are asked to stop for one `pause`.
+const PAUSES_MAX: u32 = 1000;
+
+/// The tasks that a request about a thread moves, and whether they are all that stand.
+fn moved(
+    connection: &mut Connection,
+    arguments: &ThreadArguments,
+) -> Result<(IdSet, bool), RequestError> {
+    let id = arguments.thread_id;
+    let row = connection.rows.find(id).ok_or(RequestError::Thread(id))?;
+    let standing = connection.tasks.standing();
+    let class = row.group.tasks.intersection(&standing);
+    let alone = arguments.single_thread || connection.manner.scope == Scope::Class;
+    let moved = if alone { class } else { standing.clone() };
+    if moved.is_empty() {
+        return Err(RequestError::Runs(format!("thread {id}")));
+    }
+    connection.rows.focused = id;
+    let all = moved == standing;
+    Ok((moved, all))
+}
+
+/// `sdm/scope`: whom F5 and steps move from now on; an editor's own switch.
+pub(super) fn set_scope(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ScopeArguments = request.read()?;
+    connection.manner.scope = arguments.scope;
+    Ok(Some(Value::Null))
+}
+
+pub(super) fn go_on(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ThreadArguments = request.read()?;
+    let (tasks, all) = moved(connection, &arguments)?;
+    connection.write(request.response(json!({"allThreadsContinued": all})));
+    run(connection, "continue", &tasks, &Command::Continue);
+    Ok(None)
+}
+
+pub(super) fn step(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ThreadArguments = request.read()?;
+    let (tasks, _) = moved(connection, &arguments)?;
+    let instruction = arguments.granularity.as_deref() == Some("instruction");
+    let step = |kind| Command::Step { kind, count: 1 };
+    let (said, command) = match (request.command.as_str(), instruction) {
+        ("next", false) => ("next", step(StepKind::Over)),
+        ("next", true) => ("nexti", step(StepKind::InstructionOver)),
+        ("stepIn", false) => ("step", step(StepKind::Into)),
+        ("stepIn", true) => ("stepi", step(StepKind::Instruction)),
+        _ => ("finish", Command::Finish),
+    };
+    connection.write(request.response(Value::Null));
+    run(connection, said, &tasks, &command);
+    connection.settling.watch_step(connection.now, said);
+    Ok(None)
+}
+
+/// Lets these tasks run.
+pub(super) fn run(
+    connection: &mut Connection,
+    said: &'static str,
+    tasks: &IdSet,
+    command: &Command,
+) {
+    if tasks.is_empty() {
+        return;
+    }
+    let before = connection.tasks.stops().map(|(stop, standing)| {
+        let concerned = standing.intersection(tasks);
+        (stop.clone(), concerned)
+    });
+    let before: Vec<(Stop, IdSet)> = before.filter(|(_, set)| !set.is_empty()).collect();
+    let mut commands = Vec::new();
+    if *command == Command::Finish {
+        commands = select_innermost(connection, tasks);
+    }
+    commands.push((tasks.clone(), command.clone()));
+    state::forget(connection, tasks);
+    connection.tasks.set(tasks, Condition::Running);
+    connection.settling.begin();
+    connection.settling.pausing.0.subtract(tasks);
+    connection.begin_job(Purpose::Run { said, before }, commands);
+}
+
+/// `finish` leaves the frame that is selected, and the client may have looked at others.
+fn select_innermost(connection: &Connection, tasks: &IdSet) -> Vec<(IdSet, Command)> {
+    let standing = connection
+        .rows
+        .iter()
+        .filter_map(|row| row.group.standing.as_ref());
+    let bases = standing.flat_map(|standing| &standing.bases);
+    let select = bases.map(|(set, level)| {
+        let command = Command::SelectFrame(FrameSelect::Level(*level));
+        (set.intersection(tasks), command)
+    });
+    select.collect()
+}
+
+/// All of a run have answered. Those who could not run stand as before.
+pub(super) fn finish_run(
+    connection: &mut Connection,
+    said: &'static str,
+    before: &[(Stop, IdSet)],
+    answers: &[Answers],
+) {
+    let Some(answers) = answers.last() else {
+        return;
+    };
+    let failed = answers.0.failed.iter().map(|(tasks, _)| tasks);
+    let failed = IdSet::union_all(failed).intersection(&connection.tasks.running());
+    if let Some(complaint) = answers.complaint() {
+        connection.say("important", &format!("{said}: {complaint}\n"));
+    }
+    for (stop, tasks) in before {
+        let back = tasks.intersection(&failed);
+        connection
+            .tasks
+            .set(&back, Condition::Standing(Box::new(stop.clone())));
+    }
+    state::note_stops(connection, &failed);
+}
+
+pub(super) fn pause(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ThreadArguments = request.read()?;
+    let running = connection.tasks.running();
+    let row = connection.rows.find(arguments.thread_id);
+    let tasks = match (row, connection.manner.scope) {
+        (Some(row), Scope::Class) => row.group.tasks.intersection(&running),
+        _ => running,
+    };
+    if tasks.is_empty() {
+        return Err(RequestError::Stands);
+    }
+    connection.write(request.response(Value::Null));
+    connection.settling.pausing = (tasks.clone(), 0);
+    connection.begin_job(Purpose::Interrupt, vec![(tasks, Command::Interrupt)]);
+    Ok(None)
+}
+
+pub(super) fn finish_interrupt(connection: &mut Connection, answers: &[Answers]) {
+    if let Some(complaint) = answers.first().and_then(Answers::complaint) {
+        connection.say("important", &format!("pause: {complaint}\n"));
+    }
+    // An interrupt passes other commands on its way: it may have found a task standing that was to be let run by one
+    // before it, and runs now. To ask one that stands, and is about to say so, does nothing.
+    let (pausing, asked) = &mut connection.settling.pausing;
+    let again = pausing.intersection(&connection.tasks.running());
+    let done = answers.iter().flat_map(Answers::replies);
+    let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+    let again = again.intersection(&done);
+    if !again.is_empty() && *asked < PAUSES_MAX {
+        *asked += 1;
+        connection.begin_job(Purpose::Interrupt, vec![(again, Command::Interrupt)]);
+    }
+}

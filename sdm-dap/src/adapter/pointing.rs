@@ -1,0 +1,254 @@
+//! Breakpoints.
+
+use sdm_debug::command::{CatchSpec, PointSpec, WatchKind, WatchSpec};
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use crate::answers::Answers;
+use crate::arguments::{DataInfoArguments, ExceptionArguments, PointArgument, SetPointsArguments};
+use crate::connection::Connection;
+use crate::error::Handled;
+use crate::error::RequestError;
+use crate::jobs::Purpose;
+use crate::memory::{address, no_address};
+use crate::message::Request;
+use crate::points::{self, DATA, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS};
+use crate::references::{Node, ScopeKind};
+
+pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: SetPointsArguments = request.read()?;
+    let path = arguments.source.path.or(arguments.source.name);
+    let Some(path) = path.filter(|path| !path.is_empty()) else {
+        return Err(RequestError::Arguments {
+            command: request.command.clone(),
+            why: "the source has no path".to_owned(),
+        });
+    };
+    let mut breakpoints = arguments.breakpoints;
+    if breakpoints.is_empty() {
+        let lines = arguments.lines.into_iter();
+        breakpoints = lines
+            .map(|line| PointArgument {
+                line,
+                ..PointArgument::default()
+            })
+            .collect();
+    }
+    let first = connection.line_base();
+    let located = breakpoints.into_iter().map(|asked| {
+        let line = asked.line - first + 1;
+        (points::file_line(&path, line), asked)
+    });
+    let located = located.collect();
+    set_points(connection, request, format!("file {path}"), located);
+    Ok(None)
+}
+
+pub(super) fn set_function_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: SetPointsArguments = request.read()?;
+    let breakpoints = arguments.breakpoints.into_iter();
+    let located = breakpoints.map(|asked| (asked.name.clone(), asked));
+    let located = located.collect();
+    set_points(connection, request, FUNCTIONS.to_owned(), located);
+    Ok(None)
+}
+
+fn set_points(
+    connection: &mut Connection,
+    request: &Request,
+    group: String,
+    located: Vec<(String, PointArgument)>,
+) {
+    let wanted = located.into_iter().map(|(location, asked)| {
+        let spec = points::spec(location, &asked);
+        spec.map_err(|why| RequestError::Tasks(why.to_string()))
+    });
+    set_wanted(connection, request, group, wanted.collect());
+}
+
+/// The group's breakpoints are these from now on, in the client's order; an error in the place of one that cannot be.
+fn set_wanted(
+    connection: &mut Connection,
+    request: &Request,
+    group: String,
+    wanted: Vec<Result<PointSpec, RequestError>>,
+) {
+    let specs = wanted.iter().filter_map(|spec| spec.as_ref().ok());
+    let plan = connection.points.plan(&group, specs.cloned().collect());
+    let known = connection.points.group(&group).iter();
+    let mut numbers = known.map(points::Point::number);
+    let mut number = || numbers.next().ok_or(RequestError::Busy(points::POINTS_MAX));
+    let asked = wanted.into_iter().map(|spec| spec.and_then(|_| number()));
+    let asked = asked.collect();
+    let live = connection.tasks.live();
+    let mut changes = Vec::new();
+    for number in plan.deleted {
+        changes.push((live.clone(), Command::BreakDelete { number }));
+    }
+    for (number, condition) in plan.conditions {
+        changes.push((live.clone(), Command::BreakCondition { number, condition }));
+    }
+    connection.begin_job(Purpose::Nothing, changes);
+    let inserted = plan.inserted.iter().map(PointSpec::number).collect();
+    let inserts = plan.inserted.into_iter();
+    let inserts = inserts.map(|spec| (live.clone(), points::insert(spec)));
+    let inserts = inserts.collect();
+    let purpose = Purpose::Points {
+        request: request.clone(),
+        group,
+        inserted,
+        asked,
+    };
+    connection.begin_job(purpose, inserts);
+}
+
+pub(super) fn set_instruction_breakpoints(
+    connection: &mut Connection,
+    request: &Request,
+) -> Handled {
+    let arguments: SetPointsArguments = request.read()?;
+    let wanted = arguments.breakpoints.iter().map(|asked| {
+        let reference = &asked.instruction_reference;
+        let address = address(reference).ok_or_else(|| no_address(reference))?;
+        let address = address.wrapping_add_signed(asked.offset);
+        let spec = points::spec(format!("*{address:#x}"), asked);
+        spec.map_err(|why| RequestError::Tasks(why.to_string()))
+    });
+    let wanted = wanted.collect();
+    set_wanted(connection, request, INSTRUCTIONS.to_owned(), wanted);
+    Ok(None)
+}
+
+/// Whether something can be watched, and what it is called in `setDataBreakpoints`: the frame and the expression.
+pub(super) fn data_breakpoint_info(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: DataInfoArguments = request.read()?;
+    let name = arguments.name;
+    let frame = match (arguments.variables_reference, arguments.frame_id) {
+        (Some(id), _) if id > 0 => match connection.references.node(id) {
+            Some(Node::Scope { frame, kind }) if *kind != ScopeKind::Registers => {
+                let frame = frame.clone();
+                Some(connection.references.add_frame(frame))
+            }
+            Some(_) => {
+                let text = format!("{name}: a part of a value is watched by its whole expression");
+                return Ok(Some(json!({"dataId": null, "description": text})));
+            }
+            None => return Err(RequestError::Reference(id)),
+        },
+        (_, frame) => frame,
+    };
+    let id = match frame {
+        Some(frame) => format!("{frame}:{name}"),
+        None => format!(":{name}"),
+    };
+    Ok(Some(json!({
+        "dataId": id,
+        "description": name,
+        "accessTypes": ["read", "write", "readWrite"],
+        "canPersist": false,
+    })))
+}
+
+pub(super) fn set_data_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: SetPointsArguments = request.read()?;
+    let mut selected = Vec::new();
+    let wanted = arguments.breakpoints.iter().map(|asked| {
+        let (frame, expression) = asked.data_id.split_once(':').unwrap_or_default();
+        if expression.is_empty() {
+            let text = format!("`{}` is nothing that can be watched", asked.data_id);
+            return Err(RequestError::Tasks(text));
+        }
+        if let Some(frame) = frame
+            .parse()
+            .ok()
+            .and_then(|id| connection.references.frame(id))
+        {
+            selected.extend(frame.select());
+        }
+        let kind = match asked.access_type.as_deref() {
+            Some("read") => WatchKind::Read,
+            Some("readWrite") => WatchKind::Access,
+            _ => WatchKind::Write,
+        };
+        Ok(PointSpec::Watch(WatchSpec {
+            location: true,
+            condition: asked.condition.clone(),
+            ..WatchSpec::new(0, expression, kind)
+        }))
+    });
+    let wanted = wanted.collect();
+    connection.begin_job(Purpose::Nothing, selected);
+    set_wanted(connection, request, DATA.to_owned(), wanted);
+    Ok(None)
+}
+
+pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
+    let arguments: ExceptionArguments = request.read()?;
+    let plain = arguments.filters.into_iter().map(|filter| (filter, None));
+    let options = arguments.filter_options.into_iter();
+    let options = options.map(|option| (option.filter_id, option.condition));
+    let wanted = plain.chain(options).map(|(filter, condition)| {
+        let known = EXCEPTION_FILTERS.iter().find(|(id, _, _)| *id == filter);
+        let (_, _, event) =
+            known.ok_or_else(|| RequestError::Tasks(format!("there is no filter `{filter}`")))?;
+        Ok(PointSpec::Catch(CatchSpec {
+            condition: condition.filter(|condition| !condition.trim().is_empty()),
+            ..CatchSpec::new(0, event())
+        }))
+    });
+    let wanted = wanted.collect();
+    set_wanted(connection, request, EXCEPTIONS.to_owned(), wanted);
+    Ok(None)
+}
+
+pub(super) fn finish_points(
+    connection: &mut Connection,
+    request: &Request,
+    group: &str,
+    (inserted, asked): (&[u32], &[Result<u32, RequestError>]),
+    answers: &[Answers],
+) {
+    for (number, answers) in inserted.iter().zip(answers) {
+        let Some(point) = connection.points.find(*number) else {
+            continue;
+        };
+        point.complaint = answers.complaint();
+        for (tasks, reply) in answers.replies() {
+            if let Reply::Breakpoint(place) = reply {
+                point.placed(tasks, place);
+            }
+        }
+    }
+    let all = connection.tasks.live();
+    let line_base = connection.line_base();
+    let known = connection.points.group(group);
+    let shown = asked.iter().map(|asked| match asked {
+        Ok(number) => {
+            let point = known.iter().find(|point| point.number() == *number);
+            point.map_or_else(
+                || json!({"verified": false, "message": "it was replaced meanwhile"}),
+                |point| point.shown(&all, line_base),
+            )
+        }
+        Err(why) => json!({"verified": false, "message": why.to_string()}),
+    });
+    let shown: Vec<Value> = shown.collect();
+    connection.write(request.response(json!({"breakpoints": shown})));
+}
+
+/// A breakpoint that waited has found its place.
+pub(super) fn placed(connection: &mut Connection, tasks: &IdSet, place: &BreakpointPlace) {
+    let all = connection.tasks.live();
+    let line_base = connection.line_base();
+    let Some(point) = connection.points.find(place.number) else {
+        return;
+    };
+    point.placed(tasks, place);
+    let shown = point.shown(&all, line_base);
+    connection.event(
+        "breakpoint",
+        json!({"reason": "changed", "breakpoint": shown}),
+    );
+}

@@ -1,0 +1,66 @@
+//! What is known of tasks, and what follows from it.
+
+use sdm_debug::Command;
+use sdm_debug::reply::Stop;
+use sdm_idset::IdSet;
+
+use super::printing;
+use crate::connection::{Connection, Phase};
+use crate::jobs::Purpose;
+use crate::tasks::Condition;
+use crate::values::set_name;
+
+/// These have stopped.
+pub(super) fn note_stops(connection: &mut Connection, tasks: &IdSet) {
+    if tasks.is_empty() {
+        return;
+    }
+    connection.settling.fresh.union_with(tasks);
+    connection.settling.first = connection.settling.first.or(Some(connection.now));
+    connection.settling.last = Some(connection.now);
+}
+
+/// What was known of these tasks' frames and variables is of no use any more.
+pub(super) fn forget(connection: &mut Connection, tasks: &IdSet) {
+    for (set, _) in &mut connection.stacks {
+        set.subtract(tasks);
+    }
+    connection.stacks.retain(|(set, _)| !set.is_empty());
+    let standing = connection.tasks.standing();
+    let objects = connection.references.forget(tasks);
+    let deletes = objects.into_iter().map(|(set, name)| {
+        let command = Command::VarDelete { name };
+        (set.intersection(&standing), command)
+    });
+    let deletes: Vec<_> = deletes.collect();
+    if !deletes.is_empty() {
+        connection.begin_job(Purpose::Nothing, deletes);
+    }
+}
+
+/// Says what tasks say beside their output, in order with that.
+pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
+    printing::flush_output(connection, true);
+    let text = match connection.tasks.all().len() {
+        0 | 1 => format!("{text}\n"),
+        _ => format!("{} {text}\n", set_name(tasks)),
+    };
+    connection.say("console", &text);
+}
+
+pub(super) fn stopped(connection: &mut Connection, tasks: &IdSet, stop: Stop) {
+    connection
+        .tasks
+        .set(tasks, Condition::Standing(Box::new(stop)));
+    if connection.phase == Phase::Live {
+        note_stops(connection, tasks);
+    }
+}
+
+pub(super) fn ended(connection: &mut Connection, tasks: &IdSet, condition: Condition) {
+    // Who has ended keeps its exit code.
+    let tasks = tasks.intersection(&connection.tasks.live());
+    connection.tasks.set(&tasks, condition);
+    forget(connection, &tasks);
+    connection.settling.changed = true;
+}

@@ -1,0 +1,167 @@
+//! What requests are given, as far as it means something here. Every field may be absent: what is needed is asked for
+//! where it is needed.
+
+use serde::Deserialize;
+
+use crate::launch::Scope;
+
+/// `initialize`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct InitializeArguments {
+    pub(crate) lines_start_at1: bool,
+    pub(crate) columns_start_at1: bool,
+    pub(crate) supports_progress_reporting: bool,
+    pub(crate) supports_invalidated_event: bool,
+}
+
+impl Default for InitializeArguments {
+    fn default() -> Self {
+        Self {
+            lines_start_at1: true,
+            columns_start_at1: true,
+            supports_progress_reporting: false,
+            supports_invalidated_event: false,
+        }
+    }
+}
+
+/// A source file as a client names it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SourceArgument {
+    pub(crate) path: Option<String>,
+    pub(crate) name: Option<String>,
+}
+
+/// A breakpoint at a line or in a function.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PointArgument {
+    pub(crate) line: i64,
+    pub(crate) name: String,
+    pub(crate) instruction_reference: String,
+    pub(crate) offset: i64,
+    pub(crate) condition: Option<String>,
+    pub(crate) hit_condition: Option<String>,
+    pub(crate) log_message: Option<String>,
+    pub(crate) data_id: String,
+    pub(crate) access_type: Option<String>,
+}
+
+/// `setBreakpoints`, `setFunctionBreakpoints` and `setInstructionBreakpoints`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SetPointsArguments {
+    pub(crate) source: SourceArgument,
+    pub(crate) breakpoints: Vec<PointArgument>,
+    /// The form before `breakpoints`.
+    pub(crate) lines: Vec<i64>,
+}
+
+/// `continue`, `next`, `stepIn`, `stepOut`, `pause`, `stackTrace`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ThreadArguments {
+    pub(crate) thread_id: i64,
+    pub(crate) single_thread: bool,
+    pub(crate) granularity: Option<String>,
+    pub(crate) start_frame: Option<i64>,
+    pub(crate) levels: Option<i64>,
+}
+
+/// `scopes`, `exceptionInfo` excepted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct FrameArguments {
+    pub(crate) frame_id: i64,
+}
+
+/// `variables`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct VariablesArguments {
+    pub(crate) variables_reference: i64,
+    pub(crate) filter: Option<String>,
+    pub(crate) start: Option<i64>,
+    pub(crate) count: Option<i64>,
+}
+
+/// `evaluate`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct EvaluateArguments {
+    pub(crate) expression: String,
+    pub(crate) frame_id: Option<i64>,
+    pub(crate) context: Option<String>,
+}
+
+/// `disconnect`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DisconnectArguments {
+    pub(crate) terminate_debuggee: Option<bool>,
+}
+
+/// `dataBreakpointInfo`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DataInfoArguments {
+    pub(crate) variables_reference: Option<i64>,
+    pub(crate) name: String,
+    pub(crate) frame_id: Option<i64>,
+}
+
+/// `setExceptionBreakpoints`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ExceptionArguments {
+    pub(crate) filters: Vec<String>,
+    pub(crate) filter_options: Vec<ExceptionOption>,
+}
+
+/// One of them with a condition.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ExceptionOption {
+    pub(crate) filter_id: String,
+    pub(crate) condition: Option<String>,
+}
+
+/// `setVariable` and `setExpression`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AssignArguments {
+    pub(crate) variables_reference: i64,
+    pub(crate) name: String,
+    pub(crate) expression: String,
+    pub(crate) frame_id: Option<i64>,
+    pub(crate) value: String,
+}
+
+/// `readMemory`, `writeMemory` and `disassemble`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct MemoryArguments {
+    pub(crate) memory_reference: String,
+    pub(crate) offset: i64,
+    pub(crate) count: i64,
+    pub(crate) data: String,
+    pub(crate) instruction_offset: i64,
+    pub(crate) instruction_count: i64,
+}
+
+/// `completions`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CompletionsArguments {
+    pub(crate) text: String,
+    pub(crate) column: i64,
+}
+
+/// `sdm/scope`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ScopeArguments {
+    pub(crate) scope: Scope,
+}

@@ -1,0 +1,178 @@
+//! What is known of one client and its session, and the ways to both.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use sdm_debug::Command;
+use sdm_debug::reply::Backtrace;
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use crate::action::Action;
+use crate::arguments::InitializeArguments;
+use crate::ending::Ending;
+use crate::error::RequestError;
+use crate::frame::framed;
+use crate::jobs::{JOBS_MAX, Jobs, Purpose};
+use crate::launch::{Scope, Threads};
+use crate::message::{Request, event};
+use crate::output::Output;
+use crate::points::Points;
+use crate::references::References;
+use crate::rows::Rows;
+use crate::settling::Settling;
+use crate::tasks::Tasks;
+
+/// The most messages that wait for the client.
+const OUTPUT_MAX: usize = 1 << 16;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Nothing was said.
+    New,
+    /// `initialize` was answered.
+    Initialized,
+    /// A session is being opened, or its programs are on their way to `main`.
+    Beginning,
+    /// The client says its breakpoints.
+    Configuring,
+    /// The programs are the client's.
+    Live,
+    /// All have ended, or the session has; the client knows.
+    Ended,
+    /// The session is being closed.
+    Closing,
+    /// Nothing more will come.
+    Over,
+}
+
+/// What was said of the session in launch.json.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) attached: bool,
+    pub(crate) stop_at_entry: bool,
+    pub(crate) no_debug: bool,
+    pub(crate) threads: Option<Threads>,
+    pub(crate) scope: Scope,
+}
+
+/// What is on its way to the client, and what is to be done.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) output: VecDeque<Vec<u8>>,
+    pub(crate) actions: VecDeque<Action>,
+    /// The number of the last message of ours.
+    pub(crate) seq: i64,
+}
+
+/// What is known of one client and its session.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) now: Instant,
+    pub(crate) phase: Phase,
+    pub(crate) client: InitializeArguments,
+    pub(crate) manner: Manner,
+    pub(crate) outbox: Outbox,
+    /// The request to launch, attach or disconnect that is answered later.
+    pub(crate) pending: Option<Request>,
+    pub(crate) tasks: Tasks,
+    pub(crate) rows: Rows,
+    /// The stacks of those that stand, as far as they were asked for.
+    pub(crate) stacks: Vec<(IdSet, Backtrace)>,
+    pub(crate) settling: Settling,
+    pub(crate) points: Points,
+    pub(crate) references: References,
+    pub(crate) jobs: Jobs,
+    pub(crate) output: Output,
+    pub(crate) ending: Ending,
+    /// How far the start is, as the client was told, in percent.
+    pub(crate) progress: Option<u64>,
+}
+
+impl Connection {
+    /// A connection on which nothing was said.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            now,
+            phase: Phase::New,
+            client: InitializeArguments::default(),
+            manner: Manner {
+                attached: false,
+                stop_at_entry: false,
+                no_debug: false,
+                threads: None,
+                scope: Scope::All,
+            },
+            outbox: Outbox::default(),
+            pending: None,
+            tasks: Tasks::default(),
+            rows: Rows::default(),
+            stacks: Vec::new(),
+            settling: Settling::default(),
+            points: Points::default(),
+            references: References::default(),
+            jobs: Jobs::default(),
+            output: Output::default(),
+            ending: Ending::default(),
+            progress: None,
+        }
+    }
+
+    pub(crate) fn write(&mut self, mut message: Value) {
+        // A client that does not read costs the session nothing but what it does not see.
+        if self.outbox.output.len() >= OUTPUT_MAX {
+            return;
+        }
+        self.outbox.seq += 1;
+        message["seq"] = json!(self.outbox.seq);
+        let body = message.to_string();
+        self.outbox.output.push_back(framed(body.as_bytes()));
+    }
+
+    pub(crate) fn event(&mut self, name: &str, body: Value) {
+        self.write(event(name, body));
+    }
+
+    /// Says something to the person: category `console`, or `important`.
+    pub(crate) fn say(&mut self, category: &str, text: &str) {
+        self.event("output", json!({"category": category, "output": text}));
+    }
+
+    pub(crate) fn act(&mut self, action: Action) {
+        self.outbox.actions.push_back(action);
+    }
+
+    /// The client's number of a file's first line.
+    pub(crate) fn line_base(&self) -> i64 {
+        i64::from(self.client.lines_start_at1)
+    }
+
+    pub(crate) fn is_by_rank(&self) -> bool {
+        match self.manner.threads {
+            Some(threads) => threads == Threads::Ranks,
+            None => self.tasks.all().len() <= crate::launch::RANKS_MAX,
+        }
+    }
+
+    /// Whom a request is about that says nothing of it: those of the thread in focus that stand, or all that stand.
+    pub(crate) fn focused(&self) -> IdSet {
+        let standing = self.tasks.standing();
+        let row = self.rows.find(self.rows.focused);
+        let focused = row.map(|row| row.group.tasks.intersection(&standing));
+        let focused = focused.filter(|focused| !focused.is_empty());
+        focused.unwrap_or(standing)
+    }
+
+    /// Sends commands for one purpose, in this order.
+    pub(crate) fn begin_job(&mut self, purpose: Purpose, commands: Vec<(IdSet, Command)>) {
+        match self.jobs.begin(purpose, commands) {
+            Ok(actions) => self.outbox.actions.extend(actions),
+            Err(purpose) => {
+                if let Some(request) = purpose.request() {
+                    self.write(request.refusal(&RequestError::Busy(JOBS_MAX)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The end of the programs, until the client is told.
+
+use std::time::Instant;
+
+use sdm_debug::event::Stream;
+use sdm_idset::IdSet;
+
+/// The end of the programs.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    /// Whose standard output has ended, and whose standard error.
+    pub(crate) ended: [IdSet; 2],
+    /// Until when the rest of the output is waited for.
+    pub(crate) until: Option<Instant>,
+}
+
+impl Ending {
+    pub(crate) fn note_end(&mut self, tasks: &IdSet, stream: Stream) {
+        self.ended[usize::from(stream == Stream::Stderr)].union_with(tasks);
+    }
+
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.until
+    }
+}

@@ -1,0 +1,99 @@
+//! Why a request is refused.
+
+use serde_json::Value;
+
+/// Why a request is refused, in words for a person.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// There is no such request here.
+    #[error("sdm does not know the request `{0}`")]
+    Unknown(String),
+    /// What it was given is not what it takes.
+    #[error("{command}: wrong arguments: {why}")]
+    Arguments {
+        /// Which request.
+        command: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// It comes before what it needs, or a second time.
+    #[error("{command}: {why}")]
+    Order {
+        /// Which request.
+        command: String,
+        /// What has to come before it, or has come.
+        why: &'static str,
+    },
+    /// There is no such thread.
+    #[error("there is no thread {0}: it has ended, or is part of another one now")]
+    Thread(i64),
+    /// There is no such frame.
+    #[error("there is no frame {0} any more: its thread has run since")]
+    Frame(i64),
+    /// There is no such variable.
+    #[error("there is nothing behind the reference {0} any more: its thread has run since")]
+    Reference(i64),
+    /// It needs tasks that stand.
+    #[error("{0} runs; pause it first")]
+    Runs(String),
+    /// It needs tasks that run.
+    #[error("nothing runs that could be paused")]
+    Stands,
+    /// More is wanted than an adapter keeps.
+    #[error("more than {0} requests are under way")]
+    Busy(usize),
+    /// Launch or attach with too little or too much in it.
+    #[error("launch.json: {0}")]
+    Configuration(String),
+    /// The session could not be opened.
+    #[error("{0}")]
+    Opening(String),
+    /// What the tasks said.
+    #[error("{0}")]
+    Tasks(String),
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl RequestError {
+    /// The number of the error in an error response; a closed list.
+    pub(crate) fn id(&self) -> i64 {
+        match self {
+            Self::Unknown(_) => 1000,
+            Self::Arguments { .. } => 1001,
+            Self::Order { .. } => 1002,
+            Self::Busy(_) => 1003,
+            Self::Cancelled => 1004,
+            Self::Configuration(_) => 2000,
+            Self::Opening(_) => 2001,
+            Self::Thread(_) => 3000,
+            Self::Frame(_) => 3001,
+            Self::Reference(_) => 3002,
+            Self::Runs(_) => 3003,
+            Self::Stands => 3004,
+            Self::Tasks(_) => 4000,
+        }
+    }
+
+    /// Whether an editor is to show it in a box of its own: where nobody sees it otherwise.
+    pub(crate) fn is_for_the_user(&self) -> bool {
+        matches!(self, Self::Configuration(_) | Self::Opening(_))
+    }
+}
+
+/// What came of a request: the body of its response, or nothing yet.
+pub(crate) type Handled = Result<Option<Value>, RequestError>;
+
+/// A request that comes too early, or too late.
+pub(crate) fn early(command: &str, why: &'static str) -> RequestError {
+    RequestError::Order {
+        command: command.to_owned(),
+        why,
+    }
+}
+
+/// A hit condition that gdb has no ignore count for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("hit count `{0}`: expected N, > N or >= N")]
+pub(crate) struct HitCountError(pub(crate) String);

@@ -1,0 +1,214 @@
+//! launch.json: what a person writes there, as a command line of `sdm`.
+//!
+//! Everything that `sdm run` and `sdm attach` can do is said in their words, so that an editor and a shell start a job
+//! alike.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use serde::Deserialize;
+
+use crate::error::RequestError;
+
+/// The most tasks that are threads of their own unless launch.json says otherwise.
+pub(crate) const RANKS_MAX: u64 = 16;
+
+/// What a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Threads {
+    /// Tasks that stand alike.
+    Classes,
+    /// One task.
+    Ranks,
+}
+
+/// Whom F5 and steps move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scope {
+    /// All that stand.
+    #[default]
+    All,
+    /// The tasks of the thread.
+    Class,
+}
+
+/// One word, or several.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Words {
+    One(String),
+    Number(i64),
+    Several(Vec<String>),
+}
+
+impl Words {
+    fn into_vec(self) -> Vec<String> {
+        match self {
+            Self::One(word) => vec![word],
+            Self::Number(number) => vec![number.to_string()],
+            Self::Several(words) => words,
+        }
+    }
+}
+
+/// `launch` and `attach`. Fields that are not known are left alone: editors add their own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Configuration {
+    pub(crate) no_debug: bool,
+    program: Option<String>,
+    args: Option<Vec<String>>,
+    env: Option<BTreeMap<String, Option<String>>>,
+    cwd: Option<String>,
+    ranks: Option<Words>,
+    launcher: Option<String>,
+    launcher_options: Option<Vec<String>>,
+    hosts: Option<Words>,
+    profile: Option<String>,
+    gdb: Option<String>,
+    /// Scripted tasks in place of a program: how many.
+    emulate: Option<u32>,
+    /// Of an attach: the job, as `sdm attach` names it.
+    target: Option<Words>,
+    pid: Option<i64>,
+    #[serde(alias = "stopOnEntry", alias = "stopAtBeginningOfMainSubprogram")]
+    pub(crate) stop_at_entry: Option<bool>,
+    pub(crate) threads: Option<Threads>,
+    pub(crate) scope: Scope,
+    /// Further options of `sdm run` or `sdm attach`, as they are there.
+    sdm_options: Option<Vec<String>>,
+}
+
+impl Configuration {
+    /// The words of `sdm run` for it.
+    ///
+    /// # Errors
+    /// [`RequestError::Configuration`] where no program is named.
+    pub(crate) fn launch_words(self) -> Result<Vec<OsString>, RequestError> {
+        let mut words = Vec::new();
+        if let Some(count) = self.emulate {
+            words.extend(["emulate".to_owned(), "-n".to_owned(), count.to_string()]);
+            words.extend(self.sdm_options.unwrap_or_default());
+            return checked(words);
+        }
+        let program = self.program.filter(|program| !program.is_empty());
+        let Some(program) = program else {
+            let text = "`program` is missing: the path of the program to debug";
+            return Err(RequestError::Configuration(text.to_owned()));
+        };
+        words.push("run".to_owned());
+        // Editors that ask for it give a text.
+        if let Some(ranks) = self.ranks {
+            words.push("-n".to_owned());
+            words.extend(ranks.into_vec());
+        }
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| format!("--{name}={value}")));
+        };
+        // Nobody types: an editor has no window for it.
+        option("stdin", Some("none".to_owned()));
+        option("launcher", self.launcher);
+        option("directory", self.cwd.filter(|cwd| !cwd.is_empty()));
+        option("gdb", self.gdb.filter(|gdb| !gdb.is_empty()));
+        option("profile", self.profile);
+        for launcher_option in self.launcher_options.unwrap_or_default() {
+            option("launcher-option", Some(launcher_option));
+        }
+        for host in self.hosts.map(Words::into_vec).unwrap_or_default() {
+            option("host", Some(host));
+        }
+        for (name, value) in self.env.unwrap_or_default() {
+            let text = match value {
+                Some(value) => format!("{name}={value}"),
+                None => name,
+            };
+            option("env", Some(text));
+        }
+        words.extend(self.sdm_options.unwrap_or_default());
+        words.extend(["--".to_owned(), program]);
+        words.extend(self.args.unwrap_or_default());
+        checked(words)
+    }
+
+    /// The words of `sdm attach` for it.
+    ///
+    /// # Errors
+    /// [`RequestError::Configuration`] where no job is named.
+    pub(crate) fn attach_words(self) -> Result<Vec<OsString>, RequestError> {
+        let mut words = vec!["attach".to_owned()];
+        if let Some(gdb) = self.gdb.filter(|gdb| !gdb.is_empty()) {
+            words.push(format!("--gdb={gdb}"));
+        }
+        for option in self.launcher_options.unwrap_or_default() {
+            words.push(format!("--launcher-option={option}"));
+        }
+        words.extend(self.sdm_options.unwrap_or_default());
+        let target = self.target.map(|target| target.into_vec().join(","));
+        let target = target.or_else(|| self.pid.map(|pid| pid.to_string()));
+        match target.filter(|target| !target.is_empty()) {
+            Some(target) => words.push(target),
+            None => {
+                let text = "`target` is missing: the pid of mpirun or srun, pids with commas in between, \
+                    slurm:JOB, or CLUSTER:JOB";
+                return Err(RequestError::Configuration(text.to_owned()));
+            }
+        }
+        checked(words)
+    }
+}
+
+/// No word of a command line has a byte 0 in it.
+fn checked(words: Vec<String>) -> Result<Vec<OsString>, RequestError> {
+    if words.iter().any(|word| word.contains('\0')) {
+        let text = "a text has a zero byte in it";
+        return Err(RequestError::Configuration(text.to_owned()));
+    }
+    Ok(words.into_iter().map(OsString::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(json: &str) -> Result<String, RequestError> {
+        let configuration: Configuration = serde_json::from_str(json).expect("well-formed");
+        let words = configuration.launch_words()?;
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        Ok(words.join(" "))
+    }
+
+    #[test]
+    fn launch_json_is_a_command_line() {
+        let line = launch(
+            r#"{"program": "./app", "args": ["-x", "3"], "ranks": 4, "cwd": "/tmp", "launcher": "mpirun",
+                "launcherOptions": ["--bind-to"], "hosts": ["a", "b:2"], "env": {"A": "1", "B": null},
+                "profile": "big", "gdb": "/opt/gdb", "sdmOptions": ["--force"], "__sessionId": 7}"#,
+        );
+        let expect = "run -n 4 --stdin=none --launcher=mpirun --directory=/tmp --gdb=/opt/gdb --profile=big \
+            --launcher-option=--bind-to --host=a --host=b:2 --env=A=1 --env=B --force -- ./app -x 3";
+        assert_eq!(line.as_deref(), Ok(expect));
+        assert_eq!(launch(r#"{"emulate": 9}"#).as_deref(), Ok("emulate -n 9"));
+        let line = launch(r#"{"program": "a", "ranks": "4"}"#);
+        assert_eq!(line.as_deref(), Ok("run -n 4 --stdin=none -- a"));
+        assert!(launch("{}").is_err());
+        assert!(launch(r#"{"program": "a\u0000b"}"#).is_err());
+    }
+
+    #[test]
+    fn an_attach_names_a_job() {
+        for (json, expect) in [
+            (r#"{"target": 4711}"#, Some("attach 4711")),
+            (r#"{"target": "slurm:7"}"#, Some("attach slurm:7")),
+            (r#"{"target": ["3", "4"]}"#, Some("attach 3,4")),
+            (r#"{"pid": 5}"#, Some("attach 5")),
+            ("{}", None),
+        ] {
+            let configuration: Configuration = serde_json::from_str(json).expect("well-formed");
+            let words = configuration.attach_words().ok();
+            let line = words.map(|words| words.join(&OsString::from(" ")));
+            assert_eq!(line, expect.map(OsString::from), "{json}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Requests, responses and events as JSON.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::error::RequestError;
+
+/// The longest text of a client's that is repeated to it, in characters.
+const ECHO_CHARS_MAX: usize = 200;
+
+/// A request of the client's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Request {
+    /// The client's number of it.
+    pub(crate) seq: i64,
+    /// Its name.
+    pub(crate) command: String,
+    /// What it was given; null where nothing.
+    pub(crate) arguments: Value,
+}
+
+/// A message of the client's as it stands there.
+#[derive(Deserialize)]
+struct RawMessage {
+    #[serde(default)]
+    seq: i64,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    command: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+/// What a client has said.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Said {
+    Request(Request),
+    /// A response to a request of ours, or an event.
+    Other,
+    /// No message; why.
+    Nothing(String),
+}
+
+/// Reads a body.
+pub(crate) fn read(body: &[u8]) -> Said {
+    match serde_json::from_slice::<RawMessage>(body) {
+        Ok(raw) if raw.kind == "request" => Said::Request(Request {
+            seq: raw.seq,
+            command: raw.command.chars().take(ECHO_CHARS_MAX).collect(),
+            arguments: raw.arguments,
+        }),
+        Ok(_) => Said::Other,
+        Err(error) => Said::Nothing(error.to_string()),
+    }
+}
+
+impl Request {
+    /// What it was given, as what it takes.
+    pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> Result<T, RequestError> {
+        if self.arguments.is_null() {
+            return Ok(T::default());
+        }
+        T::deserialize(&self.arguments).map_err(|error| RequestError::Arguments {
+            command: self.command.clone(),
+            why: error.to_string().chars().take(ECHO_CHARS_MAX).collect(),
+        })
+    }
+
+    /// The response to it.
+    pub(crate) fn response(&self, body: Value) -> Value {
+        let mut response = json!({
+            "type": "response",
+            "request_seq": self.seq,
+            "success": true,
+            "command": self.command,
+        });
+        if !body.is_null() {
+            response["body"] = body;
+        }
+        response
+    }
+
+    /// The response that refuses it.
+    pub(crate) fn refusal(&self, why: &RequestError) -> Value {
+        let message = match why {
+            RequestError::Cancelled => "cancelled".to_owned(),
+            why => why.to_string(),
+        };
+        // A text in braces would be taken for a variable of the format.
+        let format = message.replace('{', "(").replace('}', ")");
+        json!({
+            "type": "response",
+            "request_seq": self.seq,
+            "success": false,
+            "command": self.command,
+            "message": message,
+            "body": {"error": {
+                "id": why.id(),
+                "format": format,
+                "showUser": why.is_for_the_user(),
+            }},
+        })
+    }
+}
+
+/// An event.
+pub(crate) fn event(name: &str, body: Value) -> Value {
+    let mut event = json!({"type": "event", "event": name});
+    if !body.is_null() {
+        event["body"] = body;
+    }
+    event
+}

@@ -1,0 +1,81 @@
+//! What programs print, said once for all tasks that print the same.
+
+use std::time::{Duration, Instant};
+
+use sdm_debug::event::Stream;
+use sdm_idset::IdSet;
+use sdm_view::gather::Merged;
+use sdm_view::render::set_text;
+
+/// How long equal lines of several tasks are waited for.
+const WAIT: Duration = Duration::from_millis(50);
+/// How many lines wait at most.
+const LINES_MAX: usize = 1024;
+/// The longest set before a line, in bytes.
+const SET_BYTES_MAX: usize = 40;
+
+/// A piece of text of one stream: a line with its end, or what stands before the next one.
+#[derive(Clone, Debug, PartialEq)]
+struct Piece {
+    stream: Stream,
+    text: String,
+}
+
+/// What was printed and not shown yet.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    pieces: Merged<Piece>,
+    due: Option<Instant>,
+    /// Lines say who printed them.
+    labelled: bool,
+}
+
+impl Output {
+    /// Lines say who printed them where `labelled`.
+    pub(crate) fn new(labelled: bool) -> Self {
+        Self {
+            labelled,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what some tasks have printed.
+    pub(crate) fn take(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let text = String::from_utf8_lossy(line).into_owned();
+            self.pieces.push(tasks.clone(), Piece { stream, text });
+        }
+        if !self.pieces.is_empty() && self.due.is_none() {
+            self.due = Some(now + WAIT);
+        }
+    }
+
+    /// When it is to be asked again.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.pieces.len() > LINES_MAX {
+            true => None,
+            false => self.due,
+        }
+    }
+
+    /// What is to be shown by now: the stream and the text; all of it where `all`.
+    pub(crate) fn poll(&mut self, now: Instant, all: bool) -> Vec<(Stream, String)> {
+        let is_due = self.due.is_some_and(|due| now >= due);
+        if !all && !is_due && self.pieces.len() <= LINES_MAX {
+            return Vec::new();
+        }
+        self.due = None;
+        let labelled = self.labelled;
+        let pieces = self.pieces.take().into_iter();
+        pieces
+            .map(|(tasks, Piece { stream, text })| match labelled {
+                true => {
+                    let end = if text.ends_with('\n') { "" } else { "\n" };
+                    let set = set_text(&tasks, SET_BYTES_MAX);
+                    (stream, format!("[{set}] {text}{end}"))
+                }
+                false => (stream, text),
+            })
+            .collect()
+    }
+}

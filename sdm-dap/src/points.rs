@@ -1,0 +1,314 @@
+//! The breakpoints that a client has set: their numbers, and where each is bound.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::Command;
+use sdm_debug::command::{BreakSpec, CatchEvent, PointSpec};
+use sdm_debug::reply::BreakpointPlace;
+use sdm_idset::IdSet;
+use sdm_view::render::set_text;
+use serde_json::{Value, json};
+
+use crate::arguments::PointArgument;
+use crate::error::HitCountError;
+
+/// The most breakpoints of one session.
+pub(crate) const POINTS_MAX: usize = 4096;
+
+/// A breakpoint of the client's.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// What was asked for; its number is the client's too.
+    pub(crate) spec: PointSpec,
+    /// Where it stands by now.
+    bound: IdSet,
+    /// The line where it stands; 0 where unknown.
+    line: u32,
+    /// Why it does not stand, or not everywhere.
+    pub(crate) complaint: Option<String>,
+}
+
+/// What is to be done for the client's new list of one group.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// Those that are gone.
+    pub(crate) deleted: Vec<u32>,
+    /// Those that are new.
+    pub(crate) inserted: Vec<PointSpec>,
+    /// Those that only another condition is asked of: the number and the condition.
+    pub(crate) conditions: Vec<(u32, Option<String>)>,
+}
+
+/// All breakpoints, by group: a source file, `functions`, `instructions`.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    groups: BTreeMap<String, Vec<Point>>,
+    last: u32,
+}
+
+impl Points {
+    /// The group's list is this from now on.
+    pub(crate) fn plan(&mut self, group: &str, wanted: Vec<PointSpec>) -> Plan {
+        let mut plan = Plan::default();
+        let mut before = self.groups.remove(group).unwrap_or_default();
+        let others: usize = self.groups.values().map(Vec::len).sum();
+        let mut now = Vec::new();
+        for mut spec in wanted.into_iter().take(POINTS_MAX.saturating_sub(others)) {
+            let same = |known: &Point| unconditional(&known.spec) == unconditional(&spec);
+            if let Some(at) = before.iter().position(same) {
+                let mut point = before.remove(at);
+                let condition = std::mem::take(fields(&mut spec).1);
+                let (number, known) = fields(&mut point.spec);
+                if *known != condition {
+                    plan.conditions.push((*number, condition.clone()));
+                    *known = condition;
+                }
+                now.push(point);
+                continue;
+            }
+            self.last += 1;
+            *fields(&mut spec).0 = self.last;
+            plan.inserted.push(spec.clone());
+            now.push(Point {
+                spec,
+                bound: IdSet::new(),
+                line: 0,
+                complaint: None,
+            });
+        }
+        plan.deleted = before.iter().map(Point::number).collect();
+        if !now.is_empty() {
+            self.groups.insert(group.to_owned(), now);
+        }
+        plan
+    }
+
+    /// The group's breakpoints in the client's order.
+    pub(crate) fn group(&self, group: &str) -> &[Point] {
+        self.groups.get(group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The breakpoint of this number.
+    pub(crate) fn find(&mut self, number: u32) -> Option<&mut Point> {
+        let mut all = self.groups.values_mut().flatten();
+        all.find(|point| point.number() == number)
+    }
+
+    /// True where it is one in a function, by name.
+    pub(crate) fn is_in_functions(&self, number: u32) -> bool {
+        let mut functions = self.group(FUNCTIONS).iter();
+        functions.any(|point| point.number() == number)
+    }
+}
+
+/// The group of those in functions.
+pub(crate) const FUNCTIONS: &str = "functions";
+
+/// The group of those at instructions.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+/// The group of those at data.
+pub(crate) const DATA: &str = "data";
+/// The group of those at signals and exceptions.
+pub(crate) const EXCEPTIONS: &str = "exceptions";
+
+/// What editors offer a person to stop at: the name, the text, and what makes the event.
+type Filter = (&'static str, &'static str, fn() -> CatchEvent);
+
+/// All of them.
+pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
+    ("throw", "C++: throw", || CatchEvent::Throw),
+    ("catch", "C++: catch", || CatchEvent::Catch),
+    ("signals", "Any signal", || CatchEvent::Signal(Vec::new())),
+    ("fork", "fork", || CatchEvent::Fork),
+    ("exec", "exec", || CatchEvent::Exec),
+];
+
+/// The number and the condition of one.
+fn fields(spec: &mut PointSpec) -> (&mut u32, &mut Option<String>) {
+    match spec {
+        PointSpec::Break(spec) => (&mut spec.number, &mut spec.condition),
+        PointSpec::Watch(spec) => (&mut spec.number, &mut spec.condition),
+        PointSpec::Catch(spec) => (&mut spec.number, &mut spec.condition),
+    }
+}
+
+/// What it is apart from its number and its condition.
+fn unconditional(spec: &PointSpec) -> PointSpec {
+    let mut spec = spec.clone();
+    let (number, condition) = fields(&mut spec);
+    *number = 0;
+    *condition = None;
+    spec
+}
+
+/// The command that inserts it.
+pub(crate) fn insert(spec: PointSpec) -> Command {
+    match spec {
+        PointSpec::Break(spec) => Command::BreakInsert(spec),
+        PointSpec::Watch(spec) => Command::WatchInsert(spec),
+        PointSpec::Catch(spec) => Command::CatchInsert(spec),
+    }
+}
+
+impl Point {
+    /// Its number, the client's too.
+    pub(crate) fn number(&self) -> u32 {
+        self.spec.number()
+    }
+
+    /// It stands there on these tasks, or waits there for its place to be loaded.
+    pub(crate) fn placed(&mut self, tasks: &IdSet, place: &BreakpointPlace) {
+        if place.pending {
+            self.bound.subtract(tasks);
+            return;
+        }
+        self.bound.union_with(tasks);
+        if let Some((_, _, line)) = place.places.first() {
+            self.line = *line;
+        }
+    }
+
+    /// As the protocol has it; `all` are the tasks that could have it.
+    pub(crate) fn shown(&self, all: &IdSet, line_base: i64) -> Value {
+        let verified = !self.bound.is_empty();
+        let mut shown = json!({"id": self.number(), "verified": verified});
+        if verified && self.line > 0 {
+            shown["line"] = json!(i64::from(self.line) - 1 + line_base);
+        }
+        let message = match (&self.complaint, verified) {
+            (Some(complaint), _) => Some(complaint.clone()),
+            (None, false) => Some("waits for its place to be loaded".to_owned()),
+            (None, true) if !all.is_subset(&self.bound) => {
+                let bound = set_text(&self.bound, 40);
+                Some(format!("bound on {bound} of {}", all.len()))
+            }
+            _ => None,
+        };
+        if let Some(message) = message {
+            shown["message"] = json!(message);
+        }
+        shown
+    }
+}
+
+/// What a client's breakpoint is for gdb at this location; the error says what cannot be done.
+pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<PointSpec, HitCountError> {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let ignore = match text(&asked.hit_condition) {
+        Some(condition) => ignore(&condition).ok_or(HitCountError(condition))?,
+        None => 0,
+    };
+    Ok(PointSpec::Break(BreakSpec {
+        location,
+        condition: text(&asked.condition),
+        pending: true,
+        ignore,
+        commands: text(&asked.log_message).map_or_else(Vec::new, |message| log_lines(&message)),
+        ..BreakSpec::default()
+    }))
+}
+
+/// How many hits are passed by before it stops at the Nth and all later ones.
+fn ignore(condition: &str) -> Option<u32> {
+    let condition = condition.trim();
+    if let Some(more) = condition
+        .strip_prefix('>')
+        .filter(|more| !more.starts_with('='))
+    {
+        return more.trim().parse().ok();
+    }
+    let count = condition.strip_prefix(">=").unwrap_or(condition);
+    let count: u32 = count.trim().parse().ok()?;
+    count.checked_sub(1)
+}
+
+/// A log point's lines for gdb: `x is {x}` prints the text with the value in it, and lets the task run on.
+fn log_lines(message: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((expression, later)) = after.split_once('}') else {
+            break;
+        };
+        lines.extend(echo(before));
+        let expression = expression.replace(['\n', '\r'], " ");
+        lines.push(format!("output {expression}"));
+        rest = later;
+    }
+    lines.extend(echo(rest));
+    lines.push("echo \\n".to_owned());
+    lines.push("continue".to_owned());
+    lines
+}
+
+/// gdb's `echo` of a text as it is: what would mean something to it is written by its number.
+fn echo(text: &str) -> Option<String> {
+    let mut line = "echo ".to_owned();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'=' | b',' | b'.' | b'_' | b'-' => {
+                line.push(char::from(byte));
+            }
+            byte => line.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    (!text.is_empty()).then_some(line)
+}
+
+/// A file and a line in gdb's words.
+pub(crate) fn file_line(path: &str, line: i64) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    match path.chars().all(plain) {
+        true => format!("{path}:{line}"),
+        false => format!("\"{}\":{line}", path.replace('"', "")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(location: &str, condition: Option<&str>) -> PointSpec {
+        PointSpec::Break(BreakSpec {
+            location: location.to_owned(),
+            condition: condition.map(str::to_owned),
+            ..BreakSpec::default()
+        })
+    }
+
+    #[test]
+    fn only_what_changes_is_done() {
+        let mut points = Points::default();
+        let plan = points.plan("a.c", vec![at("a.c:1", None), at("a.c:2", None)]);
+        let numbers =
+            |plan: &Plan| -> Vec<u32> { plan.inserted.iter().map(PointSpec::number).collect() };
+        assert_eq!(numbers(&plan), [1, 2]);
+        let plan = points.plan("a.c", vec![at("a.c:2", Some("x")), at("a.c:3", None)]);
+        assert_eq!((numbers(&plan), &*plan.deleted), (vec![3], &[1][..]));
+        assert_eq!(plan.conditions, [(2, Some("x".to_owned()))]);
+        let now: Vec<u32> = points.group("a.c").iter().map(Point::number).collect();
+        assert_eq!(now, [2, 3]);
+        assert_eq!(points.plan("a.c", vec![]).deleted, [2, 3]);
+    }
+
+    #[test]
+    fn hit_counts_are_gdbs_ignore_counts() {
+        for (text, expect) in [
+            ("3", Some(2)),
+            (">= 3", Some(2)),
+            ("> 3", Some(3)),
+            ("0", None),
+            ("% 2", None),
+            ("", None),
+        ] {
+            assert_eq!(ignore(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn log_points_print_and_go_on() {
+        let expect = ["echo x\\040is\\040", "output x + 1", "echo \\n", "continue"];
+        assert_eq!(log_lines("x is {x + 1}"), expect);
+        assert_eq!(log_lines("{")[0], "echo \\173");
+    }
+}

@@ -1,0 +1,179 @@
+//! What the client's numbers of frames and variables stand for, as long as their tasks stand still.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::Command;
+use sdm_debug::command::FrameSelect;
+use sdm_idset::IdSet;
+
+/// The most numbers that are kept; the oldest go first.
+const REFERENCES_MAX: usize = 1 << 16;
+
+/// A frame of tasks that stand alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHandle {
+    /// Who.
+    pub(crate) tasks: IdSet,
+    /// gdb's level of it, which differs where tasks are inside a runtime: each with its tasks.
+    pub(crate) levels: Vec<(IdSet, u32)>,
+}
+
+impl FrameHandle {
+    /// The commands that select it in each of its tasks.
+    pub(crate) fn select(&self) -> Vec<(IdSet, Command)> {
+        let levels = self.levels.iter();
+        let select = levels.map(|(tasks, level)| {
+            let command = Command::SelectFrame(FrameSelect::Level(*level));
+            (tasks.clone(), command)
+        });
+        select.collect()
+    }
+}
+
+/// What a scope shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScopeKind {
+    Arguments,
+    Locals,
+    Registers,
+}
+
+/// Something with variables below it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    /// A scope of a frame.
+    Scope { frame: FrameHandle, kind: ScopeKind },
+    /// An expression whose value has parts; a variable object stands for it once its parts were asked for.
+    Expression {
+        frame: Option<FrameHandle>,
+        tasks: IdSet,
+        expression: String,
+        object: Option<String>,
+    },
+    /// A part of a variable object, by the object's name.
+    Part { tasks: IdSet, object: String },
+    /// The distinct values of something, each with its tasks and, where it has parts, what they are of.
+    Values(Vec<(IdSet, String, Option<Box<Node>>)>),
+}
+
+impl Node {
+    /// Whose it is.
+    pub(crate) fn tasks(&self) -> IdSet {
+        match self {
+            Self::Scope { frame, .. } => frame.tasks.clone(),
+            Self::Expression { tasks, .. } | Self::Part { tasks, .. } => tasks.clone(),
+            Self::Values(values) => IdSet::union_all(values.iter().map(|(tasks, _, _)| tasks)),
+        }
+    }
+
+    /// The same of fewer tasks.
+    pub(crate) fn among(&self, few: &IdSet) -> Self {
+        let mut node = self.clone();
+        match &mut node {
+            Self::Expression { tasks, .. } | Self::Part { tasks, .. } => tasks.intersect_with(few),
+            Self::Scope { .. } | Self::Values(_) => {}
+        }
+        node
+    }
+}
+
+/// The numbers that were given out. They are not used again.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    last: i64,
+    frames: BTreeMap<i64, FrameHandle>,
+    nodes: BTreeMap<i64, Node>,
+    objects: u64,
+    /// Parts by the object that they are of and what they are called: the object that each is.
+    parts: BTreeMap<(String, String), String>,
+}
+
+impl References {
+    fn next(&mut self) -> i64 {
+        // Numbers of variables are 31 bits wide; a client that has seen them all has none of the first any more.
+        self.last = if self.last >= i64::from(i32::MAX) {
+            1
+        } else {
+            self.last + 1
+        };
+        self.last
+    }
+
+    /// A number for a frame.
+    pub(crate) fn add_frame(&mut self, frame: FrameHandle) -> i64 {
+        let id = self.next();
+        if self.frames.len() >= REFERENCES_MAX {
+            self.frames.pop_first();
+        }
+        self.frames.insert(id, frame);
+        id
+    }
+
+    /// A number for something with variables below it.
+    pub(crate) fn add(&mut self, node: Node) -> i64 {
+        let id = self.next();
+        if self.nodes.len() >= REFERENCES_MAX {
+            self.nodes.pop_first();
+        }
+        self.nodes.insert(id, node);
+        id
+    }
+
+    /// A part of an object was shown by this name.
+    pub(crate) fn note_part(&mut self, object: &str, name: &str, part: &str) {
+        if self.parts.len() >= REFERENCES_MAX {
+            self.parts.pop_first();
+        }
+        let key = (object.to_owned(), name.to_owned());
+        self.parts.insert(key, part.to_owned());
+    }
+
+    /// The part of an object that was shown by this name.
+    pub(crate) fn part(&self, object: &str, name: &str) -> Option<String> {
+        let key = (object.to_owned(), name.to_owned());
+        self.parts.get(&key).cloned()
+    }
+
+    pub(crate) fn frame(&self, id: i64) -> Option<&FrameHandle> {
+        self.frames.get(&id)
+    }
+
+    pub(crate) fn node(&self, id: i64) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// A name for a new variable object of an expression; that it has one is remembered.
+    pub(crate) fn name_object(&mut self, id: i64) -> Option<String> {
+        let Some(Node::Expression { object, .. }) = self.nodes.get_mut(&id) else {
+            return None;
+        };
+        self.objects += 1;
+        let name = format!("dap{}", self.objects);
+        *object = Some(name.clone());
+        Some(name)
+    }
+
+    /// Forgets what is of tasks that run now; gives the variable objects that are of no use any more, each with its
+    /// tasks.
+    pub(crate) fn forget(&mut self, tasks: &IdSet) -> Vec<(IdSet, String)> {
+        let mut objects = Vec::new();
+        self.frames
+            .retain(|_, frame| frame.tasks.is_disjoint(tasks));
+        self.nodes.retain(|_, node| {
+            let stays = node.tasks().is_disjoint(tasks);
+            if let (
+                false,
+                Node::Expression {
+                    tasks,
+                    object: Some(object),
+                    ..
+                },
+            ) = (stays, &*node)
+            {
+                objects.push((tasks.clone(), object.clone()));
+            }
+            stays
+        });
+        objects
+    }
+}

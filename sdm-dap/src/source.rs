@@ -1,0 +1,40 @@
+//! Frames and their sources as the protocol has them.
+
+use sdm_debug::reply::Frame;
+use serde_json::{Value, json};
+
+/// The `Source` of a frame; absent where its file is not known.
+pub(crate) fn source(frame: &Frame) -> Option<Value> {
+    if frame.path.is_empty() {
+        return None;
+    }
+    Some(json!({"name": frame.file, "path": frame.path}))
+}
+
+/// The `StackFrame` of a frame; `line_base` is the client's number of a file's first line.
+pub(crate) fn stack_frame(id: i64, frame: &Frame, line_base: i64) -> Value {
+    let known = !frame.path.is_empty() && frame.line > 0;
+    let mut shown = json!({
+        "id": id,
+        "name": frame.function,
+        "line": if known { i64::from(frame.line) - 1 + line_base } else { 0 },
+        "column": if known { line_base } else { 0 },
+    });
+    if let Some(source) = source(frame).filter(|_| known) {
+        shown["source"] = source;
+    } else {
+        shown["presentationHint"] = json!("subtle");
+    }
+    if !frame.module.is_empty() {
+        shown["moduleId"] = json!(frame.module);
+    }
+    shown
+}
+
+/// Where a frame is, as `halo.c:44`; the function alone where its line is not known.
+pub(crate) fn place(frame: &Frame) -> String {
+    match (frame.file.as_str(), frame.line) {
+        ("", _) | (_, 0) => frame.function.clone(),
+        (file, line) => format!("{} {file}:{line}", frame.function),
+    }
+}

@@ -1,0 +1,211 @@
+//! Values of many tasks as one variable: the value where all have the same, else each with its tasks.
+
+use sdm_idset::IdSet;
+use sdm_view::render::set_text;
+use serde_json::{Value, json};
+
+use crate::memory;
+use crate::references::{Node, References};
+
+/// The most distinct values that a variable's text has.
+const VALUES_SHOWN_MAX: usize = 4;
+/// The most distinct values that are rows below a variable.
+pub(crate) const VALUES_MAX: usize = 256;
+/// The longest set in a value, in bytes.
+const SET_BYTES_MAX: usize = 24;
+/// The longest text of one value among several, in characters.
+const PART_CHARS_MAX: usize = 40;
+
+/// One value, who has it, and what stands below it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OneValue {
+    pub(crate) tasks: IdSet,
+    pub(crate) text: String,
+    /// What has its parts; nothing where it has none.
+    pub(crate) node: Option<Node>,
+}
+
+/// A variable of several tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) type_name: String,
+    pub(crate) evaluate_name: Option<String>,
+    pub(crate) values: Vec<OneValue>,
+    /// How many parts there are, where that is known.
+    pub(crate) indexed: Option<u32>,
+}
+
+/// Variables in the order in which they first came, each once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Variables(pub(crate) Vec<Variable>);
+
+impl Variables {
+    /// Adds what some tasks have of this name. Several of one name (in nested blocks) are told apart by their
+    /// `place` among those of the name, from 0.
+    pub(crate) fn add(&mut self, name: &str, place: usize, value: OneValue) -> &mut Variable {
+        let mut known = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, known)| known.name == name);
+        let at = known.nth(place).map(|(at, _)| at);
+        let at = at.unwrap_or_else(|| {
+            self.0.push(Variable {
+                name: name.to_owned(),
+                type_name: String::new(),
+                evaluate_name: None,
+                values: Vec::new(),
+                indexed: None,
+            });
+            self.0.len() - 1
+        });
+        let variable = &mut self.0[at];
+        match variable
+            .values
+            .iter_mut()
+            .find(|known| known.text == value.text)
+        {
+            Some(known) => {
+                known.tasks.union_with(&value.tasks);
+                match (&mut known.node, value.node) {
+                    (Some(Node::Expression { tasks, .. } | Node::Part { tasks, .. }), _) => {
+                        tasks.union_with(&value.tasks);
+                    }
+                    (node, new) => *node = new,
+                }
+            }
+            None => variable.values.push(value),
+        }
+        variable.values.sort_by_key(|value| value.tasks.first());
+        variable
+    }
+}
+
+impl Variable {
+    /// The text of its value, and the number of what stands below it: 0 for nothing.
+    pub(crate) fn told(&self, references: &mut References) -> (String, i64) {
+        match self.values.as_slice() {
+            [] => (String::new(), 0),
+            [one] => {
+                let below = one.node.clone().map_or(0, |node| references.add(node));
+                (one.text.clone(), below)
+            }
+            several => {
+                let parts = several.iter().take(VALUES_MAX).map(|value| {
+                    (
+                        value.tasks.clone(),
+                        value.text.clone(),
+                        value.node.clone().map(Box::new),
+                    )
+                });
+                let below = references.add(Node::Values(parts.collect()));
+                (self.several(), below)
+            }
+        }
+    }
+
+    /// `1 [0], 2 [1-3]`.
+    fn several(&self) -> String {
+        let shown = self.values.iter().take(VALUES_SHOWN_MAX).map(|value| {
+            let text: String = value.text.chars().take(PART_CHARS_MAX).collect();
+            let cut = if text.len() < value.text.len() {
+                "..."
+            } else {
+                ""
+            };
+            format!("{text}{cut} [{}]", set_text(&value.tasks, SET_BYTES_MAX))
+        });
+        let mut text = shown.collect::<Vec<_>>().join(", ");
+        let more = self.values.len().saturating_sub(VALUES_SHOWN_MAX);
+        if more > 0 {
+            text.push_str(&format!(", and {more} more values"));
+        }
+        text
+    }
+
+    /// As the protocol has it.
+    pub(crate) fn shown(&self, references: &mut References) -> Value {
+        let (value, reference) = self.told(references);
+        let mut shown = json!({
+            "name": self.name,
+            "value": &value,
+            "variablesReference": reference,
+        });
+        if !self.type_name.is_empty() {
+            shown["type"] = json!(self.type_name);
+        }
+        if let Some(name) = &self.evaluate_name {
+            shown["evaluateName"] = json!(name);
+        }
+        if let Some(indexed) = self.indexed.filter(|_| self.values.len() == 1) {
+            shown["indexedVariables"] = json!(indexed);
+        }
+        if let Some(address) = memory::pointer(&value) {
+            shown["memoryReference"] = json!(address);
+        }
+        shown
+    }
+}
+
+/// Whether a value that gdb has printed so has parts: a structure, an array, a pointer to data.
+pub(crate) fn has_parts(text: &str) -> bool {
+    let text = text.trim_start();
+    if text.starts_with('{') || text.ends_with('}') {
+        return true;
+    }
+    let pointer = match text.strip_prefix('(') {
+        Some(typed) => typed.split_once(") ").map_or("", |(_, value)| value),
+        None => text,
+    };
+    let is_function = text.contains("(*)(") || text.contains(" {");
+    pointer.starts_with("0x") && !pointer.starts_with("0x0") && !is_function && !text.ends_with('"')
+}
+
+/// What tasks are called where a value is theirs.
+pub(crate) fn set_name(tasks: &IdSet) -> String {
+    format!("[{}]", set_text(tasks, SET_BYTES_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(tasks: &str, text: &str) -> OneValue {
+        OneValue {
+            tasks: tasks.parse().expect("a set"),
+            text: text.to_owned(),
+            node: None,
+        }
+    }
+
+    #[test]
+    fn equal_values_are_one_and_others_have_their_tasks() {
+        let mut variables = Variables::default();
+        variables.add("x", 0, value("0-1", "5"));
+        variables.add("y", 0, value("0-3", "6"));
+        variables.add("x", 0, value("3", "5"));
+        variables.add("x", 0, value("2", "7"));
+        let mut references = References::default();
+        let (text, below) = variables.0[0].told(&mut references);
+        assert_eq!((text.as_str(), below > 0), ("5 [0-1,3], 7 [2]", true));
+        assert_eq!(variables.0[1].told(&mut references), ("6".to_owned(), 0));
+    }
+
+    #[test]
+    fn parts_are_guessed_from_what_gdb_prints() {
+        for (text, expect) in [
+            ("5", false),
+            ("{a = 1}", true),
+            ("std::vector of length 2, capacity 2 = {1, 2}", true),
+            ("0x5555", true),
+            ("(struct node *) 0x5555", true),
+            ("0x0", false),
+            ("0x5555 \"text\"", false),
+            ("(int (*)(int)) 0x5555 <f>", false),
+            ("{int (int)} 0x5555 <f>", true),
+        ] {
+            assert_eq!(has_parts(text), expect, "{text}");
+        }
+    }
+}

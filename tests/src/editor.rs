@@ -1,0 +1,344 @@
+//! An editor: a client of the Debug Adapter Protocol over the real program's standard input and output.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::binaries;
+use crate::place::Place;
+use crate::run::BOUND;
+use crate::schema::Schema;
+use crate::sdm::command;
+
+/// An editor and the adapter that it has started.
+pub struct Editor<'a> {
+    place: &'a Place,
+    child: Child,
+    input: Option<Box<dyn Write>>,
+    messages: Receiver<Value>,
+    /// Events that nobody has waited for yet, in order.
+    waiting: VecDeque<Value>,
+    /// Everything that has come, in order.
+    pub transcript: Vec<Value>,
+    seq: i64,
+    schema: Schema,
+}
+
+impl<'a> Editor<'a> {
+    /// Starts `sdm dap`, and talks with it over its standard input and output.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn new(place: &'a Place) -> Self {
+        let mut child = adapter(place, &[]);
+        let output = child.stdout.take().expect("it is a pipe");
+        let input = child.stdin.take().expect("it is a pipe");
+        Self::over(place, child, input, output)
+    }
+
+    /// Starts `sdm dap --listen 127.0.0.1:0`, and talks with it over the connection.
+    ///
+    /// # Panics
+    /// Where it cannot be started or connected to.
+    #[must_use]
+    pub fn over_tcp(place: &'a Place) -> Self {
+        let mut child = adapter(place, &["--listen", "127.0.0.1:0"]);
+        let output = child.stdout.take().expect("it is a pipe");
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        read.expect("it says where it listens");
+        let address = line.trim_end().strip_prefix("listening at ");
+        let stream = TcpStream::connect(address.expect("it says where")).expect("it listens");
+        let input = stream.try_clone().expect("a descriptor");
+        Self::over(place, child, input, stream)
+    }
+
+    /// Starts `sdm dap --listen unix:PATH`, and talks with it over the socket.
+    ///
+    /// # Panics
+    /// Where it cannot be started or connected to.
+    #[must_use]
+    pub fn over_unix(place: &'a Place) -> Self {
+        let path = place.path().join("sockets/editor");
+        let text = format!("unix:{}", path.to_str().expect("text"));
+        let child = adapter(place, &["--listen", &text]);
+        let until = Instant::now() + BOUND;
+        let stream = loop {
+            match UnixStream::connect(&path) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            thread::yield_now();
+        };
+        let input = stream.try_clone().expect("a descriptor");
+        Self::over(place, child, input, stream)
+    }
+
+    fn over(
+        place: &'a Place,
+        child: Child,
+        input: impl Write + 'static,
+        output: impl Read + Send + 'static,
+    ) -> Self {
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            while let Some(message) = read(&mut output) {
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            place,
+            input: Some(Box::new(input)),
+            child,
+            messages,
+            waiting: VecDeque::new(),
+            transcript: Vec::new(),
+            seq: 0,
+            schema: Schema::read(),
+        }
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Panics
+    /// Where the adapter does not read.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("it was not closed");
+        input.write_all(bytes).expect("the adapter reads");
+        input.flush().expect("the adapter reads");
+    }
+
+    /// Sends a request; gives its number.
+    ///
+    /// # Panics
+    /// Where the adapter does not read.
+    pub fn send(&mut self, command: &str, arguments: &Value) -> i64 {
+        self.seq += 1;
+        let request = json!({
+            "seq": self.seq, "type": "request", "command": command, "arguments": arguments,
+        });
+        let body = request.to_string();
+        let text = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        self.write(text.as_bytes());
+        self.seq
+    }
+
+    /// The response to a request, whatever it says; events meanwhile are kept.
+    ///
+    /// # Panics
+    /// Where none comes.
+    pub fn response(&mut self, seq: i64) -> Value {
+        loop {
+            let message = self.next();
+            if message["type"] == "response" && message["request_seq"] == seq {
+                return message;
+            }
+            self.waiting.push_back(message);
+        }
+    }
+
+    /// Sends a request and gives the body of its response.
+    ///
+    /// # Panics
+    /// Where it is refused.
+    pub fn ask(&mut self, command: &str, arguments: &Value) -> Value {
+        let seq = self.send(command, arguments);
+        let response = self.response(seq);
+        assert_eq!(response["success"], true, "{response}");
+        response["body"].clone()
+    }
+
+    /// Sends a request that is refused; gives the message.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub fn refused(&mut self, command: &str, arguments: &Value) -> String {
+        let seq = self.send(command, arguments);
+        let response = self.response(seq);
+        assert_eq!(response["success"], false, "{response}");
+        assert!(response["body"]["error"]["id"].is_i64(), "{response}");
+        response["message"].as_str().expect("a text").to_owned()
+    }
+
+    /// The body of the next event of this name; others are kept.
+    ///
+    /// # Panics
+    /// Where none comes.
+    pub fn event(&mut self, name: &str) -> Value {
+        let is_it = |message: &Value| message["type"] == "event" && message["event"] == name;
+        if let Some(at) = self.waiting.iter().position(is_it) {
+            let event = self.waiting.remove(at).expect("it was found");
+            return event["body"].clone();
+        }
+        loop {
+            let message = self.next();
+            if is_it(&message) {
+                return message["body"].clone();
+            }
+            self.waiting.push_back(message);
+        }
+    }
+
+    /// How many events of this name came and were not waited for.
+    #[must_use]
+    pub fn unread(&self, name: &str) -> usize {
+        self.waiting
+            .iter()
+            .filter(|message| message["event"] == name)
+            .count()
+    }
+
+    /// Nobody waits for the events of this name that have come.
+    pub fn forget(&mut self, name: &str) {
+        self.waiting.retain(|message| message["event"] != name);
+    }
+
+    /// The text of all `output` events of a category until now.
+    #[must_use]
+    pub fn output(&self, category: &str) -> String {
+        let events = self.transcript.iter();
+        let events = events.filter(|message| message["event"] == "output");
+        let bodies = events.map(|message| &message["body"]);
+        let bodies = bodies.filter(|body| body["category"] == category);
+        bodies.filter_map(|body| body["output"].as_str()).collect()
+    }
+
+    fn next(&mut self) -> Value {
+        match self.messages.recv_timeout(BOUND) {
+            Ok(message) => {
+                self.schema.check(&message);
+                self.transcript.push(message.clone());
+                message
+            }
+            Err(error) => panic!("{error}; what came:\n{}", self.told()),
+        }
+    }
+
+    /// What came, a line each.
+    fn told(&self) -> String {
+        let lines = self.transcript.iter().map(Value::to_string);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// `initialize`, `launch`, and the wait for `initialized`.
+    ///
+    /// # Panics
+    /// Where that fails.
+    pub fn launch(&mut self, configuration: &Value) {
+        self.ask(
+            "initialize",
+            &json!({"adapterID": "sdm", "supportsInvalidatedEvent": true,
+                "supportsProgressReporting": true}),
+        );
+        self.ask("launch", configuration);
+        self.event("initialized");
+    }
+
+    /// The frames of a thread.
+    ///
+    /// # Panics
+    /// Where they are refused.
+    pub fn frames(&mut self, thread: &Value) -> Vec<Value> {
+        let body = self.ask("stackTrace", &json!({"threadId": thread}));
+        body["stackFrames"].as_array().expect("a list").clone()
+    }
+
+    /// The variables of a scope of a frame: name and value.
+    ///
+    /// # Panics
+    /// Where there is no such scope.
+    pub fn scope(&mut self, frame: &Value, name: &str) -> Vec<Value> {
+        let body = self.ask("scopes", &json!({"frameId": frame["id"]}));
+        let scopes = body["scopes"].as_array().expect("a list").clone();
+        let scope = scopes.iter().find(|scope| scope["name"] == name);
+        let scope = scope.unwrap_or_else(|| panic!("no {name} in {scopes:?}"));
+        self.below(scope)
+    }
+
+    /// What is below a scope or variable.
+    ///
+    /// # Panics
+    /// Where it is refused.
+    pub fn below(&mut self, variable: &Value) -> Vec<Value> {
+        let reference = &variable["variablesReference"];
+        let body = self.ask("variables", &json!({"variablesReference": reference}));
+        body["variables"].as_array().expect("a list").clone()
+    }
+
+    /// The names of the threads, in order.
+    ///
+    /// # Panics
+    /// Where they are refused.
+    pub fn threads(&mut self) -> Vec<(i64, String)> {
+        let body = self.ask("threads", &Value::Null);
+        let threads = body["threads"].as_array().expect("a list").iter();
+        let thread = |thread: &Value| {
+            let name = thread["name"].as_str().expect("a text").to_owned();
+            (thread["id"].as_i64().expect("a number"), name)
+        };
+        threads.map(thread).collect()
+    }
+
+    /// `disconnect`, and the end of everything.
+    ///
+    /// # Panics
+    /// Where something of it is left.
+    pub fn disconnect(mut self) -> Vec<Value> {
+        self.ask("disconnect", &json!({}));
+        self.finish()
+    }
+
+    /// The end of the input, as of an editor that was killed, and the end of everything.
+    ///
+    /// # Panics
+    /// Where something of it is left.
+    pub fn finish(mut self) -> Vec<Value> {
+        self.input = None;
+        while let Ok(message) = self.messages.recv_timeout(BOUND) {
+            self.schema.check(&message);
+            self.transcript.push(message);
+        }
+        let status = self.child.wait().expect("it is a child of this process");
+        assert!(status.success(), "{status}; what came:\n{}", self.told());
+        self.place.assert_gone();
+        self.transcript
+    }
+}
+
+/// `sdm dap` with these arguments.
+fn adapter(place: &Place, args: &[&str]) -> Child {
+    let mut command = command(place, binaries::folder().join("sdm"));
+    command.arg("dap").args(args);
+    command.stdin(Stdio::piped()).stderr(Stdio::inherit());
+    command.spawn().expect("sdm starts")
+}
+
+/// The next message; nothing at the end.
+fn read(output: &mut impl BufRead) -> Option<Value> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        if output.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match line.trim_end().split_once(": ") {
+            Some(("Content-Length", value)) => length = value.parse().ok(),
+            _ if line == "\r\n" => break,
+            _ => panic!("{line:?} stands in no header"),
+        }
+    }
+    let mut body = vec![0; length.expect("a header has a length")];
+    output.read_exact(&mut body).ok()?;
+    Some(serde_json::from_slice(&body).expect("a message is JSON"))
+}

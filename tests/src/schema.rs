@@ -1,0 +1,102 @@
+//! The published schema of the Debug Adapter Protocol, against which every message of every test is held.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The schema, and what was made of it so far.
+pub struct Schema {
+    schema: Value,
+    validators: BTreeMap<String, Validator>,
+}
+
+impl Schema {
+    /// Reads the schema.
+    ///
+    /// # Panics
+    /// Where it is not there.
+    #[must_use]
+    pub fn read() -> Self {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dap");
+        let text = fs::read_to_string(fixtures.join("debugProtocol.json"));
+        let schema = serde_json::from_str(&text.expect("the schema")).expect("JSON");
+        Self {
+            schema,
+            validators: BTreeMap::new(),
+        }
+    }
+
+    /// Checks a message of an adapter's.
+    ///
+    /// # Panics
+    /// Where it is not what the schema says.
+    pub fn check(&mut self, message: &Value) {
+        let name = definition(message);
+        // Requests of our own are in no schema; they are responses all the same.
+        let known = &self.schema["definitions"][&name];
+        let name = match known {
+            Value::Null if name.starts_with("Sdm/") => "Response".to_owned(),
+            _ => name,
+        };
+        let schema = &self.schema;
+        let validator = self.validators.entry(name.clone()).or_insert_with(|| {
+            let one = json!({
+                "$schema": schema["$schema"],
+                "definitions": schema["definitions"],
+                "allOf": [{"$ref": format!("#/definitions/{name}")}],
+            });
+            jsonschema::validator_for(&one).unwrap_or_else(|error| panic!("{name}: {error}"))
+        });
+        let errors: Vec<String> = validator
+            .iter_errors(message)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}: {message}");
+        if name == "InitializeResponse" {
+            let known = &self.schema["definitions"]["Capabilities"]["properties"];
+            let said = message["body"].as_object().expect("capabilities");
+            for capability in said.keys() {
+                assert!(
+                    known.get(capability).is_some(),
+                    "no capability {capability}"
+                );
+            }
+        }
+    }
+}
+
+/// Which definition a message is of: `StackTraceResponse`, `StoppedEvent`.
+fn definition(message: &Value) -> String {
+    let capitalised = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        let (first, rest) = name.split_at(name.len().min(1));
+        format!("{}{rest}", first.to_uppercase())
+    };
+    match message["type"].as_str() {
+        Some("event") => format!("{}Event", capitalised(&message["event"])),
+        Some("response") if message["success"] == false => "ErrorResponse".to_owned(),
+        Some("response") => format!("{}Response", capitalised(&message["command"])),
+        _ => "ProtocolMessage".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_lacks_something_is_found() {
+        let mut schema = Schema::read();
+        let event =
+            json!({"seq": 1, "type": "event", "event": "stopped", "body": {"reason": "step"}});
+        schema.check(&event);
+        let event =
+            json!({"seq": 1, "type": "event", "event": "stopped", "body": {"threadId": "1"}});
+        let checked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| schema.check(&event)));
+        assert!(checked.is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! An editor debugs an MPI job.
+
+use std::path::Path;
+
+use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+#[test]
+fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
+    let place = Place::new();
+    for (launcher, compiler, options) in [
+        ("mpirun", Compiler::OpenMpi, &["--oversubscribe"][..]),
+        ("mpiexec", Compiler::Mpich, &[]),
+    ] {
+        let halo = place.compile("halo", compiler);
+        let mut editor = Editor::new(&place);
+        editor.launch(&json!({
+            "program": halo, "args": ["200", "hang"], "ranks": 4, "threads": "classes",
+            "launcher": launcher, "launcherOptions": options,
+        }));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/halo.c");
+        let line = Place::line("halo.c", "MPI_Allreduce(");
+        let set = |editor: &mut Editor<'_>, breakpoints: Value| {
+            let arguments = json!({"source": {"path": source}, "breakpoints": breakpoints});
+            editor.ask("setBreakpoints", &arguments)
+        };
+        let body = set(&mut editor, json!([{"line": line}]));
+        assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
+        editor.ask("configurationDone", &Value::Null);
+        let stopped = all_stopped(&mut editor);
+        assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+        let threads = editor.threads();
+        let here = format!("[0-3] 4 ranks: total_heat halo.c:{line}");
+        assert_eq!(threads, [(1, here)], "{launcher}");
+        // Where all arrive a step is over for all.
+        editor.ask("next", &json!({"threadId": 1}));
+        assert_eq!(all_stopped(&mut editor)["reason"], "step");
+        // Rank 3 comes where it will hang, a step of the computation after others.
+        let hangs = Place::line("halo.c", "MPI_Recv(&halo_from_left");
+        set(
+            &mut editor,
+            json!([{"line": hangs, "condition": "expected_tag == TAG_NEVER_SENT"}]),
+        );
+        editor.ask("continue", &json!({"threadId": 1}));
+        let stopped = editor.event("stopped");
+        assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+        set(&mut editor, json!([]));
+        editor.ask("continue", &json!({"threadId": stopped["threadId"]}));
+        hang(&mut editor);
+        let threads = editor.threads();
+        let find = |part: &str| {
+            let found = threads.iter().find(|(_, name)| name.starts_with(part));
+            found
+                .unwrap_or_else(|| panic!("no {part} in {threads:?}"))
+                .0
+        };
+        let waiting = find("[0-2] 3 ranks: MPI_Allreduce in total_heat");
+        let hanging = find("rank 3: MPI_Recv in exchange_halo");
+        let frames = editor.frames(&json!(hanging));
+        assert_eq!(frames[0]["presentationHint"], "subtle");
+        assert_eq!(frames[1]["name"], "exchange_halo");
+        editor.ask("next", &json!({"threadId": waiting}));
+        while !editor.output("console").contains("next: [0-3] still run") {
+            editor.event("output");
+        }
+        editor.disconnect();
+    }
+}
+
+/// The first stop after which all stand.
+fn all_stopped(editor: &mut Editor<'_>) -> Value {
+    loop {
+        let stopped = editor.event("stopped");
+        if stopped["allThreadsStopped"] == true {
+            return stopped;
+        }
+    }
+}
+
+/// Pauses until the job hangs: rank 3 is where it stays, and the others wait for it.
+fn hang(editor: &mut Editor<'_>) {
+    loop {
+        editor.forget("stopped");
+        editor.ask("pause", &json!({"threadId": 1}));
+        all_stopped(editor);
+        let threads = editor.threads();
+        let is_there = |part: &str| threads.iter().any(|(_, name)| name.contains(part));
+        if threads.len() == 2 && is_there("3 ranks: MPI_Allreduce") && is_there("rank 3: MPI_Recv")
+        {
+            return;
+        }
+        let (thread, _) = &threads[0];
+        editor.ask("continue", &json!({"threadId": thread}));
+    }
+}

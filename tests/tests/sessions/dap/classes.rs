@@ -1,0 +1,214 @@
+//! Ranks that stand alike are one thread.
+
+use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+use super::{configuration, go, set, set_none};
+
+/// `condition`s at two lines, so that classes part: those below `1` go further than the others.
+fn part(editor: &mut Editor<'_>) -> (usize, usize) {
+    let first = Place::line("work.c", "int result = number * 2;");
+    let second = Place::line("work.c", "return result;");
+    let wanted = [
+        json!({"line": first, "condition": "rank >= 1"}),
+        json!({"line": second, "condition": "rank < 1"}),
+    ];
+    for set in set(editor, &wanted) {
+        assert_eq!(set["verified"], true, "{set}");
+    }
+    (first, second)
+}
+
+/// A line of the debug console.
+fn line(editor: &mut Editor<'_>, line: &str) -> String {
+    let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));
+    body["result"].as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn ranks_that_stand_alike_are_one_thread_and_keep_its_number() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    let mut configuration = configuration(&work, &["steps"], 4);
+    configuration["threads"] = json!("classes");
+    configuration["stopAtEntry"] = json!(true);
+    editor.launch(&configuration);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(
+        (&stopped["reason"], &stopped["threadId"]),
+        (&json!("entry"), &json!(1))
+    );
+    for (task, value) in [(2, 1), (3, 2)] {
+        line(&mut editor, &format!("[{task}] set var rank = {value}"));
+    }
+    let (first, second) = part(&mut editor);
+    // The part with the lowest rank keeps the number and the focus.
+    let stopped = go(&mut editor, "continue", &json!(1));
+    assert_eq!(stopped["threadId"], 1, "{stopped}");
+    assert!(stopped["preserveFocusHint"].is_null(), "{stopped}");
+    let other = editor.event("stopped");
+    assert_eq!(
+        (&other["threadId"], &other["preserveFocusHint"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(
+        editor.event("thread"),
+        json!({"reason": "started", "threadId": 2})
+    );
+    let expect = [
+        (1, format!("[0-1] 2 ranks: twice work.c:{second}")),
+        (2, format!("[2-3] 2 ranks: twice work.c:{first}")),
+    ];
+    assert_eq!(editor.threads(), expect);
+    // Values that differ have their tasks.
+    let frames = editor.frames(&json!(2));
+    let arguments = editor.scope(&frames[0], "Arguments");
+    assert_eq!(arguments[0]["value"], "1 [2], 2 [3]");
+    let values = editor.below(&arguments[0]);
+    let values: Vec<_> = values
+        .iter()
+        .map(|row| (&row["name"], &row["value"]))
+        .collect();
+    let expect = [(json!("[2]"), json!("1")), (json!("[3]"), json!("2"))];
+    assert_eq!(
+        values,
+        expect
+            .iter()
+            .map(|(name, value)| (name, value))
+            .collect::<Vec<_>>()
+    );
+    go_alone(&mut editor, second);
+    meet(&mut editor);
+    editor.disconnect();
+}
+
+/// Class 2 moves, and ranks 0 and 1 stand where they are.
+fn go_alone(editor: &mut Editor<'_>, second: usize) {
+    // One class goes on alone where that is asked for; the other stands where it was.
+    let arguments = json!({"threadId": 2, "singleThread": true});
+    editor.forget("stopped");
+    let body = editor.ask("continue", &arguments);
+    assert_eq!(body["allThreadsContinued"], false);
+    let stopped = editor.event("stopped");
+    assert_eq!(
+        (&stopped["threadId"], &stopped["allThreadsStopped"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(editor.unread("stopped"), 0);
+    let frames = editor.frames(&json!(2));
+    assert_eq!(
+        editor.scope(&frames[0], "Arguments")[0]["value"],
+        "2 [2], 3 [3]"
+    );
+    // An editor's switch does the same for every step, until it is switched back.
+    let ranks = editor.ask("sdm/ranks", &json!({}));
+    assert_eq!(ranks["threads"][1]["ranks"], "2-3", "{ranks}");
+    editor.ask("sdm/scope", &json!({"scope": "class"}));
+    editor.ask("stepOut", &json!({"threadId": 2}));
+    assert_eq!(editor.event("stopped")["threadId"], 2);
+    assert_eq!(
+        editor.threads()[0].1,
+        format!("[0-1] 2 ranks: twice work.c:{second}")
+    );
+    editor.ask("sdm/scope", &json!({"scope": "all"}));
+}
+
+fn meet(editor: &mut Editor<'_>) {
+    // Classes that meet are one thread, with the number of the focused one.
+    set_none(editor);
+    let out = Place::line("work.c", "printf(\"total %d");
+    let set = set(editor, &[json!({"line": out})]);
+    assert_eq!(set[0]["verified"], true);
+    let stopped = go(editor, "continue", &json!(2));
+    assert_eq!(stopped["threadId"], 2);
+    assert_eq!(
+        editor.threads(),
+        [(2, format!("[0-3] 4 ranks: step_through work.c:{out}"))]
+    );
+    assert_eq!(line(editor, "total"), "6 [0-1], 12 [2], 18 [3]");
+    set_none(editor);
+    editor.ask("continue", &json!({"threadId": 2}));
+    editor.event("terminated");
+    let output = editor.output("stdout");
+    let mut lines: Vec<&str> = output.lines().collect();
+    lines.sort_unstable();
+    let expect = ["[0-1] total 6", "[2] total 12", "[3] total 18"];
+    assert_eq!(
+        sdm_tests::united::united(&output).lines().count(),
+        3,
+        "{lines:?} {expect:?}"
+    );
+}
+
+#[test]
+fn sixty_four_ranks_are_a_few_threads() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 64));
+    let function = json!({"breakpoints": [{"name": "twice"}]});
+    let body = editor.ask("setFunctionBreakpoints", &function);
+    assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
+    editor.ask("configurationDone", &Value::Null);
+    let mut stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "function breakpoint", "{stopped}");
+    // A busy machine may part them for a while.
+    while stopped["allThreadsStopped"] == false {
+        stopped = editor.event("stopped");
+    }
+    let threads = editor.threads();
+    assert_eq!(threads.len(), 1, "{threads:?}");
+    assert!(
+        threads[0].1.starts_with("[0-63] 64 ranks: twice work.c:"),
+        "{threads:?}"
+    );
+    let frames = editor.frames(&stopped["threadId"]);
+    assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "0");
+    editor.ask("terminate", &json!({}));
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn ten_thousand_ranks_in_a_hundred_places_are_at_most_sixty_four_threads() {
+    let place = Place::new();
+    let scenario = place.path().join("scenario");
+    let stacks = (0..100).map(|line| format!("stack = main m.c:9 > solve s.c:{}\n", line + 1));
+    let text = format!("[all]\n{}", stacks.collect::<String>());
+    std::fs::write(&scenario, text).expect("a file");
+    let mut editor = Editor::new(&place);
+    let options = [
+        "--tasks-per-server",
+        "200",
+        "--scenario",
+        scenario.to_str().expect("text"),
+    ];
+    editor.launch(&json!({"emulate": 10_000, "stopAtEntry": true, "sdmOptions": options}));
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["allThreadsStopped"], true, "{stopped}");
+    let threads = editor.threads();
+    assert_eq!(threads.len(), 64);
+    let (other, name) = threads.last().expect("there are some");
+    assert!(name.ends_with("3700 ranks: other (37 classes)"), "{name}");
+    for (thread, _) in &threads {
+        assert!(!editor.frames(&json!(thread)).is_empty());
+    }
+    let frames = editor.frames(&json!(other));
+    assert_eq!(frames[0]["name"], "solve");
+    // Each thread is told of once, and only one of them takes the focus.
+    let told: Vec<_> = editor
+        .transcript
+        .iter()
+        .filter(|it| it["event"] == "stopped")
+        .collect();
+    assert_eq!(told.len(), 64);
+    let focus = told
+        .iter()
+        .filter(|it| it["body"]["preserveFocusHint"].is_null());
+    assert_eq!(focus.count(), 1);
+    editor.disconnect();
+}

@@ -1,0 +1,162 @@
+//! Values, memory, instructions, and where ranks stop.
+
+use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+use super::{configuration, go, set, set_none};
+
+#[test]
+fn conditions_hit_counts_and_log_points_are_gdbs() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 2));
+    let line = Place::line("work.c", "int result = number * 2;");
+    let back = Place::line("work.c", "return result;");
+    let wanted = [
+        json!({"line": line, "logMessage": "twice {number} is wanted"}),
+        json!({"line": back, "hitCondition": "3"}),
+    ];
+    for set in set(&mut editor, &wanted) {
+        assert_eq!(set["verified"], true, "{set}");
+    }
+    let refused = set(
+        &mut editor,
+        &[
+            wanted[0].clone(),
+            wanted[1].clone(),
+            json!({
+                "line": back, "hitCondition": "% 2",
+            }),
+        ],
+    );
+    assert_eq!(refused[2]["verified"], false);
+    assert!(
+        refused[2]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("hit count"))
+    );
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+    // The third call is stopped at its end, and all three have said what they were for.
+    let frames = editor.frames(&stopped["threadId"]);
+    assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "2");
+    while sdm_tests::united::united(&editor.output("console"))
+        .lines()
+        .count()
+        < 3
+    {
+        editor.event("output");
+    }
+    let said = sdm_tests::united::united(&editor.output("console"));
+    for number in 0..3 {
+        assert!(
+            said.contains(&format!("[0-1] twice {number} is wanted")),
+            "{said}"
+        );
+    }
+    editor.disconnect();
+}
+
+#[test]
+fn values_and_memory_are_read_and_changed() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 1));
+    let line = Place::line("work.c", "return result;");
+    set(&mut editor, &[json!({"line": line})]);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    let thread = &stopped["threadId"];
+    let frames = editor.frames(thread);
+    let scopes = editor.ask("scopes", &json!({"frameId": frames[0]["id"]}));
+    let locals = &scopes["scopes"][1]["variablesReference"];
+    let arguments = json!({"variablesReference": locals, "name": "result", "value": "40 + 1"});
+    assert_eq!(editor.ask("setVariable", &arguments)["value"], "41");
+    let arguments = json!({"frameId": frames[1]["id"], "expression": "total", "value": "1"});
+    assert_eq!(editor.ask("setExpression", &arguments)["value"], "1");
+    let why = editor.refused(
+        "setVariable",
+        &json!({
+            "variablesReference": locals, "name": "result", "value": "nonsense",
+        }),
+    );
+    assert!(why.contains("nonsense"), "{why}");
+    // Memory, through a pointer to it.
+    let arguments =
+        json!({"expression": "&result", "frameId": frames[0]["id"], "context": "watch"});
+    let pointer = editor.ask("evaluate", &arguments);
+    let reference = &pointer["memoryReference"];
+    let read = json!({"memoryReference": reference, "count": 4});
+    assert_eq!(editor.ask("readMemory", &read)["data"], "KQAAAA==");
+    let write = json!({"memoryReference": reference, "data": "KgA="});
+    assert_eq!(editor.ask("writeMemory", &write)["bytesWritten"], 2);
+    assert_eq!(editor.ask("readMemory", &read)["data"], "KgAAAA==");
+    let nowhere = json!({"memoryReference": "0x10", "count": 4});
+    assert!(!editor.refused("readMemory", &nowhere).is_empty());
+    // The instructions of a function, those before it unknown.
+    let arguments = json!({"expression": "twice", "frameId": frames[0]["id"], "context": "watch"});
+    let function = editor.ask("evaluate", &arguments);
+    let address = function["result"]
+        .as_str()
+        .and_then(|text| text.split(' ').find(|it| it.starts_with("0x")));
+    let arguments = json!({
+        "memoryReference": address, "instructionOffset": -1, "instructionCount": 4,
+    });
+    let body = editor.ask("disassemble", &arguments);
+    let instructions = body["instructions"].as_array().expect("a list");
+    assert_eq!(instructions.len(), 4);
+    assert_eq!(instructions[0]["presentationHint"], "invalid");
+    assert_eq!(instructions[1]["symbol"], "twice+0");
+    let modules = editor.ask("modules", &json!({}));
+    let modules = modules["modules"].as_array().expect("a list");
+    assert!(
+        modules.iter().any(|module| module["name"] == "libc.so.6"),
+        "{modules:?}"
+    );
+    offers_words(&mut editor);
+    // A watched value stops what changes it.
+    let arguments = json!({"name": "total", "frameId": frames[1]["id"]});
+    let info = editor.ask("dataBreakpointInfo", &arguments);
+    set_none(&mut editor);
+    let watched = json!({"breakpoints": [{"dataId": info["dataId"], "accessType": "write"}]});
+    let body = editor.ask("setDataBreakpoints", &watched);
+    assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
+    let stopped = go(&mut editor, "continue", thread);
+    assert_eq!(stopped["reason"], "data breakpoint", "{stopped}");
+    editor.disconnect();
+}
+
+fn offers_words(editor: &mut Editor<'_>) {
+    // Words of gdb's and of the program's.
+    let words = |editor: &mut Editor<'_>, text: &str| {
+        let body = editor.ask(
+            "completions",
+            &json!({"text": text, "column": text.len() + 1}),
+        );
+        body["targets"].to_string()
+    };
+    assert!(words(editor, "conti").contains("\"continue\""));
+    assert!(words(editor, "print resu").contains("\"result\""));
+    assert!(words(editor, "1 + resu").contains("\"result\""));
+}
+
+#[test]
+fn a_crash_is_an_exception_with_its_signal() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["segv"], 1));
+    editor.ask("setExceptionBreakpoints", &json!({"filters": ["throw"]}));
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "exception", "{stopped}");
+    let info = editor.ask("exceptionInfo", &json!({"threadId": stopped["threadId"]}));
+    assert_eq!(info["exceptionId"], "SIGSEGV", "{info}");
+    editor.ask("continue", &json!({"threadId": stopped["threadId"]}));
+    assert_eq!(editor.event("exited")["exitCode"], 128 + 11);
+    editor.disconnect();
+}
