@@ -7,6 +7,7 @@ mod copy;
 mod fork;
 mod network;
 mod own_tasks;
+mod pmix;
 pub mod run;
 mod said;
 mod shim;

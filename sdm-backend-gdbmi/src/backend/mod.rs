@@ -30,6 +30,7 @@ use crate::sources::Sources;
 use crate::stdio::InheritedStreams;
 use crate::task::Interest;
 use crate::timers::Timers;
+use crate::variables::Variables;
 use crate::warden::Warden;
 
 /// How the tasks of one server are driven.
@@ -51,6 +52,8 @@ pub struct GdbConfig {
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
+    /// What started programs find in their environment, other than this process; not those that a shim starts.
+    pub variables: Variables,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
@@ -75,6 +78,7 @@ impl Default for GdbConfig {
             binding: None,
             streams: None,
             reader: None,
+            variables: Variables::default(),
             fold: FoldRules::default(),
             internal_breakpoints: true,
             completion: Completion::default(),
