@@ -23,9 +23,6 @@ pub(crate) const TYPE_PROC_INFO: u16 = 38;
 pub(crate) const TYPE_DATA_ARRAY: u16 = 39;
 pub(crate) const TYPE_RANK: u16 = 40;
 
-/// The rank that stands for all of a job.
-pub(crate) const WILDCARD: u32 = u32::MAX - 1;
-
 pub(crate) const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
 pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
 pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";

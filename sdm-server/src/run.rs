@@ -323,7 +323,7 @@ impl Server {
             {
                 backend.handle_timeout(now);
             }
-            self.give_up_waiting(now);
+            self.handle_pmix_timeout(now);
             self.drain_backend();
         }
     }

@@ -462,6 +462,17 @@ impl Backend for GdbBackend {
         }
     }
 
+    fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
+        let Ok(signal) = Signal::try_from(signal) else {
+            return;
+        };
+        for task in tasks {
+            if let Some(Slot::Own(own)) = self.slot_of(task) {
+                own.signal_program(signal, standing);
+            }
+        }
+    }
+
     fn left_code(&self) -> Option<i32> {
         let slots = self.slots.values();
         slots.filter_map(|known| known.slot.left_end()).max()

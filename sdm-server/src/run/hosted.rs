@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use sdm_backend_gdbmi::Variables;
 use sdm_core::CommandId;
 use sdm_core::message::{Lane, Status};
@@ -17,18 +18,24 @@ use crate::backend;
 use crate::own_tasks::WaitingCommand;
 use crate::pmix::{Heard, PmixError, PmixServer};
 
+/// How long programs that are to end may take before they are killed.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// What Open MPI says where a program gives no reason.
+const SAYS_NOTHING: &str = "N/A";
+
 /// The PMIx server of this node, and what waits for it.
 #[derive(Default)]
 pub(super) struct Hosted {
     server: Option<PmixServer>,
     /// What the backend will be like, until it is there.
     setting_up: Option<SettingUp>,
+    /// A process has ended the job: when those of these tasks that still run are killed.
+    ending: Option<(Instant, IdSet)>,
 }
 
 struct SettingUp {
     settings: BackendSettings,
     pmix: PmixJob,
-    own: IdSet,
     waiting: Vec<WaitingCommand>,
 }
 
@@ -40,7 +47,9 @@ impl Hosted {
 
     /// When the PMIx server is to be there.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.server.as_ref().and_then(|it| it.deadline)
+        let ready = self.server.as_ref().and_then(|it| it.deadline);
+        let kill = self.ending.as_ref().map(|(at, _)| *at);
+        ready.into_iter().chain(kill).min()
     }
 
     /// Whether a descriptor is the PMIx server's.
@@ -70,7 +79,6 @@ impl Server {
             .position(|(_, tasks)| tasks.intersection_len(local) > 0);
         let pmix = pmix.clone();
         let setting_up = SettingUp {
-            own: own.map_or_else(IdSet::new, |own| pmix.nodes[own].1.clone()),
             settings,
             pmix,
             waiting: Vec::new(),
@@ -143,16 +151,29 @@ impl Server {
             Heard::Aborted(rank, status, said) => {
                 let task = IdSet::single(TaskId(rank));
                 let mut text = format!("aborts its job with status {status}");
-                if !said.trim().is_empty() {
+                if !["", SAYS_NOTHING].contains(&said.trim()) {
                     text.push_str(&format!(": {}", said.trim()));
                 }
                 self.tell(&task, &Event::Notice { text });
+                self.end_job(&task);
             }
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));
                 self.tell(&task, &Event::Output { stream, bytes });
             }
+        }
+    }
+
+    /// A process has ended the job, and ends itself: so do the others of this server, as a launcher would have it. Those that stand
+    /// still do when they go on.
+    fn end_job(&mut self, by: &IdSet) {
+        let all = self.driver.member().node().local().clone();
+        if let Some(backend) = &mut self.backend
+            && self.hosted.ending.is_none()
+        {
+            backend.signal_programs(&all.difference(by), Signal::SIGTERM as i32, true);
+            self.hosted.ending = Some((Instant::now() + END_WAIT, all));
         }
     }
 
@@ -208,9 +229,15 @@ impl Server {
         self.begin_waiting(setting_up.waiting);
     }
 
-    /// Gives up waiting for a PMIx server that takes too long.
-    pub(super) fn give_up_waiting(&mut self, now: Instant) {
-        if self.hosted.deadline().is_some_and(|at| at <= now) {
+    /// Gives up waiting for a PMIx server that takes too long, and for programs that are to end.
+    pub(super) fn handle_pmix_timeout(&mut self, now: Instant) {
+        if let Some((_, tasks)) = self.hosted.ending.take_if(|(at, _)| *at <= now)
+            && let Some(backend) = &mut self.backend
+        {
+            backend.signal_programs(&tasks, Signal::SIGKILL as i32, false);
+        }
+        let ready = self.hosted.server.as_ref().and_then(|it| it.deadline);
+        if ready.is_some_and(|at| at <= now) {
             self.forget_pmix();
             self.go_on_without("sdm-pmix takes too long");
         }
