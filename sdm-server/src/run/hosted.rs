@@ -142,20 +142,21 @@ impl Server {
                     return self.go_on_without(&format!("sdm-pmix: {how}"));
                 }
                 let text = format!(
-                    "the PMIx server of these programs (sdm-pmix) is gone: {how}; they run on, and cannot begin, meet or end in \
-                     MPI together with others any more"
+                    "the PMIx server of these programs (sdm-pmix) is gone: {how}; what they do in MPI may fail or wait for ever"
                 );
                 let tasks = self.driver.member().node().local().clone();
                 self.tell(&tasks, &Event::Notice { text });
             }
             Heard::Aborted(rank, status, said) => {
-                let task = IdSet::single(TaskId(rank));
-                let mut text = format!("aborts its job with status {status}");
-                if !["", SAYS_NOTHING].contains(&said.trim()) {
-                    text.push_str(&format!(": {}", said.trim()));
-                }
-                self.tell(&task, &Event::Notice { text });
-                self.end_job(&task);
+                let text = match said.trim() {
+                    SAYS_NOTHING => String::new(),
+                    text => text.to_owned(),
+                };
+                let all = self.driver.member().node().local().clone();
+                let by = rank;
+                // Each server tells its own tasks, so that none is heard to end before.
+                self.tell(&all, &Event::Aborted { by, status, text });
+                self.end_job(&IdSet::single(TaskId(rank)));
             }
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
