@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use sdm_core::link::LinkConfig;
 use sdm_core::transport::meeting_name;
 use sdm_pmix::wire::{Frames, VERSION, WireError, frame};
-use sdm_pmix::{FromHost, HostJob, ToHost};
+use sdm_pmix::{FromHost, HostJob, ToHost, is_outer};
 use sdm_system::peer::check_this_user;
 use sdm_system::stream::Stream;
 
@@ -30,18 +30,6 @@ const READY_WAIT: Duration = Duration::from_secs(60);
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
 /// How soon to look again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// The variables that it has of this process's: where it finds libraries and makes its folder.
-const VARIABLES: [&str; 9] = [
-    "PATH",
-    "HOME",
-    "LANG",
-    "LD_LIBRARY_PATH",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "OPAL_PREFIX",
-    "SDM_PMIX_LIBRARY",
-];
 /// How many of its last lines are kept.
 const LAST_LINES: usize = 4;
 
@@ -256,16 +244,13 @@ impl Started {
         let mut command = Command::new(program);
         command
             .arg("host")
-            .env_clear()
             .stdin(listener)
             .stdout(Stdio::null())
             .stderr(writer)
             // What ends this process's group is not meant for it: it is there for all of the node.
             .process_group(0);
-        for name in VARIABLES {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_outer(name)) {
+            command.env_remove(name);
         }
         let child = command.spawn().map_err(system("start sdm-pmix"))?;
         let end = sdm_system::pidfd_open(child.id()).map_err(system("watch sdm-pmix"))?;

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use board::Board;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::SigSet;
 use request::{Request, Requests};
 use sdm_pmix::wire::{Frames, VERSION, frame};
 use sdm_pmix::{FromHost, HostJob, ToHost};
@@ -77,6 +78,8 @@ impl Drop for Folder {
 /// Serves until all who were there have gone.
 pub(crate) fn run() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
+    // Who started it may have some of them blocked.
+    SigSet::empty().thread_set_mask().context("signals")?;
     let listener = listener()?;
     let mut host = Host {
         listener,
