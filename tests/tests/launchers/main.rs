@@ -3,4 +3,5 @@
 mod mpi;
 mod openmpi5;
 mod ordinary;
+mod pmix;
 mod sharing;
