@@ -31,11 +31,16 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use once::Before;
 
+/// Tells who has started this process.
+fn say(text: &str) {
+    eprintln!("sdm-pmix: {text}");
+}
+
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sdm-pmix: {error:#}");
+            say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

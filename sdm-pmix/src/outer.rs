@@ -34,9 +34,9 @@ pub fn is_outer(name: &OsStr) -> bool {
         return false;
     }
     if begins(&OWN) {
-        return OF_LAUNCHERS.iter().any(|prefix| begins(&prefix));
+        return OF_LAUNCHERS.iter().any(begins);
     }
-    PREFIXES.iter().any(|prefix| begins(&prefix))
+    PREFIXES.iter().any(begins)
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ impl Frames {
     ///
     /// # Errors
     /// [`WireError`]: nothing that comes behind it can be read any more.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
         let left = &self.bytes[self.read..];
         let Some((length, rest)) = left.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
@@ -229,13 +229,13 @@ where
     let (mut whole, mut single) = (Frames::default(), Frames::default());
     whole.push(bytes);
     let mut found = Vec::new();
-    while let Ok(Some(message)) = whole.next::<T>() {
+    while let Ok(Some(message)) = whole.take::<T>() {
         found.push(message);
     }
     let mut again = Vec::new();
     for byte in bytes {
         single.push(&[*byte]);
-        while let Ok(Some(message)) = single.next::<T>() {
+        while let Ok(Some(message)) = single.take::<T>() {
             again.push(message);
         }
     }
@@ -244,7 +244,7 @@ where
     for message in &found {
         if let Ok(bytes) = frame(message) {
             back.push(&bytes);
-            assert_eq!(back.next::<T>().as_ref(), Ok(&Some(again.remove(0))));
+            assert_eq!(back.take::<T>().as_ref(), Ok(&Some(again.remove(0))));
         }
     }
     found
@@ -276,11 +276,11 @@ mod tests {
         fuzz_frames(&bytes);
         let mut frames = Frames::default();
         frames.push(&bytes[..7]);
-        assert_eq!(frames.next::<ToHost>(), Ok(None));
+        assert_eq!(frames.take::<ToHost>(), Ok(None));
         frames.push(&bytes[7..]);
-        assert_eq!(frames.next(), Ok(Some(hello.clone())));
-        assert_eq!(frames.next(), Ok(Some(hello)));
-        assert_eq!(frames.next::<ToHost>(), Ok(None));
+        assert_eq!(frames.take(), Ok(Some(hello.clone())));
+        assert_eq!(frames.take(), Ok(Some(hello)));
+        assert_eq!(frames.take::<ToHost>(), Ok(None));
     }
 
     #[test]
@@ -288,12 +288,12 @@ mod tests {
         let mut frames = Frames::default();
         frames.push(&u32::MAX.to_le_bytes());
         assert_eq!(
-            frames.next::<ToHost>(),
+            frames.take::<ToHost>(),
             Err(WireError::TooLong(u32::MAX as usize))
         );
         let mut frames = Frames::default();
         frames.push(&[1, 0, 0, 0, 99]);
-        assert_eq!(frames.next::<ToHost>(), Err(WireError::NoMessage(1)));
+        assert_eq!(frames.take::<ToHost>(), Err(WireError::NoMessage(1)));
         let long = FromHost::Failed {
             text: "x".repeat(FRAME_BYTES_MAX),
         };

@@ -5,6 +5,7 @@ pub mod arguments;
 mod backend;
 mod copy;
 mod fork;
+mod hosted;
 mod network;
 mod own_tasks;
 mod pmix;

@@ -195,7 +195,7 @@ impl PmixServer {
             }
         };
         loop {
-            match self.frames.next() {
+            match self.frames.take() {
                 Ok(None) => return is_open,
                 Ok(Some(message)) => heard.extend(self.take(message)),
                 Err(error) => {

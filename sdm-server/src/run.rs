@@ -31,12 +31,12 @@ use sdm_debug::{Backend, EndPolicy, Failure, GdbOptions, InterestChange};
 use sdm_idset::IdSet;
 use sdm_system::identity::Identity;
 
-use self::hosted::Hosted;
 use crate::announce::say;
 use crate::arguments::Arguments;
 use crate::backend::{Inherited, gdb_config};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
+use crate::hosted::Hosted;
 use crate::network;
 use crate::own_tasks::Tasks;
 use crate::said::{Said, Upward};

@@ -188,7 +188,7 @@ impl Host {
             }
         }
         loop {
-            match self.peers[index].frames.next::<ToHost>() {
+            match self.peers[index].frames.take::<ToHost>() {
                 Ok(None) => return true,
                 Ok(Some(ToHost::Hello { version, job })) => {
                     let answer = self.hello(version, job);
@@ -199,7 +199,7 @@ impl Host {
                     }
                 }
                 Err(error) => {
-                    eprintln!("sdm-pmix: a server of the session sends {error}");
+                    crate::say(&format!("a server of the session sends {error}"));
                     return false;
                 }
             }
@@ -279,7 +279,7 @@ impl Peer {
     /// Sends a message; false where it cannot be.
     fn send(&mut self, message: &FromHost) -> bool {
         let Ok(bytes) = frame(message) else {
-            eprintln!("sdm-pmix: something too long to be told was left out");
+            crate::say("something too long to be told was left out");
             return true;
         };
         self.unsent.extend_from_slice(&bytes);

@@ -1,7 +1,6 @@
 //! A server whose programs find a PMIx server: its backend is set up once that is there, and commands wait until then.
 
 use std::ffi::OsString;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -15,6 +14,7 @@ use sdm_pmix::{HostJob, HostNode, is_outer};
 
 use super::Server;
 use crate::backend;
+use crate::hosted::SettingUp;
 use crate::own_tasks::WaitingCommand;
 use crate::pmix::{Heard, PmixError, PmixServer};
 
@@ -22,42 +22,6 @@ use crate::pmix::{Heard, PmixError, PmixServer};
 const END_WAIT: Duration = Duration::from_secs(5);
 /// What Open MPI says where a program gives no reason.
 const SAYS_NOTHING: &str = "N/A";
-
-/// The PMIx server of this node, and what waits for it.
-#[derive(Default)]
-pub(super) struct Hosted {
-    server: Option<PmixServer>,
-    /// What the backend will be like, until it is there.
-    setting_up: Option<SettingUp>,
-    /// A process has ended the job: when those of these tasks that still run are killed.
-    ending: Option<(Instant, IdSet)>,
-}
-
-struct SettingUp {
-    settings: BackendSettings,
-    pmix: PmixJob,
-    waiting: Vec<WaitingCommand>,
-}
-
-impl Hosted {
-    /// Where commands wait, while they do.
-    pub(super) fn waiting(&mut self) -> Option<&mut Vec<WaitingCommand>> {
-        self.setting_up.as_mut().map(|it| &mut it.waiting)
-    }
-
-    /// When the PMIx server is to be there.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let ready = self.server.as_ref().and_then(|it| it.deadline);
-        let kill = self.ending.as_ref().map(|(at, _)| *at);
-        ready.into_iter().chain(kill).min()
-    }
-
-    /// Whether a descriptor is the PMIx server's.
-    pub(super) fn holds(&self, fd: RawFd) -> bool {
-        let server = self.server.as_ref();
-        server.is_some_and(|it| it.fds().contains(&fd))
-    }
-}
 
 impl Server {
     /// Sets up the backend, at once or when the PMIx server is there that its programs are to find.

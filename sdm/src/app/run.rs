@@ -129,7 +129,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
-    let backend = hosted(args, parts, &launcher)?;
+    let backend = hosted(args, parts, &launcher, hosts.len())?;
     session.config.start_wait = args.tree.start_wait(&launcher);
     session.tasks_per_server = args.tree.tasks_per_server(&launcher);
     Ok(SessionConfig {
@@ -141,20 +141,22 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
     })
 }
 
-/// Launchers that start processes without a runtime of their own.
-const WITHOUT_RUNTIME: [&str; 1] = ["local"];
-
 /// What drives the processes, which find a PMIx server where they can use one and nobody else gives them any.
 fn hosted(
     args: &RunArgs,
     parts: &[ProgramPart],
     launcher: &str,
+    hosts: usize,
 ) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
-    let can_be = WITHOUT_RUNTIME.contains(&launcher) && args.control == ControlBy::Plain;
+    let can_be = match launcher {
+        "local" => args.control == ControlBy::Plain,
+        "ssh" => hosts == 1 && args.control == ControlBy::Plain,
+        _ => false,
+    };
     let needed = args.pmix == PmixUse::On;
     if needed && !can_be {
-        let text = "--pmix on: only with --launcher local; other launchers have servers of their own or none";
+        let text = "--pmix on: only with --launcher local, or ssh and one host; other launchers have servers of their own or none";
         return Err((2, text.to_owned()));
     }
     let find_it = || {
