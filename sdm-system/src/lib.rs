@@ -19,6 +19,7 @@ pub mod proc;
 mod programs;
 pub mod stream;
 mod sys;
+pub mod tcp_peer;
 
 pub use programs::own_program;
 pub use sys::{close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking};

@@ -4,6 +4,7 @@
 //! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
 
 mod board;
+mod guard;
 mod request;
 mod server;
 mod value;
@@ -302,6 +303,7 @@ impl Peer {
 
 /// Begins to serve a job.
 fn serve(job: HostJob) -> Result<Serving> {
+    guard::check_is_found()?;
     let folder = make_folder(&job.namespace)?;
     // SAFETY: this process has had one thread until now.
     #[allow(unsafe_code)]

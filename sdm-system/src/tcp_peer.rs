@@ -1,0 +1,99 @@
+//! Whose process is at the other end of a TCP connection within this host.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use crate::proc;
+use nix::unistd::geteuid;
+
+/// Checks that the other end of a connection over the loopback is this user's, or root's.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] where it is another user's, or where the kernel does not say whose.
+pub fn check(stream: &TcpStream) -> io::Result<()> {
+    let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
+    let mut tables = ["net/tcp", "net/tcp6"]
+        .map(proc::of_machine)
+        .into_iter()
+        .flatten();
+    let owner = tables.find_map(|table| owner(&table, theirs, ours));
+    let own = geteuid().as_raw();
+    let denied = |text: String| io::Error::new(io::ErrorKind::PermissionDenied, text);
+    match owner {
+        Some(uid) if uid == own || uid == 0 => Ok(()),
+        Some(uid) => Err(denied(format!("it is user {uid}'s, this is user {own}"))),
+        None => Err(denied("the kernel does not say whose it is".to_owned())),
+    }
+}
+
+/// The user of the socket that has these two addresses, of a table of the kernel's.
+fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, its_local, its_remote, state, _, _, _, uid, ..] = fields[..] else {
+            return None;
+        };
+        let is_it =
+            address(its_local)? == canonical(local) && address(its_remote)? == canonical(remote);
+        // Not one whose process has left it: that has no user any more.
+        let is_open = state == "01";
+        (is_it && is_open).then(|| uid.parse().ok()).flatten()
+    })
+}
+
+fn canonical(address: SocketAddr) -> (IpAddr, u16) {
+    (address.ip().to_canonical(), address.port())
+}
+
+/// An address as the kernel writes it: words of 32 bits in this machine's order, in hexadecimal.
+fn address(text: &str) -> Option<(IpAddr, u16)> {
+    let (words, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| {
+        let word = u32::from_str_radix(words.get(at..at + 8)?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    };
+    let ip: IpAddr = match words.len() {
+        8 => word(0)?.into(),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(index * 8)?);
+            }
+            bytes.into()
+        }
+        _ => return None,
+    };
+    Some((ip.to_canonical(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_to_this_process_is_this_users() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(host) else {
+                continue;
+            };
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let _theirs = listener.accept().unwrap();
+            check(&stream).unwrap();
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_writes_them() {
+        let [a, b, c, d] = 0x0100_007F_u32.to_ne_bytes();
+        assert_eq!(address("0100007F:1F90"), Some(([a, b, c, d].into(), 8080)));
+        assert_eq!(address("0100007F"), None);
+        assert_eq!(address("01:xx"), None);
+        let table = "head\n 0: 0100007F:1F90 0100007F:1F91 01 0:0 0:0 0 1000 0 1\n";
+        let at = |port| SocketAddr::new([a, b, c, d].into(), port);
+        assert_eq!(owner(table, at(8080), at(8081)), Some(1000));
+        assert_eq!(owner(table, at(8081), at(8080)), None);
+    }
+}
