@@ -16,6 +16,8 @@ use crate::host::value::Owned;
 const OPERATION_SUCCEEDED: c_int = -157;
 const NOT_SUPPORTED: c_int = -47;
 const WAIT: &CStr = c"pmix.wait";
+/// What names begin with that are no program's.
+const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
 const LOG_STDERR: &CStr = c"pmix.log.stderr";
 /// The most keys, values or processes of one call that are believed.
@@ -279,8 +281,7 @@ unsafe extern "C" fn on_publish(
     let values = infos.iter().filter_map(|info| {
         // SAFETY: a key always ends.
         let key = unsafe { text(info.key.as_ptr()) };
-        let is_directive = ["pmix.range", "pmix.persist", "pmix.userid", "pmix.grpid"];
-        match is_directive.contains(&key.as_str()) {
+        match key.starts_with(RESERVED) {
             true => None,
             // SAFETY: a value of the library's.
             false => Some((key, unsafe { Owned::copy(&info.value) }?)),

@@ -93,6 +93,23 @@ fn four_ranks_are_debugged_by_one_server_and_by_several() {
     }
 }
 
+fn ranks_meet(place: &Place, compiler: Compiler) {
+    let meet = place.compile("mpi_meet", compiler);
+    let done = local(place, 2)
+        .args(["--batch", "--no-report"])
+        .program(&meet, &[])
+        .finish()
+        .code(0);
+    let heard = ["rank 0 heard of 1", "rank 1 heard of 0"];
+    assert_eq!(lines_of(&done.out), heard, "{done}");
+}
+
+/// Names are published and found, and two that were not together connect.
+#[test]
+fn ranks_find_one_another_by_a_published_name() {
+    ranks_meet(&Place::new(), Compiler::OpenMpi);
+}
+
 #[test]
 fn programs_of_open_mpi_5_are_one_job_too() {
     let _alone = alone();
@@ -102,6 +119,7 @@ fn programs_of_open_mpi_5_are_one_job_too() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
     four_are_debugged(&place, &sum, &[]);
+    ranks_meet(&place, Compiler::OpenMpi5);
 }
 
 /// `MPI_Abort` ends all, and its status is the job's.
