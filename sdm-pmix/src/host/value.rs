@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 
 /// The types whose values hold no pointers: `bool` to `status`, but for strings; ranks and states.
-const PLAIN: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=21, 32..=37, 40..=40];
+const PLAIN: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
 
 /// A value that owns what it points to.
 #[derive(Clone)]
