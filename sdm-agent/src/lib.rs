@@ -19,7 +19,6 @@ pub mod service;
 pub mod slurm;
 pub mod snapshot;
 pub mod ssh;
-pub mod tcp_peer;
 pub mod unix_peer;
 pub mod worker;
 

@@ -94,11 +94,6 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let own = std::env::args_os().next().unwrap_or_default();
-    let own = Path::new(&own).file_name().and_then(OsStr::to_str);
-    if let Some(server_type) = own.and_then(|name| name.strip_prefix(invoke::NAME)) {
-        return invoke_server(server_type);
-    }
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let words: Vec<&OsStr> = words.iter().map(|word| word.as_os_str()).collect();
     match words[..] {
@@ -116,6 +111,12 @@ fn run() -> Result<()> {
             return at_host::answer(io::stdin().lock(), io::stdout().lock()).context("a request");
         }
         _ => {}
+    }
+    // Behind the words above: what an invoke server starts has its name where it is a file of its own, and no link.
+    let own = std::env::args_os().next().unwrap_or_default();
+    let own = Path::new(&own).file_name().and_then(OsStr::to_str);
+    if let Some(server_type) = own.and_then(|name| name.strip_prefix(invoke::NAME)) {
+        return invoke_server(server_type);
     }
     let arguments = Arguments::parse();
     let Ok(kind) = ManagerType::from_str(&arguments.rm, false) else {
@@ -213,7 +214,7 @@ fn connect(host: &str, port: u16) -> Result<TcpStream> {
         bail!("--host {host} is not this host: forward the port with ssh");
     };
     let stream = TcpStream::connect(address).with_context(|| format!("the client at {address}"))?;
-    sdm_agent::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
+    sdm_system::tcp_peer::check(&stream).with_context(|| format!("the client at {address}"))?;
     Ok(stream)
 }
 

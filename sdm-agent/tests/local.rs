@@ -150,7 +150,7 @@ fn a_runner_that_is_killed_takes_its_processes_with_it_and_is_told_as_gone() {
         nix::sys::signal::Signal::SIGKILL,
     )
     .unwrap();
-    let ended = place.wait(&number, "TERMINATED");
+    let ended = place.wait(&number, "ERROR");
     assert_eq!(ended.attributes["jobStatusMessage"], "its runner is gone");
     wait_gone(&pids);
 }

@@ -38,6 +38,7 @@ mod stdio;
 mod sys;
 mod task;
 mod timers;
+mod variables;
 mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
@@ -48,3 +49,4 @@ pub use child::{
 pub use driver::VALUE_BYTES_MAX;
 pub use shim::{Channel, Shim, ShimEvent};
 pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};
+pub use variables::Variables;

@@ -267,6 +267,20 @@ impl Task {
         }
     }
 
+    /// Sends its program a signal, where that was started here and runs, or stands still and that does not matter.
+    pub(crate) fn signal_program(&self, signal: Signal, standing: bool) {
+        let is_meant = match self.driver.task_state() {
+            TaskState::Running | TaskState::Starting => true,
+            TaskState::Stopped => standing,
+            _ => false,
+        };
+        if let Some(pid) = self.driver.pid().filter(|_| is_meant && !self.attached) {
+            // gdb holds it, so the pid is still its own.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        self.signal_left(signal);
+    }
+
     fn is_detached(&self) -> bool {
         self.driver.task_state() == TaskState::Detached
     }

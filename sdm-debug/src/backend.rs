@@ -86,6 +86,11 @@ pub trait Backend {
         let _ = signal;
     }
 
+    /// Sends a signal to the programs of these tasks that were started here: to those that stand still only where `standing` says so.
+    fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
+        let _ = (tasks, signal, standing);
+    }
+
     /// What a shell would say of how these programs ended, once they have; the highest where there
     /// are several.
     fn left_code(&self) -> Option<i32> {

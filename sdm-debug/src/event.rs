@@ -74,6 +74,15 @@ pub enum Event {
         /// The number of the command that was answered by the stop.
         command: u64,
     },
+    /// A task has ended the job that this task belongs to (`MPI_Abort`): they all end.
+    Aborted {
+        /// The number of that task.
+        by: u32,
+        /// The status that it gives the job.
+        status: i32,
+        /// Why, in its words; it may be empty.
+        text: String,
+    },
 }
 
 /// A stream of the program's own output.

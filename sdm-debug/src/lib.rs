@@ -27,6 +27,6 @@ pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_u
 pub use outcome::{Failure, FailureCode, Outcome};
 pub use reply::Reply;
 pub use sdm_core::message::EndPolicy;
-pub use settings::{BackendSettings, GdbOptions};
+pub use settings::{BackendSettings, GdbOptions, PmixJob};
 pub use state::TaskState;
 pub use truth::is_true;

@@ -1,5 +1,6 @@
 //! The settings of a backend, which the front-end sends to every server with the configuration of the session.
 
+use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
 /// Which backend a server uses, and how it is set up.
@@ -16,6 +17,22 @@ pub enum BackendSettings {
     },
     /// gdb over GDB/MI, not with the settings that were measured to be best.
     GdbWith(GdbOptions),
+    /// gdb over GDB/MI, and the programs that it starts find a PMIx server.
+    GdbHosted {
+        /// What is not as usual with gdb.
+        options: GdbOptions,
+        /// What the PMIx server is to know.
+        pmix: PmixJob,
+    },
+}
+
+/// A job that PMIx servers of ours serve, one on each node.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct PmixJob {
+    /// Nothing is started where there can be no PMIx server; otherwise programs are started without one then, and it is said.
+    pub needed: bool,
+    /// The nodes: what each calls itself, and the tasks there.
+    pub nodes: Vec<(String, IdSet)>,
 }
 
 /// What is not as usual with gdb.

@@ -83,6 +83,12 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Whether a program is linked with an MPI that finds its job by PMIx.
+#[must_use]
+pub fn finds_pmix(program: &OsStr) -> bool {
+    find_program(program).is_some_and(|path| mpi_of(&path) == Mpi::Open)
+}
+
 /// The build-id that a program's linker has put into it, in hexadecimal digits.
 #[must_use]
 pub fn build_id(program: &Path) -> Option<String> {

@@ -1,86 +1,19 @@
-//! The library's functions and the few of its structures that are needed, as the PMIx standard 4 lays
-//! them out; version 5 has the same.
+//! A connection to somebody else's PMIx server.
 #![allow(unsafe_code)]
 
-use sdm_text::printable_name;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
-use nix::libc;
+use anyhow::{Context, Result, anyhow};
 
-const SUCCESS: c_int = 0;
-const NAMESPACE_CHARS: usize = 256;
-const KEY_CHARS: usize = 512;
-
-const TYPE_STRING: u16 = 3;
-const TYPE_PID: u16 = 5;
-const TYPE_PROC_INFO: u16 = 38;
-const TYPE_DATA_ARRAY: u16 = 39;
-
-const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
-const NAMESPACES: &CStr = c"pmix.qry.ns";
-const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
-const NAMESPACE: &CStr = c"pmix.nspace";
+use crate::ffi::{
+    Data, Info, NAMESPACE, NAMESPACE_CHARS, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, Query,
+    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_STRING, Value, load,
+    symbol, text,
+};
 
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
-
-#[repr(C)]
-struct Proc {
-    namespace: [c_char; NAMESPACE_CHARS],
-    rank: u32,
-}
-
-#[repr(C)]
-union Data {
-    pid: libc::pid_t,
-    string: *const c_char,
-    array: *const DataArray,
-    /// As large as the largest that the standard has.
-    words: [u64; 3],
-}
-
-#[repr(C)]
-struct Value {
-    kind: u16,
-    data: Data,
-}
-
-#[repr(C)]
-struct Info {
-    key: [c_char; KEY_CHARS],
-    flags: u32,
-    value: Value,
-}
-
-#[repr(C)]
-struct Query {
-    keys: *mut *mut c_char,
-    qualifiers: *mut Info,
-    qualifier_count: usize,
-}
-
-#[repr(C)]
-struct DataArray {
-    kind: u16,
-    size: usize,
-    array: *const c_void,
-}
-
-#[repr(C)]
-struct ProcInfo {
-    process: Proc,
-    host: *const c_char,
-    program: *const c_char,
-    pid: libc::pid_t,
-    exit_code: c_int,
-    state: u8,
-}
-
-const _: () = assert!(size_of::<Info>() == 552 && size_of::<Query>() == 24);
-const _: () = assert!(size_of::<ProcInfo>() == 296 && size_of::<DataArray>() == 24);
 
 type ToolInit = unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int;
 type QueryInfo = unsafe extern "C" fn(*mut Query, usize, *mut *mut Info, *mut usize) -> c_int;
@@ -223,53 +156,4 @@ impl Tool {
             (self.finalize)();
         }
     }
-}
-
-impl Info {
-    fn new(key: &CStr, kind: u16, data: Data) -> Self {
-        let mut chars = [0; KEY_CHARS];
-        for (to, from) in chars.iter_mut().zip(key.to_bytes()) {
-            *to = from.cast_signed();
-        }
-        Self {
-            key: chars,
-            flags: 0,
-            value: Value { kind, data },
-        }
-    }
-}
-
-fn load(library: &Path) -> Result<*mut c_void> {
-    let path = CString::new(library.as_os_str().as_bytes()).context("the library's path")?;
-    // SAFETY: loading runs the library's initialisers: that it may do anything is why this is a
-    // process of its own.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    if handle.is_null() {
-        // SAFETY: a string of the loader's, or null.
-        let why = unsafe { text(libc::dlerror()) };
-        bail!("load {}: {why}", printable_name(library));
-    }
-    Ok(handle)
-}
-
-fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
-    // SAFETY: the handle is one of dlopen's.
-    let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    if found.is_null() {
-        bail!("the library has no {}", name.to_string_lossy());
-    }
-    Ok(found)
-}
-
-/// A string of C's, on one line and without tabs; empty for null.
-///
-/// # Safety
-/// It must be null or a string that ends.
-unsafe fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller says so.
-    let text = unsafe { CStr::from_ptr(string) }.to_string_lossy();
-    text.replace(|it: char| it.is_control(), " ")
 }

@@ -1,4 +1,6 @@
-//! Asks the PMIx server in a starter (`prterun`, `prte`) which processes its jobs have.
+//! libpmix behind a process boundary: whatever that does costs this process at most.
+//!
+//! `sdm-pmix host` is a PMIx server for the programs of a session; see [`host`]. Otherwise it asks the PMIx server in a starter (`prterun`, `prte`) which processes its jobs have.
 //!
 //! A process of its own, so that whatever a foreign library does costs nobody else anything: who runs
 //! it kills it when it takes too long. The library is the one that the server itself has loaded, and
@@ -13,6 +15,8 @@
 //! ```
 //! What goes wrong is one sentence on standard error and exit code 1.
 
+mod ffi;
+mod host;
 mod keeper;
 mod library;
 mod once;
@@ -27,11 +31,16 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use once::Before;
 
+/// Tells who has started this process.
+fn say(text: &str) {
+    eprintln!("sdm-pmix: {text}");
+}
+
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sdm-pmix: {error:#}");
+            say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -39,6 +48,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["host"] {
+        return host::run();
+    }
     let [library, server] = &arguments[..] else {
         bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER");
     };

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{
-    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
+    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState, Variables,
 };
 use sdm_bootstrap::handover::XSTATE_VARIABLE;
-use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions, wire};
+use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions};
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 
@@ -66,22 +66,27 @@ impl Inherited {
 /// has that starts them.
 ///
 /// # Errors
-/// Settings that cannot be read, or a scenario that is none.
+/// A scenario that is none.
 pub(crate) fn make(
-    settings: &[u8],
+    settings: BackendSettings,
     tasks: &IdSet,
     inherited: &Inherited,
     shims: Vec<(TaskId, Channel)>,
+    variables: Variables,
 ) -> Result<Box<dyn Backend>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
-    let settings = wire::decode(settings).map_err(|error| bad(error.to_string()))?;
-    let gdb = |options| -> Box<dyn Backend> {
-        let config = gdb_config(options, tasks, inherited);
+    let gdb = move |options| -> Box<dyn Backend> {
+        let config = GdbConfig {
+            variables,
+            ..gdb_config(options, tasks, inherited)
+        };
         Box::new(GdbBackend::with_shims(config, shims))
     };
     Ok(match settings {
         BackendSettings::Gdb => gdb(GdbOptions::default()),
-        BackendSettings::GdbWith(options) => gdb(options),
+        BackendSettings::GdbWith(options) | BackendSettings::GdbHosted { options, .. } => {
+            gdb(options)
+        }
         BackendSettings::Fake { scenario } => {
             let scenario = Scenario::parse(&scenario).map_err(|error| bad(error.to_string()))?;
             allow_many_children();

@@ -15,6 +15,15 @@ use crate::said::payload_of;
 pub(crate) struct Tasks<'a> {
     pub(crate) backend: &'a mut Option<Box<dyn Backend>>,
     pub(crate) stopped: &'a Option<Failure>,
+    /// Where commands wait for a backend that is on its way.
+    pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,
+}
+
+/// A command that waits for a backend.
+pub(crate) struct WaitingCommand {
+    pub(crate) id: CommandId,
+    pub(crate) tasks: IdSet,
+    pub(crate) payload: Bytes,
 }
 
 impl OwnTasks for Tasks<'_> {
@@ -25,6 +34,14 @@ impl OwnTasks for Tasks<'_> {
         tasks: &IdSet,
         payload: &[u8],
     ) -> Option<(Status, Bytes)> {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.push(WaitingCommand {
+                id,
+                tasks: tasks.clone(),
+                payload: Bytes::copy_from_slice(payload),
+            });
+            return None;
+        }
         let failure = match (&mut *self.backend, wire::decode::<Command>(payload)) {
             (Some(backend), Ok(command)) => {
                 tracing::info!(command = id.0, %tasks, "begins {}", command.name());

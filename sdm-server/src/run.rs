@@ -1,5 +1,6 @@
 //! The server's start and its event loop.
 
+mod hosted;
 mod shims;
 
 use std::collections::HashMap;
@@ -32,9 +33,10 @@ use sdm_system::identity::Identity;
 
 use crate::announce::say;
 use crate::arguments::Arguments;
-use crate::backend::{self, Inherited, gdb_config};
+use crate::backend::{Inherited, gdb_config};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
+use crate::hosted::Hosted;
 use crate::network;
 use crate::own_tasks::Tasks;
 use crate::said::{Said, Upward};
@@ -197,8 +199,10 @@ fn come_up(
         .sockets()
         .watch(signals.as_raw_fd(), true, false)
         .with_context(|| format!("{me}: watch signals"))?;
+    let link = Arc::new(config);
     Ok(Server {
-        driver: MemberDriver::new(Member::new(node, Arc::new(config)), transport),
+        driver: MemberDriver::new(Member::new(node, link.clone()), transport),
+        link,
         backend: None,
         signals,
         inherited,
@@ -207,6 +211,8 @@ fn come_up(
         copy,
         alone: false,
         shims: None,
+        hosted: Hosted::default(),
+        paused: false,
     })
 }
 
@@ -239,6 +245,8 @@ fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Res
 /// A server at work.
 struct Server {
     driver: MemberDriver<Reversed<Shaped>>,
+    /// The session's name and key.
+    link: Arc<LinkConfig>,
     backend: Option<Box<dyn Backend>>,
     signals: SignalFd,
     /// What the launcher left to the programs.
@@ -253,6 +261,10 @@ struct Server {
     alone: bool,
     /// Where the shims of its tasks come, until it is told which these are.
     shims: Option<ShimListener>,
+    /// The PMIx server of this node, where there is one, and what waits for it.
+    hosted: Hosted,
+    /// Whether what programs print waits.
+    paused: bool,
 }
 
 impl Server {
@@ -276,9 +288,11 @@ impl Server {
                 .backend
                 .as_ref()
                 .and_then(|backend| backend.poll_timeout());
+            let timeout = timeout.into_iter().chain(self.hosted.deadline()).min();
             let mut tasks = Tasks {
                 backend: &mut self.backend,
                 stopped: &self.stopped,
+                waiting: self.hosted.waiting(),
             };
             let event = self.driver.next_with(timeout, Some(&mut tasks));
             let event = event.context("wait for events")?;
@@ -309,6 +323,7 @@ impl Server {
             {
                 backend.handle_timeout(now);
             }
+            self.handle_pmix_timeout(now);
             self.drain_backend();
         }
     }
@@ -322,18 +337,7 @@ impl Server {
             Output::Configure(config) => {
                 // All that were started have said where they are by now.
                 self.copy.remove();
-                let tasks = self.driver.member().node().local().clone();
-                let shims = self.take_shims(&tasks);
-                match backend::make(&config.backend, &tasks, &self.inherited, shims) {
-                    Ok(backend) => {
-                        tracing::info!(%tasks, "set up");
-                        self.backend = Some(backend);
-                    }
-                    Err(failure) => {
-                        tracing::warn!(%tasks, "not set up: {failure}");
-                        self.stopped = Some(failure);
-                    }
-                }
+                self.configure(&config.backend);
             }
             Output::Execute { id, tasks, payload } => self.execute(now, id, &tasks, &payload),
             Output::CancelLocal(id) => {
@@ -341,8 +345,10 @@ impl Server {
                 if let Some(backend) = &mut self.backend {
                     backend.cancel(now, id);
                 }
+                self.cancel_waiting(id);
             }
             Output::PauseOutput(paused) => {
+                self.paused = paused;
                 if let Some(backend) = &mut self.backend {
                     backend.set_output_paused(now, paused);
                 }
@@ -369,6 +375,7 @@ impl Server {
         let mut own = Tasks {
             backend: &mut self.backend,
             stopped: &self.stopped,
+            waiting: self.hosted.waiting(),
         };
         if let Some((status, payload)) = own.execute(now, id, tasks, payload) {
             self.driver.with_member(|member, now| {
@@ -381,6 +388,9 @@ impl Server {
         if fd != self.signals.as_raw_fd() {
             if self.shims.as_ref().is_some_and(|shims| shims.holds(fd)) {
                 return self.meet_shims();
+            }
+            if self.hosted.holds(fd) {
+                return self.hear_pmix();
             }
             if let Some(backend) = &mut self.backend {
                 backend.handle_ready(now, fd);

@@ -63,7 +63,7 @@ pub(crate) fn meet(
     wait: Duration,
 ) -> Result<Role> {
     let index = identity.local_index.unwrap_or(identity.server) / each.max(1);
-    let name = meeting_name(config, &surroundings(host, index)?);
+    let name = meeting_name(config, &surroundings(&format!("ranks {host} {index}"))?);
     let address = UnixAddr::new_abstract(name.as_bytes()).context("a name to meet at")?;
     let deadline = Instant::now() + wait;
     loop {
@@ -96,9 +96,9 @@ pub(crate) fn meet(
     }
 }
 
-/// What those must have in common who share a server. A host may have several names, as nodes of a runtime.
-fn surroundings(host: &str, index: u32) -> Result<Vec<u8>> {
-    let mut detail = format!("ranks {host} {index} {}", getuid());
+/// What those must have in common who share a server, or something else that `what` names. A host may have several names, as nodes of a runtime.
+pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
+    let mut detail = format!("{what} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {
         // Told here and not by the server, into which nobody may look.
         let path = proc::own().path(&format!("ns/{namespace}"));

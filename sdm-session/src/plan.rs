@@ -1,5 +1,6 @@
 //! Who is whose child and where: the plan of a session on its way, and whether it can be.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sdm_bootstrap::announce::Announcement;
@@ -165,6 +166,27 @@ pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
         open.push((index, index + entry.subtree_count as usize));
     }
     members
+}
+
+/// The same settings, with the nodes of the plan where PMIx servers are to know them.
+pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice) -> BackendSettings {
+    let mut settings = backend.clone();
+    if let BackendSettings::GdbHosted { pmix, .. } = &mut settings {
+        let mut nodes: BTreeMap<&str, IdSet> = BTreeMap::new();
+        for entry in plan.iter().filter(|entry| !entry.tasks.is_empty()) {
+            nodes
+                .entry(&entry.host)
+                .or_default()
+                .union_with(&entry.tasks);
+        }
+        let nodes = nodes.into_iter();
+        pmix.nodes = nodes
+            .map(|(name, tasks)| (name.to_owned(), tasks))
+            .collect();
+        // As a launcher numbers them: where the first rank is comes first.
+        pmix.nodes.sort_by_key(|(_, tasks)| tasks.first());
+    }
+    settings
 }
 
 /// Checks that the member with the most children can have them, where it will be on this machine.

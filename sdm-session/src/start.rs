@@ -30,7 +30,7 @@ use super::joining::JoinedRanks;
 use super::key::Offer;
 use super::live::Session;
 use super::master::{HandoverFile, Master};
-use super::plan::{check_widest, members};
+use super::plan::{check_widest, hosted_on, members};
 use super::reverse_listener::ReverseListener;
 use super::sharing::{shared, uses_shims};
 
@@ -222,7 +222,7 @@ impl<'a> Starting<'a> {
         self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.members = members(&plan);
         let config = Config {
-            backend: wire::encode(&self.config.backend).into(),
+            backend: wire::encode(&hosted_on(&self.config.backend, &plan)).into(),
             ..self.config.config.clone()
         };
         // Those whom somebody else starts have not been waited for yet. Others are there: every hop may take its

@@ -1,4 +1,4 @@
-//! Whose process is at the other end of a connection within this host.
+//! Whose process is at the other end of a TCP connection within this host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};

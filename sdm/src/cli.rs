@@ -32,7 +32,7 @@ pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
 pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
-pub use run::{Carrier, ControlBy, RunArgs, StdinSet};
+pub use run::{Carrier, ControlBy, PmixUse, RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
 pub use target::{AttachArgs, DiagnoseArgs, StacksArgs, TargetArgs};
 

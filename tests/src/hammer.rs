@@ -13,8 +13,8 @@ use sdm_sim::Rng;
 use editors::editor_lines;
 use seeds::{
     agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
-    manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
-    slices,
+    manager_answers, manager_lines, messages, mi_lines, payloads, pmix_frames, proxy_messages,
+    set_texts, sets, slices,
 };
 
 /// A decoder, and what it should be able to read.
@@ -68,6 +68,7 @@ pub fn targets() -> Vec<Target> {
             sdm_shell::commands::fuzz_set_expr,
             expressions(),
         ),
+        target("pmix", sdm_pmix::wire::fuzz_frames, pmix_frames()),
         target("keeper", sdm_keep::fuzz_frames, keeper_frames()),
         target(
             "proxy",

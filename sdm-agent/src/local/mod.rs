@@ -303,7 +303,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         _ if is_new(order, &state) => ("STARTED", String::new()),
         _ if runs(&state) && state.started.is_empty() => ("STARTED", String::new()),
         _ if runs(&state) => ("RUNNING", String::new()),
-        _ => ("TERMINATED", "its runner is gone".to_owned()),
+        _ => ("ERROR", "its runner is gone".to_owned()),
     };
     set(&mut attributes, "jobState", word);
     let starter = state.started.first();

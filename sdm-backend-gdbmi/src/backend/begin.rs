@@ -1,6 +1,7 @@
 //! How a task begins: a program is started, processes are attached to, a core file is opened.
 
 use sdm_text::printable_name;
+use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use sdm_system::proc;
 
 use super::{GdbBackend, GdbConfig};
 use crate::child::{
-    Environment, GdbChild, Launch, Outfit, Preload, find_directory, find_gdb, find_program,
+    Around, Environment, GdbChild, Launch, Outfit, Preload, find_directory, find_gdb, find_program,
     name_of, program_environment,
 };
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
@@ -43,7 +44,17 @@ impl GdbBackend {
         let is_fed = spec.stdin_tasks.contains(task);
         let reader = self.config.reader;
         let reads = reader.is_none_or(|reader| reader == task);
-        let begun = begin(spec, is_fed, reads, &self.config, &mut self.preload, false)?;
+        let given = self.config.variables.of(task);
+        let config = &self.config;
+        let begun = begin(
+            spec,
+            is_fed,
+            reads,
+            config,
+            &given,
+            &mut self.preload,
+            false,
+        )?;
         let Begun {
             launch,
             child,
@@ -70,9 +81,12 @@ impl GdbBackend {
     ) -> Result<GdbChild, Failure> {
         let completion = self.config.completion;
         let preload = self.preload.get_or_insert_with(|| completion.preload());
-        let preload = preload.as_ref();
+        let around = Around {
+            preload: preload.as_ref(),
+            ..Around::default()
+        };
         let handed: Vec<_> = leashes.iter().flatten().map(|it| &it.theirs).collect();
-        let child = GdbChild::spawn(gdb, directory, options, None, preload, &handed, false)?;
+        let child = GdbChild::spawn(gdb, directory, options, &around, &handed, false)?;
         self.keep(child)
     }
 
@@ -254,7 +268,7 @@ pub(crate) struct Begun {
     pub(crate) streams: Streams,
 }
 
-/// Starts a gdb for a program that finds what this process has: environment, descriptors, binding, and streams where `config`
+/// Starts a gdb for a program that finds what this process has, but for the variables `given`: environment, descriptors, binding, and streams where `config`
 /// says so, of which it has the input where it `reads`. Otherwise the streams are opened here, and `is_fed` says whether there
 /// is something to read. `goes_with_us`: gdb and program end with this process, whoever holds gdb's input.
 ///
@@ -265,11 +279,18 @@ pub(crate) fn begin(
     is_fed: bool,
     reads: bool,
     config: &GdbConfig,
+    given: &[(OsString, Option<OsString>)],
     preload: &mut Option<Option<Preload>>,
     goes_with_us: bool,
 ) -> Result<Begun, Failure> {
     let directory = find_directory(spec.directory.as_deref())?;
-    let base: Environment = std::env::vars_os().collect();
+    let mut base: Environment = std::env::vars_os().collect();
+    for (name, value) in given {
+        match value {
+            Some(value) => base.insert(name.clone(), value.clone()),
+            None => base.remove(name),
+        };
+    }
     let environment = program_environment(base, spec);
     let search_path = environment.get(std::ffi::OsStr::new("PATH"));
     let search_path = search_path.map(|path| path.as_os_str());
@@ -297,8 +318,11 @@ pub(crate) fn begin(
         &gdb,
         &directory,
         &config.options,
-        config.binding.as_ref(),
-        preload.as_ref(),
+        &Around {
+            binding: config.binding.as_ref(),
+            preload: preload.as_ref(),
+            variables: given,
+        },
         &handed,
         goes_with_us,
     )?;

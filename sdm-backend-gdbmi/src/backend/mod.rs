@@ -30,6 +30,7 @@ use crate::sources::Sources;
 use crate::stdio::InheritedStreams;
 use crate::task::Interest;
 use crate::timers::Timers;
+use crate::variables::Variables;
 use crate::warden::Warden;
 
 /// How the tasks of one server are driven.
@@ -51,6 +52,8 @@ pub struct GdbConfig {
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
+    /// What started programs find in their environment, other than this process; not those that a shim starts.
+    pub variables: Variables,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
@@ -75,6 +78,7 @@ impl Default for GdbConfig {
             binding: None,
             streams: None,
             reader: None,
+            variables: Variables::default(),
             fold: FoldRules::default(),
             internal_breakpoints: true,
             completion: Completion::default(),
@@ -454,6 +458,17 @@ impl Backend for GdbBackend {
         if let Ok(signal) = Signal::try_from(signal) {
             for known in self.slots.values() {
                 known.slot.signal_left(signal);
+            }
+        }
+    }
+
+    fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
+        let Ok(signal) = Signal::try_from(signal) else {
+            return;
+        };
+        for task in tasks {
+            if let Some(Slot::Own(own)) = self.slot_of(task) {
+                own.signal_program(signal, standing);
             }
         }
     }

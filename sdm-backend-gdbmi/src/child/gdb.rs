@@ -1,5 +1,6 @@
 //! Starts one gdb process with pipes for its input, output and errors.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -71,6 +72,17 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     arguments
 }
 
+/// What a gdb has around it, and by that its program.
+#[derive(Default)]
+pub(crate) struct Around<'a> {
+    /// It is bound as its program is to be until it has started that.
+    pub(crate) binding: Option<&'a Binding>,
+    /// What it loads.
+    pub(crate) preload: Option<&'a Preload>,
+    /// Variables that it has, or has not, other than this process.
+    pub(crate) variables: &'a [(OsString, Option<OsString>)],
+}
+
 /// Whose child it is.
 enum GdbProcess {
     /// This process's.
@@ -97,20 +109,19 @@ pub(crate) struct GdbChild {
 }
 
 impl GdbChild {
-    /// Starts a gdb in `directory`, bound as its program is to be until it has started that. Inherited
+    /// Starts a gdb in `directory` with what is `around` it. Inherited
     /// descriptors stay open for the program (`PMI_FD`), and it also inherits those `handed` to it. Where it `goes_with_us` it is killed, and by that its program, when
     /// this process ends: for a gdb that attaches to nobody, and whose input another process holds.
     pub(crate) fn spawn(
         gdb: &Path,
         directory: &Path,
         options: &GdbOptions,
-        binding: Option<&Binding>,
-        preload: Option<&Preload>,
+        around: &Around<'_>,
         handed: &[&OwnedFd],
         goes_with_us: bool,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(gdb);
-        if let Some(preload) = preload {
+        if let Some(preload) = around.preload {
             preload.load_into(&mut command);
         }
         command
@@ -123,12 +134,18 @@ impl GdbChild {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        for (name, value) in around.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         sdm_system::files::shut_python(&mut command);
         crate::sys::prepare_gdb(&mut command, goes_with_us);
         for file in handed {
             crate::sys::hand_on(&mut command, file);
         }
-        if let Some(binding) = binding {
+        if let Some(binding) = around.binding {
             crate::sys::bind(&mut command, binding.program);
         }
         let failed = |error: std::io::Error| {

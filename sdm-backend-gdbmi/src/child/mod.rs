@@ -18,7 +18,7 @@ pub use signals::SignalState;
 pub use starter::{ExecFailure, exec_program};
 
 pub(crate) use autoload::MARK as SCRIPT_MARK;
-pub(crate) use gdb::{GdbChild, LastWords};
+pub(crate) use gdb::{Around, GdbChild, LastWords};
 pub(crate) use launch::{Environment, Launch, Outfit, program_environment};
 pub(crate) use orders::Source;
 pub(crate) use preload::{Preload, is_loaded};

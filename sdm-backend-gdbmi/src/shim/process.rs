@@ -190,7 +190,15 @@ impl Shim {
         if let Some(gdb) = gdb {
             self.config.gdb = Some(OsString::from_vec(gdb).into());
         }
-        let begun = begin(&spec, is_fed, true, &self.config, &mut self.preload, true);
+        let begun = begin(
+            &spec,
+            is_fed,
+            true,
+            &self.config,
+            &[],
+            &mut self.preload,
+            true,
+        );
         match begun {
             Ok(begun) => self.hand_over(begun),
             Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),

@@ -129,6 +129,14 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
         Event::SignalPassed { name } => {
             state::tell(connection, tasks, &format!("{name} was passed on"))
         }
+        Event::Aborted { by, status, text } => {
+            let why = match text.is_empty() {
+                true => String::new(),
+                false => format!(": {text}"),
+            };
+            let said = format!("rank {by} ends the job with status {status}{why}\n");
+            connection.say("important", &said);
+        }
         Event::Notice { text } => state::tell(connection, tasks, &text),
         Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),
         Event::BreakpointPlaced(place) => pointing::placed(connection, tasks, &place),

@@ -112,7 +112,9 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> Why {
             return Why::GivenUp;
         }
         let crashed = session.read(|model| model.tasks.crashed());
-        if !crashed.is_empty() {
+        // Who is ended together with the job is no crash.
+        let is_aborted = session.read(|model| model.job.aborted.is_some());
+        if !crashed.is_empty() && !is_aborted {
             return Why::Crashed(crashed);
         }
         let standing = session.standing();
@@ -184,7 +186,7 @@ fn crash_of(session: &SessionHandle, tasks: &IdSet) -> (u8, Option<String>) {
     (code, Some(format!("{who}: {what}")))
 }
 
-/// 0 where all ended with 0; 122 where that cannot be known; the one code that others ended with; else 1.
+/// 0 where all ended with 0; the status of whoever ended the job for all; 122 where that cannot be known; the one code that others ended with; else 1.
 fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     let lost = session.read(|model| model.tasks.lost());
     if !lost.is_empty() {
@@ -197,6 +199,12 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
         // How the program would have ended nobody knows: it has ended with its gdb.
         let who = set_text(&without_gdb, 60);
         return (LOST, Some(format!("their gdb was killed or failed: {who}")));
+    }
+    if let Some((rank, status)) = session.read(|model| model.job.aborted) {
+        // As a shell has it from a launcher: the lowest byte.
+        let code = status.to_le_bytes()[0];
+        let text = format!("rank {rank} ended the job with status {status}");
+        return (code, Some(text));
     }
     let mut codes = Vec::new();
     for row in session.read(|model| model.tasks.rows_of(&model.all)) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
+use sdm_debug::{BackendSettings, GdbOptions, PmixJob};
 use sdm_idset::IdSet;
 use sdm_launch::{Part, Streams};
 use sdm_session::SessionConfig;
@@ -17,7 +18,7 @@ use sdm_shell::ReportFiles;
 use super::control::Controlled;
 use super::job::{self, Job};
 use super::opener::{Opener, Refused};
-use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, ProgramPart, RunArgs};
+use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, PmixUse, ProgramPart, RunArgs};
 use crate::sink::complain;
 
 /// The launcher's name where a person leaves it to us.
@@ -128,15 +129,53 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
+    let backend = hosted(args, parts, &launcher, hosts.len())?;
     session.config.start_wait = args.tree.start_wait(&launcher);
     session.tasks_per_server = args.tree.tasks_per_server(&launcher);
     Ok(SessionConfig {
         launcher,
         launcher_options,
         hosts,
-        backend: args.gdb_use.backend(),
+        backend,
         ..launch.reach.reaching(session)
     })
+}
+
+/// What drives the processes, which find a PMIx server where they can use one and nobody else gives them any.
+fn hosted(
+    args: &RunArgs,
+    parts: &[ProgramPart],
+    launcher: &str,
+    hosts: usize,
+) -> Result<BackendSettings, Refused> {
+    let backend = args.gdb_use.backend();
+    let can_be = match launcher {
+        "local" => args.control == ControlBy::Plain,
+        "ssh" => hosts == 1 && args.control == ControlBy::Plain,
+        _ => false,
+    };
+    let needed = args.pmix == PmixUse::On;
+    if needed && !can_be {
+        let text = "--pmix on: only with --launcher local, or ssh and one host; other launchers have servers of their own or none";
+        return Err((2, text.to_owned()));
+    }
+    let find_it = || {
+        parts
+            .iter()
+            .any(|part| sdm_launch::finds_pmix(&part.words[0]))
+    };
+    if !needed && (args.pmix == PmixUse::Off || !can_be || !find_it()) {
+        return Ok(backend);
+    }
+    let options = match backend {
+        BackendSettings::GdbWith(options) => options,
+        _ => GdbOptions::default(),
+    };
+    let pmix = PmixJob {
+        needed,
+        nodes: Vec::new(),
+    };
+    Ok(BackendSettings::GdbHosted { options, pmix })
 }
 
 fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &IdSet) -> StartSpec {

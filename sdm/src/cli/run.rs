@@ -46,6 +46,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "HOW", default_value = "plain", value_enum)]
     pub control: ControlBy,
 
+    /// Whether the processes find a PMIx server of SDM's own, by which Open MPI programs are one job without mpirun: auto (where
+    /// the launcher is local and the program is linked with Open MPI), on (nothing is started without) or off.
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
+    pub pmix: PmixUse,
+
     /// The gdb to use; found on PATH unless given.
     #[arg(long, value_name = "PATH")]
     pub gdb: Option<PathBuf>,
@@ -115,6 +120,17 @@ impl ControlBy {
             Self::Pmix => Some(Control::Pmix),
         }
     }
+}
+
+/// Whether programs find a PMIx server of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PmixUse {
+    /// Where they can use one.
+    Auto,
+    /// In any case: nothing is started where there can be none.
+    On,
+    /// Never.
+    Off,
 }
 
 /// Who carries what the processes print and read.

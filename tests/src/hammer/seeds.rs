@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};
-use sdm_core::frame;
+use sdm_core::frame as core_frame;
 use sdm_core::message::{
     Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
     Message, PlanEntry, ReachChange, Slice, Status, SyncPolicy,
@@ -11,11 +11,13 @@ use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
 use sdm_debug::{Failure, FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::wire::{VERSION, frame};
+use sdm_pmix::{FromHost, HostJob, HostNode, ToHost};
 use sdm_rm::{Kind, Look, Question};
 
 pub(super) fn framed(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
-    frame::encode_message(message, &mut out).expect("a small message");
+    core_frame::encode_message(message, &mut out).expect("a small message");
     out
 }
 
@@ -203,6 +205,36 @@ pub(super) fn keeper_frames() -> Vec<Vec<u8>> {
         b"\x01\x04\0\0\0\x28\0\x50\0\x02\x03\0\0\0bt\n".to_vec(),
         b"\x07\x10\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x08\x05\0\0\0hello".to_vec(),
     ]
+}
+
+/// What a session's servers and their PMIx server say to one another.
+pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
+    let node = |name: &str, ranks: &str| HostNode {
+        name: name.to_owned(),
+        ranks: ranks.parse().expect("ranks"),
+    };
+    let job = HostJob {
+        namespace: "sdm-1".to_owned(),
+        nodes: vec![node("a", "0-3"), node("b", "4-7/2,5,7")],
+        own: 1,
+    };
+    let hello = ToHost::Hello {
+        version: VERSION,
+        job,
+    };
+    let ready = FromHost::Ready {
+        version: VERSION,
+        library: "OpenPMIx 4.2.2".to_owned(),
+        folder: "/tmp/sdm-pmix-1".to_owned(),
+        environment: vec![("PMIX_NAMESPACE".to_owned(), "sdm-1".to_owned())],
+    };
+    let aborted = FromHost::Aborted {
+        rank: 3,
+        status: 42,
+        text: "no input".to_owned(),
+    };
+    let frames = [frame(&hello), frame(&ready), frame(&aborted)];
+    frames.into_iter().flatten().collect()
 }
 
 /// What PTP's own client and agents wrote.

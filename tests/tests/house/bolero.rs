@@ -48,6 +48,7 @@ targets! {
     mi "mi"
     set_grammar "set-grammar"
     keeper "keeper"
+    pmix "pmix"
     proxy "proxy"
     model "model"
     claim "claim"

@@ -4,4 +4,5 @@ mod editors;
 mod mpi;
 mod openmpi5;
 mod ordinary;
+mod pmix;
 mod sharing;

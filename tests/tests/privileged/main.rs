@@ -5,6 +5,7 @@ mod gridengine_cluster;
 mod neighbours;
 mod neighbours_gdb;
 mod openmpi5;
+mod pmix_neighbour;
 mod session_key;
 mod slurm;
 mod slurm_agent;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use nix::sys::signal::Signal;
+use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::place::Compiler;
@@ -181,6 +182,20 @@ fn size_of(pid: u32) -> (usize, u64) {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     (count, kilobytes.expect("a number"))
+}
+
+#[test]
+fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
+    let shell = Shell::new();
+    let own = shell.place.path().join("ng_invoke_server.SDMlocal");
+    fs::copy(binaries::folder().join("sdm-agent"), own).expect("a copy");
+    let mut client = Client::start(&shell, "SDMlocal");
+    let job = client.create("/bin/true", &[], &[]);
+    client.wait(&job, "DONE");
+    // It, and its guard.
+    assert_eq!(shell.place.pids("ng_invoke_server.SDMlocal").len(), 2);
+    client.exit();
+    shell.place.assert_gone();
 }
 
 /// Who is killed, and behind which step of a job's life.

@@ -231,6 +231,14 @@ impl Model {
             Event::Progress(phase) => Happening::Progress(phase),
             Event::BreakpointPlaced(place) => Happening::BreakpointPlaced(place),
             Event::Notice { text } => Happening::Notice(text),
+            Event::Aborted { by, status, text } => {
+                self.job.aborted.get_or_insert((by, status));
+                let why = match text.is_empty() {
+                    true => String::new(),
+                    false => format!(": {text}"),
+                };
+                Happening::Notice(format!("rank {by} ends the job with status {status}{why}"))
+            }
             Event::Printed { number, text } => Happening::Printed { number, text },
             Event::BreakpointRefused { number, text } => {
                 self.breaks.remove(number, tasks);

@@ -33,6 +33,8 @@ pub(crate) struct Job {
     pub(crate) attachable: Option<AttachSpec>,
     /// Nobody could be started for want of a program: the exit code of that.
     pub(crate) programless: Option<u8>,
+    /// Who has ended the job for all its tasks, and with which status.
+    pub(crate) aborted: Option<(u32, i32)>,
     /// True where the session can start the job anew.
     pub(crate) can_rerun: bool,
 }

@@ -5,7 +5,7 @@ use sdm_debug::command::{
     FrameSelect, PointSpec, ProbeSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat,
     WatchKind, WatchSpec,
 };
-use sdm_debug::{BackendSettings, Command, GdbOptions};
+use sdm_debug::{BackendSettings, Command, GdbOptions, PmixJob};
 
 use super::kept::Entry;
 use super::{every, payloads, set};
@@ -242,5 +242,12 @@ fn settings() -> Vec<(String, BackendSettings)> {
             init_files: true,
             no_holds: false,
         }),
+        BackendSettings::GdbHosted { .. } => BackendSettings::GdbHosted {
+            options: GdbOptions::default(),
+            pmix: PmixJob {
+                needed: true,
+                nodes: vec![(text("n1"), set("0-3")), (text("n2"), set("4"))],
+            },
+        },
     )
 }

@@ -267,6 +267,7 @@ fn events() -> Vec<(String, Event)> {
         Event::Printed { .. } => Event::Printed { number: 7, text: text("x = 3\n") },
         Event::OutputComplete { .. } => Event::OutputComplete { command: 300 },
         Event::BreakpointRefused { .. } => Event::BreakpointRefused { number: 7, text: text("no symbol") },
+        Event::Aborted { .. } => Event::Aborted { by: 2, status: 42, text: text("no input") },
     )
 }
 

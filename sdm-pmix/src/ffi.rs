@@ -1,0 +1,210 @@
+//! The library's structures and constants that are needed, as the PMIx standard 4 lays them out; version 5 and OpenPMIx 6 have
+//! the same. By hand, and resolved at run time, so that one program serves all of them.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use nix::libc;
+use sdm_text::printable_name;
+
+pub(crate) const SUCCESS: c_int = 0;
+pub(crate) const NAMESPACE_CHARS: usize = 256;
+const KEY_CHARS: usize = 512;
+
+pub(crate) const TYPE_BOOL: u16 = 1;
+pub(crate) const TYPE_STRING: u16 = 3;
+pub(crate) const TYPE_PID: u16 = 5;
+pub(crate) const TYPE_UINT32: u16 = 14;
+pub(crate) const TYPE_BYTE_OBJECT: u16 = 27;
+pub(crate) const TYPE_PROC_INFO: u16 = 38;
+pub(crate) const TYPE_DATA_ARRAY: u16 = 39;
+pub(crate) const TYPE_RANK: u16 = 40;
+
+pub(crate) const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
+pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
+pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
+pub(crate) const NAMESPACE: &CStr = c"pmix.nspace";
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Proc {
+    pub(crate) namespace: [c_char; NAMESPACE_CHARS],
+    pub(crate) rank: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ByteObject {
+    pub(crate) bytes: *const c_char,
+    pub(crate) size: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) union Data {
+    pub(crate) flag: bool,
+    pub(crate) uint32: u32,
+    pub(crate) pid: libc::pid_t,
+    pub(crate) string: *const c_char,
+    pub(crate) bytes: ByteObject,
+    pub(crate) array: *const DataArray,
+    /// As large as the largest that the standard has.
+    pub(crate) words: [u64; 3],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Value {
+    pub(crate) kind: u16,
+    pub(crate) data: Data,
+}
+
+#[repr(C)]
+pub(crate) struct Info {
+    pub(crate) key: [c_char; KEY_CHARS],
+    pub(crate) flags: u32,
+    pub(crate) value: Value,
+}
+
+/// What a lookup gives: whose it is, its name, its value.
+#[repr(C)]
+pub(crate) struct Published {
+    pub(crate) owner: Proc,
+    pub(crate) key: [c_char; KEY_CHARS],
+    pub(crate) value: Value,
+}
+
+#[repr(C)]
+pub(crate) struct Query {
+    pub(crate) keys: *mut *mut c_char,
+    pub(crate) qualifiers: *mut Info,
+    pub(crate) qualifier_count: usize,
+}
+
+#[repr(C)]
+pub(crate) struct DataArray {
+    pub(crate) kind: u16,
+    pub(crate) size: usize,
+    pub(crate) array: *const c_void,
+}
+
+#[repr(C)]
+pub(crate) struct ProcInfo {
+    pub(crate) process: Proc,
+    pub(crate) host: *const c_char,
+    pub(crate) program: *const c_char,
+    pub(crate) pid: libc::pid_t,
+    pub(crate) exit_code: c_int,
+    pub(crate) state: u8,
+}
+
+const _: () = assert!(size_of::<Value>() == 32 && size_of::<Proc>() == 260);
+const _: () = assert!(size_of::<Info>() == 552 && size_of::<Query>() == 24);
+const _: () = assert!(size_of::<ProcInfo>() == 296 && size_of::<DataArray>() == 24);
+const _: () = assert!(size_of::<Published>() == 808);
+
+impl Proc {
+    /// A process; a name that is too long is cut off.
+    pub(crate) fn new(namespace: &str, rank: u32) -> Self {
+        let mut chars = [0; NAMESPACE_CHARS];
+        for (to, from) in chars[..NAMESPACE_CHARS - 1]
+            .iter_mut()
+            .zip(namespace.bytes())
+        {
+            *to = from.cast_signed();
+        }
+        Self {
+            namespace: chars,
+            rank,
+        }
+    }
+
+    /// The name of its job.
+    pub(crate) fn namespace(&self) -> String {
+        let bytes = self.namespace.iter().map(|it| it.cast_unsigned());
+        let bytes: Vec<u8> = bytes.take_while(|it| *it != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Info {
+    pub(crate) fn new(key: &CStr, kind: u16, data: Data) -> Self {
+        Self {
+            key: key_of(key),
+            flags: 0,
+            value: Value { kind, data },
+        }
+    }
+
+    pub(crate) fn flag(key: &CStr, flag: bool) -> Self {
+        let mut data = Data { words: [0; 3] };
+        data.flag = flag;
+        Self::new(key, TYPE_BOOL, data)
+    }
+
+    pub(crate) fn number(key: &CStr, kind: u16, number: u32) -> Self {
+        let mut data = Data { words: [0; 3] };
+        data.uint32 = number;
+        Self::new(key, kind, data)
+    }
+
+    /// The text must live as long as this is used.
+    pub(crate) fn string(key: &CStr, text: &CStr) -> Self {
+        let string = text.as_ptr();
+        Self::new(key, TYPE_STRING, Data { string })
+    }
+
+    /// True where it is about `key`.
+    pub(crate) fn is(&self, key: &CStr) -> bool {
+        self.key == key_of(key)
+    }
+}
+
+/// A key as structures hold it.
+pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
+    let mut chars = [0; KEY_CHARS];
+    for (to, from) in chars[..KEY_CHARS - 1].iter_mut().zip(key.to_bytes()) {
+        *to = from.cast_signed();
+    }
+    chars
+}
+
+/// Loads a library, by its path or by the name that the loader knows.
+pub(crate) fn load(library: &Path) -> Result<*mut c_void> {
+    let path = CString::new(library.as_os_str().as_bytes()).context("the library's path")?;
+    // SAFETY: loading runs the library's initialisers: that it may do anything is why this is a
+    // process of its own.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if handle.is_null() {
+        // SAFETY: a string of the loader's, or null.
+        let why = unsafe { text(libc::dlerror()) };
+        bail!("load {}: {why}", printable_name(library));
+    }
+    Ok(handle)
+}
+
+/// Finds a function in a library.
+pub(crate) fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void> {
+    // SAFETY: the handle is one of dlopen's.
+    let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if found.is_null() {
+        bail!("the library has no {}", name.to_string_lossy());
+    }
+    Ok(found)
+}
+
+/// A string of C's, on one line and without tabs; empty for null.
+///
+/// # Safety
+/// It must be null or a string that ends.
+pub(crate) unsafe fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller says so.
+    let text = unsafe { CStr::from_ptr(string) }.to_string_lossy();
+    text.replace(|it: char| it.is_control(), " ")
+}

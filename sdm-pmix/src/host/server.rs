@@ -1,0 +1,249 @@
+//! The library as a server.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use nix::unistd::{getegid, geteuid};
+use sdm_pmix::HostJob;
+
+use crate::ffi::{Info, Proc, SUCCESS, TYPE_RANK, TYPE_UINT32, load, symbol, text};
+use crate::host::request::Module;
+
+/// The libraries that are tried: by the names that the loader knows.
+const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
+/// Names a library to be used and no other.
+const LIBRARY_VARIABLE: &str = "SDM_PMIX_LIBRARY";
+const OPERATION_SUCCEEDED: c_int = -157;
+/// The variable that has a process's rank, which is not the same for all.
+const RANK: &str = "PMIX_RANK";
+/// Without it Open MPI 4 believes that it was started by nobody, and each process is alone.
+const FOR_OPEN_MPI_4: (&str, &str) = ("OMPI_MCA_schizo", "^orte");
+
+type ServerInit = unsafe extern "C" fn(*mut Module, *mut Info, usize) -> c_int;
+type RegisterNamespace = unsafe extern "C" fn(
+    *const c_char,
+    c_int,
+    *mut Info,
+    usize,
+    *const c_void,
+    *mut c_void,
+) -> c_int;
+type RegisterClient =
+    unsafe extern "C" fn(*const Proc, u32, u32, *mut c_void, *const c_void, *mut c_void) -> c_int;
+type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_int;
+type Text = unsafe extern "C" fn() -> *const c_char;
+type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
+type Finalize = unsafe extern "C" fn() -> c_int;
+
+/// A PMIx server, of which a process has one.
+pub(crate) struct Server {
+    handle: *mut c_void,
+    error: ErrorString,
+    /// What the library calls itself.
+    pub(crate) version: String,
+}
+
+impl Server {
+    /// Loads the library; nothing is begun yet.
+    ///
+    /// # Safety
+    /// This process has one thread, as variables of its environment are set.
+    pub(crate) unsafe fn load() -> Result<Self> {
+        let named = std::env::var_os(LIBRARY_VARIABLE);
+        let (handle, loaded) = match &named {
+            Some(path) => (load(Path::new(path))?, OsStr::new(path)),
+            None => load_any()?,
+        };
+        // SAFETY: functions of these names have these signatures since version 2 of the standard.
+        let (version, error) = unsafe {
+            let version: Text = std::mem::transmute(symbol(handle, c"PMIx_Get_version")?);
+            let error: ErrorString = std::mem::transmute(symbol(handle, c"PMIx_Error_string")?);
+            (text(version()), error)
+        };
+        let name = loaded.to_string_lossy();
+        let version = format!("{name}, {}", version.trim());
+        // Not munge, which foreign processes have a say in. Version 4 aborts over values of more than 4 MB with the store that
+        // it would choose.
+        let mut settings = vec![("PMIX_MCA_psec", "native")];
+        if version.contains("PMIx 4.") {
+            settings.push(("PMIX_MCA_gds", "hash"));
+        }
+        for (name, value) in settings {
+            // SAFETY: there is no other thread, the caller says.
+            unsafe { std::env::set_var(name, value) };
+        }
+        Ok(Self {
+            handle,
+            error,
+            version,
+        })
+    }
+
+    /// Begins to serve this node of a job, with files in `folder`; gives the variables that its processes are to find.
+    pub(crate) fn serve(&self, job: &HostJob, folder: &Path) -> Result<Vec<(String, String)>> {
+        let string = |text: &str| CString::new(text).context("a text with a byte 0");
+        let own = job.own_node();
+        let host = string(&own.name)?;
+        let name = string(&format!("{}-server", job.namespace))?;
+        let place = CString::new(folder.as_os_str().as_bytes())?;
+        let mut infos = [
+            Info::string(c"pmix.hname", &host),
+            Info::string(c"pmix.srv.nspace", &name),
+            Info::number(c"pmix.srv.rank", TYPE_RANK, 0),
+            Info::string(c"pmix.srvr.tmpdir", &place),
+            Info::string(c"pmix.sys.tmpdir", &place),
+            // With it on, delivering output is a crash in all versions.
+            Info::flag(c"pmix.iof.local", false),
+            // It is on by default since version 5: anybody's tools.
+            Info::flag(c"pmix.srvr.ftools", false),
+        ];
+        // SAFETY: the signatures as in all versions; what is given lives across the calls, the table for ever.
+        unsafe {
+            let init: ServerInit = std::mem::transmute(self.symbol(c"PMIx_server_init")?);
+            let module: &'static mut Module = Box::leak(Box::new(Module::new()));
+            let status = init(module, infos.as_mut_ptr(), infos.len());
+            self.check(status, "begin to serve")?;
+        }
+        self.register(job, folder)?;
+        self.environment(job)
+    }
+
+    fn register(&self, job: &HostJob, folder: &Path) -> Result<()> {
+        let string = |text: String| CString::new(text).context("a text with a byte 0");
+        let own = job.own_node();
+        let names: Vec<_> = job.nodes.iter().map(|node| node.name.as_str()).collect();
+        let ranks: Vec<_> = job.nodes.iter().map(|node| list(&node.ranks)).collect();
+        let nodes = string(format!("raw:{}", names.join(",")))?;
+        let map = string(format!("raw:{}", ranks.join(";")))?;
+        let namespace = string(job.namespace.clone())?;
+        let peers = string(list(&own.ranks))?;
+        let place = CString::new(folder.as_os_str().as_bytes())?;
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let (all, here) = (count(job.ranks().len()), count(own.ranks.len()));
+        let number = |key, number| Info::number(key, TYPE_UINT32, number);
+        let leader = own.ranks.first().map_or(0, |first| first.0);
+        let mut infos = [
+            Info::string(c"pmix.nmap", &nodes),
+            Info::string(c"pmix.pmap", &map),
+            Info::string(c"pmix.jobid", &namespace),
+            number(c"pmix.univ.size", all),
+            number(c"pmix.job.size", all),
+            number(c"pmix.max.size", all),
+            number(c"pmix.job.napps", 1),
+            number(c"pmix.num.nodes", count(job.nodes.len() as u64)),
+            number(c"pmix.local.size", here),
+            number(c"pmix.node.size", here),
+            Info::string(c"pmix.lpeers", &peers),
+            Info::number(c"pmix.lldr", TYPE_RANK, leader),
+            Info::string(c"pmix.tmpdir", &place),
+            Info::string(c"pmix.nsdir", &place),
+            Info::flag(c"pmix.tdir.rmclean", true),
+        ];
+        let none = std::ptr::null();
+        // SAFETY: the signatures as in all versions; without a callback both return when it is done.
+        unsafe {
+            let register: RegisterNamespace =
+                std::mem::transmute(self.symbol(c"PMIx_server_register_nspace")?);
+            let add: RegisterClient =
+                std::mem::transmute(self.symbol(c"PMIx_server_register_client")?);
+            let (start, length) = (infos.as_mut_ptr(), infos.len());
+            let local = c_int::try_from(here).context("ranks of this node")?;
+            let no_data = std::ptr::null_mut();
+            let status = register(namespace.as_ptr(), local, start, length, none, no_data);
+            self.check(status, "take in the job")?;
+            for rank in &own.ranks {
+                let process = Proc::new(&job.namespace, rank.0);
+                let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+                let status = add(&raw const process, uid, gid, no_data, none, no_data);
+                self.check(status, "take in a process")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn environment(&self, job: &HostJob) -> Result<Vec<(String, String)>> {
+        let first = job.own_node().ranks.first().map_or(0, |first| first.0);
+        let process = Proc::new(&job.namespace, first);
+        let mut variables: *mut *mut c_char = std::ptr::null_mut();
+        // SAFETY: the signature as in all versions; it makes an array that ends with null.
+        let found = unsafe {
+            let setup: SetupFork = std::mem::transmute(self.symbol(c"PMIx_server_setup_fork")?);
+            let status = setup(&raw const process, &raw mut variables);
+            self.check(status, "make an environment")?;
+            strings(variables)
+        };
+        let pairs = found.iter().filter_map(|it| it.split_once('='));
+        let mut pairs: Vec<_> = pairs
+            .filter(|(name, _)| *name != RANK)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        pairs.push((FOR_OPEN_MPI_4.0.to_owned(), FOR_OPEN_MPI_4.1.to_owned()));
+        Ok(pairs)
+    }
+
+    /// Ends the server; nothing may be asked of it any more.
+    pub(crate) fn finish(&self) {
+        if let Ok(function) = self.symbol(c"PMIx_server_finalize") {
+            // SAFETY: the signature as in all versions, and it was begun.
+            unsafe {
+                let finalize: Finalize = std::mem::transmute(function);
+                finalize();
+            }
+        }
+    }
+
+    fn symbol(&self, name: &CStr) -> Result<*mut c_void> {
+        symbol(self.handle, name)
+    }
+
+    fn check(&self, status: c_int, what: &str) -> Result<()> {
+        if status == SUCCESS || status == OPERATION_SUCCEEDED {
+            return Ok(());
+        }
+        // SAFETY: the library gives a static string for any status.
+        let why = unsafe { text((self.error)(status)) };
+        Err(anyhow!("{}: {what}: {why} ({status})", self.version))
+    }
+}
+
+fn load_any() -> Result<(*mut c_void, &'static OsStr)> {
+    let mut why = None;
+    for name in LIBRARIES {
+        match load(Path::new(name)) {
+            Ok(handle) => return Ok((handle, OsStr::new(name))),
+            Err(error) => why = why.or(Some(error)),
+        }
+    }
+    Err(why.unwrap_or_else(|| anyhow!("no library")))
+}
+
+/// # Safety
+/// Null, or an array of strings that ends with null.
+unsafe fn strings(mut array: *mut *mut c_char) -> Vec<String> {
+    let mut found = Vec::new();
+    while !array.is_null() {
+        // SAFETY: not yet behind its end.
+        let string = unsafe { *array };
+        if string.is_null() {
+            break;
+        }
+        // SAFETY: a string that ends.
+        found.push(
+            unsafe { CStr::from_ptr(string) }
+                .to_string_lossy()
+                .into_owned(),
+        );
+        // SAFETY: the null that ends it is not passed.
+        array = unsafe { array.add(1) };
+    }
+    found
+}
+
+/// Ranks one by one, as the library reads them.
+fn list(ranks: &sdm_idset::IdSet) -> String {
+    let texts: Vec<_> = ranks.iter().map(|rank| rank.0.to_string()).collect();
+    texts.join(",")
+}

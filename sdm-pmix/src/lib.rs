@@ -1,0 +1,15 @@
+//! What a PMIx server of ours and the servers of a session say to one another.
+//!
+//! The PMIx server is a process of its own, `sdm-pmix host`, since it is around a foreign library: one on each node, started by
+//! a server of that node and shared by all of them. It is told what the job is like ([`HostJob`]) and answers with the
+//! variables that the job's processes are to find ([`FromHost::Ready`]); then it tells what processes asked it for that only
+//! the session can do. The words are here ([`wire`]), so that both sides have the same ones; the library is in the program
+//! alone.
+
+#![forbid(unsafe_code)]
+
+mod outer;
+pub mod wire;
+
+pub use outer::is_outer;
+pub use wire::{FromHost, HostJob, HostNode, ToHost};

@@ -1,0 +1,65 @@
+//! Variables of a runtime that SDM itself was started by.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// What the variables of runtimes begin with that say which job and rank a process is.
+const PREFIXES: [&str; 9] = [
+    "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_",
+];
+/// Parameters that a person may have set for programs, and that say nothing of the job.
+const OWN: &str = "OMPI_MCA_";
+/// Parameters of Open MPI that its own launchers set for the processes that they start.
+const OF_LAUNCHERS: [&str; 9] = [
+    "OMPI_MCA_ess",
+    "OMPI_MCA_orte_",
+    "OMPI_MCA_pmix",
+    "OMPI_MCA_schizo",
+    "OMPI_MCA_plm",
+    "OMPI_MCA_ras",
+    "OMPI_MCA_rmaps",
+    "OMPI_MCA_mpi_yield",
+    "OMPI_MCA_shmem_RUNTIME",
+];
+/// Where an Open MPI is that was moved after it had been built.
+const PLACES: [&str; 1] = ["OPAL_PREFIX"];
+
+/// True for a variable by which a program would believe itself in the job of an outer runtime: one that a PMIx server of ours
+/// serves must not find it. Parameters that a person has set for Open MPI stay.
+#[must_use]
+pub fn is_outer(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let begins = |prefix: &&str| name.starts_with(prefix.as_bytes());
+    if PLACES.iter().any(|place| name == place.as_bytes()) {
+        return false;
+    }
+    if begins(&OWN) {
+        return OF_LAUNCHERS.iter().any(begins);
+    }
+    PREFIXES.iter().any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_another_job_is_outer_and_what_a_person_sets_is_not() {
+        for (name, expect) in [
+            ("PMIX_RANK", true),
+            ("PMIX_SERVER_URI41", true),
+            ("PMIX_MCA_gds", true),
+            ("PMI_FD", true),
+            ("SLURM_NODELIST", true),
+            ("OMPI_COMM_WORLD_RANK", true),
+            ("OMPI_MCA_ess_base_jobid", true),
+            ("OMPI_MCA_orte_hnp_uri", true),
+            ("OMPI_MCA_btl", false),
+            ("OPAL_PREFIX", false),
+            ("PATH", false),
+            ("LD_LIBRARY_PATH", false),
+        ] {
+            assert_eq!(is_outer(OsStr::new(name)), expect, "{name}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Messages between a PMIx server of ours and the servers of a session, and the frames that they travel in.
+//!
+//! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both sides
+//! begin with a message that has the [`VERSION`].
+
+use sdm_idset::IdSet;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The version of these messages: both sides must have the same.
+pub const VERSION: u16 = 1;
+/// The longest frame, in bytes, without its length.
+pub const FRAME_BYTES_MAX: usize = 4 << 20;
+/// The most nodes of a job.
+pub const NODES_MAX: usize = 1 << 16;
+/// The longest name of a node or a job, in bytes: PMIx has room for 255.
+pub const NAME_BYTES_MAX: usize = 200;
+/// What the sets of one message may own together, in bytes.
+const SETS_BYTES_MAX: u64 = 16 << 20;
+/// The bytes of a frame's length.
+const LENGTH_BYTES: usize = 4;
+
+/// A node of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostNode {
+    /// Its name.
+    pub name: String,
+    /// The ranks that run there.
+    pub ranks: IdSet,
+}
+
+/// What a PMIx server is to know of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostJob {
+    /// Its name among the jobs of all PMIx servers (its namespace). Nobody can guess it who is not to connect.
+    pub namespace: String,
+    /// All its nodes.
+    pub nodes: Vec<HostNode>,
+    /// Which of them this one is.
+    pub own: u32,
+}
+
+/// What a server of a session tells its PMIx server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToHost {
+    /// The first message: who it is and which job this is about. Where several servers say it, all mean the same job.
+    Hello {
+        /// [`VERSION`].
+        version: u16,
+        /// The job.
+        job: HostJob,
+    },
+}
+
+/// What a PMIx server tells the servers of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromHost {
+    /// The first message: it is there.
+    Ready {
+        /// [`VERSION`].
+        version: u16,
+        /// Which library it has loaded, in that library's words.
+        library: String,
+        /// Its folder, which is removed when it ends.
+        folder: String,
+        /// What a process of the job finds in its environment, beside `PMIX_RANK` with its rank.
+        environment: Vec<(String, String)>,
+    },
+    /// The first message: it cannot be there, and why.
+    Failed {
+        /// The reason, on one line.
+        text: String,
+    },
+    /// A process wants its job to end (`MPI_Abort`).
+    Aborted {
+        /// Its rank.
+        rank: u32,
+        /// With which status.
+        status: i32,
+        /// What it has to say, which may be nothing; on one line.
+        text: String,
+    },
+    /// A process has something to print.
+    Log {
+        /// Its rank.
+        rank: u32,
+        /// What it is.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Bytes that are no frame or message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// A frame that is longer than any can be.
+    #[error("a frame of {0} bytes, at most {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// A frame that is no message.
+    #[error("a frame of {0} bytes that is no message")]
+    NoMessage(usize),
+    /// A job that cannot be.
+    #[error("a job that cannot be: {0}")]
+    NoJob(&'static str),
+}
+
+impl HostJob {
+    /// Checks what only the sender can have got wrong.
+    ///
+    /// # Errors
+    /// [`WireError::NoJob`]: names that PMIx cannot carry, a node that is not there, or ranks that are on two nodes or do not begin
+    /// with 0 and go on without gaps.
+    pub fn check(&self) -> Result<(), WireError> {
+        let plain = |name: &str| {
+            let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+            fits && name
+                .bytes()
+                .all(|it| it.is_ascii_graphic() && !b",;:".contains(&it))
+        };
+        if !plain(&self.namespace) {
+            return Err(WireError::NoJob("its name"));
+        }
+        if self.nodes.len() > NODES_MAX || self.own as usize >= self.nodes.len() {
+            return Err(WireError::NoJob("its nodes"));
+        }
+        if !self.nodes.iter().all(|node| plain(&node.name)) {
+            return Err(WireError::NoJob("the name of a node"));
+        }
+        let all = self.ranks();
+        let sum: u64 = self.nodes.iter().map(|node| node.ranks.len()).sum();
+        let last = all.last().map_or(0, |last| u64::from(last.0) + 1);
+        if all.is_empty() || sum != all.len() || last != all.len() {
+            return Err(WireError::NoJob("its ranks"));
+        }
+        Ok(())
+    }
+
+    /// The ranks of all nodes.
+    #[must_use]
+    pub fn ranks(&self) -> IdSet {
+        IdSet::union_all(self.nodes.iter().map(|node| &node.ranks))
+    }
+
+    /// The node that this one is.
+    ///
+    /// # Panics
+    /// Where [`HostJob::check`] fails.
+    #[must_use]
+    pub fn own_node(&self) -> &HostNode {
+        &self.nodes[self.own as usize]
+    }
+}
+
+/// The bytes of a frame around a message.
+///
+/// # Errors
+/// [`WireError::TooLong`].
+pub fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
+    let mut bytes = postcard::to_extend(message, vec![0; LENGTH_BYTES])
+        .expect("plain data serialises into memory");
+    let length = bytes.len() - LENGTH_BYTES;
+    match u32::try_from(length) {
+        Ok(known) if length <= FRAME_BYTES_MAX => {
+            bytes[..LENGTH_BYTES].copy_from_slice(&known.to_le_bytes());
+            Ok(bytes)
+        }
+        _ => Err(WireError::TooLong(length)),
+    }
+}
+
+/// Finds the messages in bytes that come in any pieces.
+#[derive(Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    /// How many of them have been read.
+    read: usize,
+}
+
+impl Frames {
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.read > 0 {
+            self.bytes.drain(..self.read);
+            self.read = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message; none where more bytes must come first.
+    ///
+    /// # Errors
+    /// [`WireError`]: nothing that comes behind it can be read any more.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, WireError> {
+        let left = &self.bytes[self.read..];
+        let Some((length, rest)) = left.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(WireError::TooLong(length));
+        }
+        let Some(message) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let read = || postcard::take_from_bytes::<T>(message);
+        let Ok((message, [])) = sdm_idset::bounded(SETS_BYTES_MAX, read) else {
+            return Err(WireError::NoMessage(length));
+        };
+        self.read += LENGTH_BYTES + length;
+        Ok(Some(message))
+    }
+}
+
+/// Feeds arbitrary bytes to the readers of both sides: no panic, what was read is written and read again alike, and a job that
+/// passes the check can be asked for its parts.
+pub fn fuzz_frames(bytes: &[u8]) {
+    let messages = fuzz_as::<ToHost>(bytes);
+    for ToHost::Hello { job, .. } in messages {
+        if job.check().is_ok() {
+            assert!(job.own_node().ranks.is_subset(&job.ranks()));
+        }
+    }
+    fuzz_as::<FromHost>(bytes);
+}
+
+fn fuzz_as<T>(bytes: &[u8]) -> Vec<T>
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    let (mut whole, mut single) = (Frames::default(), Frames::default());
+    whole.push(bytes);
+    let mut found = Vec::new();
+    while let Ok(Some(message)) = whole.take::<T>() {
+        found.push(message);
+    }
+    let mut again = Vec::new();
+    for byte in bytes {
+        single.push(&[*byte]);
+        while let Ok(Some(message)) = single.take::<T>() {
+            again.push(message);
+        }
+    }
+    assert_eq!(found, again, "whole and byte by byte");
+    let mut back = Frames::default();
+    for message in &found {
+        if let Ok(bytes) = frame(message) {
+            back.push(&bytes);
+            assert_eq!(back.take::<T>().as_ref(), Ok(&Some(again.remove(0))));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> HostJob {
+        let node = |name: &str, ranks: &str| HostNode {
+            name: name.to_owned(),
+            ranks: ranks.parse().expect("ranks"),
+        };
+        HostJob {
+            namespace: "sdm-1".to_owned(),
+            nodes: vec![node("a", "0-1"), node("b", "2")],
+            own: 1,
+        }
+    }
+
+    #[test]
+    fn a_message_is_read_in_any_pieces() {
+        let hello = ToHost::Hello {
+            version: VERSION,
+            job: job(),
+        };
+        let bytes = [frame(&hello).unwrap(), frame(&hello).unwrap()].concat();
+        fuzz_frames(&bytes);
+        let mut frames = Frames::default();
+        frames.push(&bytes[..7]);
+        assert_eq!(frames.take::<ToHost>(), Ok(None));
+        frames.push(&bytes[7..]);
+        assert_eq!(frames.take(), Ok(Some(hello.clone())));
+        assert_eq!(frames.take(), Ok(Some(hello)));
+        assert_eq!(frames.take::<ToHost>(), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_and_nothing_is_kept_for_it() {
+        let mut frames = Frames::default();
+        frames.push(&u32::MAX.to_le_bytes());
+        assert_eq!(
+            frames.take::<ToHost>(),
+            Err(WireError::TooLong(u32::MAX as usize))
+        );
+        let mut frames = Frames::default();
+        frames.push(&[1, 0, 0, 0, 99]);
+        assert_eq!(frames.take::<ToHost>(), Err(WireError::NoMessage(1)));
+        let long = FromHost::Failed {
+            text: "x".repeat(FRAME_BYTES_MAX),
+        };
+        assert!(matches!(frame(&long), Err(WireError::TooLong(_))));
+    }
+
+    #[test]
+    fn jobs_that_can_be_and_that_cannot() {
+        let no = |change: &dyn Fn(&mut HostJob)| {
+            let mut job = job();
+            change(&mut job);
+            job.check().unwrap_err()
+        };
+        assert_eq!(job().check(), Ok(()));
+        assert_eq!(no(&|it| it.own = 2), WireError::NoJob("its nodes"));
+        assert_eq!(no(&|it| it.namespace.clear()), WireError::NoJob("its name"));
+        let name = WireError::NoJob("the name of a node");
+        assert_eq!(no(&|it| it.nodes[0].name = "a,b".to_owned()), name);
+        let ranks = WireError::NoJob("its ranks");
+        assert_eq!(no(&|it| it.nodes[1].ranks = "1-2".parse().unwrap()), ranks);
+        assert_eq!(no(&|it| it.nodes[1].ranks = "3".parse().unwrap()), ranks);
+    }
+}

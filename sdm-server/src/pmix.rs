@@ -1,0 +1,295 @@
+//! The PMIx server of this node, as a server of the session knows it: a process of its own, `sdm-pmix host`, which all servers of
+//! the node share. The first of them starts it, and it outlives that one.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use sdm_core::link::LinkConfig;
+use sdm_core::transport::meeting_name;
+use sdm_pmix::wire::{Frames, VERSION, WireError, frame};
+use sdm_pmix::{FromHost, HostJob, ToHost, is_outer};
+use sdm_system::peer::check_this_user;
+use sdm_system::stream::Stream;
+
+use crate::shim::surroundings;
+
+/// The program.
+const PROGRAM: &str = "sdm-pmix";
+/// How long it may take to be there: it loads a library, perhaps from a network.
+const READY_WAIT: Duration = Duration::from_secs(60);
+/// How long who has taken the name may take to listen there.
+const LISTEN_WAIT: Duration = Duration::from_secs(5);
+/// How soon to look again.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How many of its last lines are kept.
+const LAST_LINES: usize = 4;
+
+/// Why there is no PMIx server.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PmixError {
+    /// The program is not there.
+    #[error("{PROGRAM} is not beside sdm-server and not on PATH: install it there")]
+    NoProgram,
+    /// What of it could not be had of the system.
+    #[error("{what}: {source}")]
+    System {
+        what: &'static str,
+        source: io::Error,
+    },
+    /// What it has in common with others of this node.
+    #[error("{0:#}")]
+    Surroundings(anyhow::Error),
+    /// None of the job's nodes has the server's tasks.
+    #[error("this server's tasks are on no node of the job")]
+    NoNode,
+    /// A job that cannot be told.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+/// What is heard of the PMIx server.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// It is there: the variables that programs are to find.
+    Ready(Vec<(OsString, OsString)>),
+    /// It cannot be there, and why.
+    Failed(String),
+    /// A process wants its job to end: its rank, its status, and what it has to say.
+    Aborted(u32, i32, String),
+    /// A process has something to print.
+    Log(u32, Vec<u8>),
+    /// It has gone, and how.
+    Gone(String),
+}
+
+/// The connection to the PMIx server of this node, and the process where it was started here.
+pub(crate) struct PmixServer {
+    stream: UnixStream,
+    frames: Frames,
+    child: Option<Started>,
+    /// Its folder, once it has said so.
+    folder: Option<PathBuf>,
+    /// When it is to be there; absent once it is.
+    pub(crate) deadline: Option<Instant>,
+    is_gone: bool,
+}
+
+/// The process.
+struct Started {
+    child: Child,
+    /// Becomes readable when it ends.
+    end: OwnedFd,
+    errors: Stream,
+    last_lines: Vec<String>,
+}
+
+impl PmixServer {
+    /// Connects to the PMIx server of this node, which is started where it is not there yet.
+    ///
+    /// # Errors
+    /// [`PmixError`].
+    pub(crate) fn begin(config: &LinkConfig, job: &HostJob) -> Result<Self, PmixError> {
+        let system = |what| move |source| PmixError::System { what, source };
+        let what = format!("pmix {}", job.own_node().name);
+        let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
+        let name = meeting_name(config, &detail);
+        let address = SocketAddr::from_abstract_name(name.as_bytes());
+        let address = address.map_err(system("a name to meet at"))?;
+        let child = match UnixListener::bind_addr(&address) {
+            Ok(listener) => Some(Started::spawn(listener.into())?),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => None,
+            Err(source) => return Err(system("listen for its PMIx server")(source)),
+        };
+        let deadline = Instant::now() + LISTEN_WAIT;
+        let mut stream = loop {
+            match UnixStream::connect_addr(&address) {
+                Ok(stream) => break stream,
+                Err(error)
+                    if error.kind() == ErrorKind::ConnectionRefused
+                        && Instant::now() < deadline =>
+                {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                Err(source) => return Err(system("connect to the PMIx server")(source)),
+            }
+        };
+        check_this_user(&stream).map_err(system("the PMIx server"))?;
+        let hello = ToHost::Hello {
+            version: VERSION,
+            job: job.clone(),
+        };
+        // It reads as soon as it is there; a job of a million ranks is some hundred bytes.
+        stream
+            .write_all(&frame(&hello)?)
+            .and_then(|()| stream.set_nonblocking(true))
+            .map_err(system("speak to the PMIx server"))?;
+        Ok(Self {
+            stream,
+            frames: Frames::default(),
+            child,
+            folder: None,
+            deadline: Some(Instant::now() + READY_WAIT),
+            is_gone: false,
+        })
+    }
+
+    /// The descriptors to watch.
+    pub(crate) fn fds(&self) -> Vec<RawFd> {
+        let child = self.child.iter().flat_map(|child| {
+            let errors = child.errors.fd().map(|fd| fd.as_raw_fd());
+            errors.into_iter().chain([child.end.as_raw_fd()])
+        });
+        std::iter::once(self.stream.as_raw_fd())
+            .chain(child)
+            .collect()
+    }
+
+    /// Takes in what there is to hear; nothing more comes behind [`Heard::Gone`].
+    pub(crate) fn hear(&mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        if self.is_gone {
+            return heard;
+        }
+        let is_open = self.read(&mut heard);
+        let status = self.child.as_mut().and_then(Started::hear);
+        if is_open && status.is_none() {
+            return heard;
+        }
+        // Where it was started here its end tells how.
+        if self.child.is_some() && status.is_none() {
+            return heard;
+        }
+        self.is_gone = true;
+        let how = status.map_or_else(|| "it has ended".to_owned(), how);
+        let said = self.child.as_ref().and_then(|it| it.last_lines.last());
+        heard.push(Heard::Gone(match said {
+            Some(said) => format!("{how}: {said}"),
+            None => how,
+        }));
+        if let Some(folder) = &self.folder {
+            // It did not come to that. Others of this node may be quicker.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        heard
+    }
+
+    /// Reads what it says; false where it says no more.
+    fn read(&mut self, heard: &mut Vec<Heard>) -> bool {
+        let mut bytes = [0; 16 << 10];
+        let is_open = loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => break false,
+                Ok(count) => self.frames.push(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break false,
+            }
+        };
+        loop {
+            match self.frames.take() {
+                Ok(None) => return is_open,
+                Ok(Some(message)) => heard.extend(self.take(message)),
+                Err(error) => {
+                    tracing::error!("the PMIx server sends {error}");
+                    // It ends where nobody is connected.
+                    let _ = self.stream.shutdown(Shutdown::Both);
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, message: FromHost) -> Option<Heard> {
+        Some(match message {
+            FromHost::Ready {
+                library,
+                folder,
+                environment,
+                ..
+            } => {
+                tracing::info!("PMIx server: {library}");
+                self.deadline = None;
+                self.folder = Some(folder.into());
+                let pairs = environment.into_iter();
+                Heard::Ready(
+                    pairs
+                        .map(|(name, value)| (name.into(), value.into()))
+                        .collect(),
+                )
+            }
+            FromHost::Failed { text } => {
+                self.deadline = None;
+                Heard::Failed(text)
+            }
+            FromHost::Aborted { rank, status, text } => Heard::Aborted(rank, status, text),
+            FromHost::Log { rank, bytes } => Heard::Log(rank, bytes),
+        })
+    }
+}
+
+impl Started {
+    fn spawn(listener: OwnedFd) -> Result<Self, PmixError> {
+        let system = |what| move |source| PmixError::System { what, source };
+        let program = sdm_system::own_program(PROGRAM, None).ok_or(PmixError::NoProgram)?;
+        let (errors, writer) = Stream::open(true).map_err(system("a pipe"))?;
+        let mut command = Command::new(program);
+        command
+            .arg("host")
+            .stdin(listener)
+            .stdout(Stdio::null())
+            .stderr(writer)
+            // What ends this process's group is not meant for it: it is there for all of the node.
+            .process_group(0);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_outer(name)) {
+            command.env_remove(name);
+        }
+        let child = command.spawn().map_err(system("start sdm-pmix"))?;
+        let end = sdm_system::pidfd_open(child.id()).map_err(system("watch sdm-pmix"))?;
+        Ok(Self {
+            child,
+            end,
+            errors,
+            last_lines: Vec::new(),
+        })
+    }
+
+    /// Takes in what it says for a person; gives how it has ended, once it has.
+    fn hear(&mut self) -> Option<ExitStatus> {
+        let mut lines = Vec::new();
+        let mut keep =
+            |line: sdm_system::stream::Line| lines.extend(line.text().map(str::to_owned));
+        while self.errors.read(&mut keep) > 0 {}
+        let status = self.child.try_wait().unwrap_or(None);
+        if status.is_some() {
+            self.errors.read_rest(&mut keep);
+            self.errors.close(&mut keep);
+        }
+        for line in lines {
+            tracing::warn!("the PMIx server says: {line}");
+            self.last_lines.push(line);
+            let excess = self.last_lines.len().saturating_sub(LAST_LINES);
+            self.last_lines.drain(..excess);
+        }
+        status
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (_, Some(signal)) => {
+            let name = Signal::try_from(signal).map_or("a signal", Signal::as_str);
+            format!("killed by {name}")
+        }
+        _ => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,259 @@
+//! A server whose programs find a PMIx server: its backend is set up once that is there, and commands wait until then.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use sdm_backend_gdbmi::Variables;
+use sdm_core::CommandId;
+use sdm_core::message::{Lane, Status};
+use sdm_debug::event::Stream;
+use sdm_debug::{BackendSettings, Event, Failure, FailureCode, PmixJob, wire};
+use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::{HostJob, HostNode, is_outer};
+
+use super::Server;
+use crate::backend;
+use crate::hosted::SettingUp;
+use crate::own_tasks::WaitingCommand;
+use crate::pmix::{Heard, PmixError, PmixServer};
+
+/// How long programs that are to end may take before they are killed.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// What Open MPI says where a program gives no reason.
+const SAYS_NOTHING: &str = "N/A";
+
+impl Server {
+    /// Sets up the backend, at once or when the PMIx server is there that its programs are to find.
+    pub(super) fn configure(&mut self, settings: &[u8]) {
+        let settings = match wire::decode::<BackendSettings>(settings) {
+            Ok(settings) => settings,
+            Err(error) => {
+                self.stopped = Some(Failure::new(FailureCode::BadCommand, error.to_string()));
+                return;
+            }
+        };
+        let BackendSettings::GdbHosted { pmix, .. } = &settings else {
+            return self.set_up(settings, Variables::default());
+        };
+        let local = self.driver.member().node().local();
+        let own = pmix
+            .nodes
+            .iter()
+            .position(|(_, tasks)| tasks.intersection_len(local) > 0);
+        let pmix = pmix.clone();
+        let setting_up = SettingUp {
+            settings,
+            pmix,
+            waiting: Vec::new(),
+        };
+        let job = self.job(&setting_up.pmix, own);
+        self.hosted.setting_up = Some(setting_up);
+        if let Err(error) = job.and_then(|job| self.begin_pmix(&job)) {
+            self.go_on_without(&error.to_string());
+        }
+    }
+
+    fn job(&self, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob, PmixError> {
+        let node = |(name, ranks): &(String, IdSet)| HostNode {
+            name: name.clone(),
+            ranks: ranks.clone(),
+        };
+        let own = own.and_then(|own| u32::try_from(own).ok());
+        let job = HostJob {
+            namespace: format!("sdm-{}", self.link.session),
+            nodes: pmix.nodes.iter().map(node).collect(),
+            own: own.ok_or(PmixError::NoNode)?,
+        };
+        job.check()?;
+        Ok(job)
+    }
+
+    fn begin_pmix(&mut self, job: &HostJob) -> Result<(), PmixError> {
+        let server = PmixServer::begin(&self.link, job)?;
+        let sockets = self.driver.transport().inner().sockets();
+        for fd in server.fds() {
+            let watched = sockets.watch(fd, true, false);
+            watched.map_err(|source| PmixError::System {
+                what: "watch the PMIx server",
+                source,
+            })?;
+        }
+        self.hosted.server = Some(server);
+        Ok(())
+    }
+
+    /// Takes in what the PMIx server says.
+    pub(super) fn hear_pmix(&mut self) {
+        let Some(server) = &mut self.hosted.server else {
+            return;
+        };
+        for heard in server.hear() {
+            self.handle_pmix(heard);
+        }
+    }
+
+    fn handle_pmix(&mut self, heard: Heard) {
+        match heard {
+            Heard::Ready(environment) => self.begin_hosted(environment),
+            Heard::Failed(text) => {
+                self.forget_pmix();
+                self.go_on_without(&text);
+            }
+            Heard::Gone(how) => {
+                self.forget_pmix();
+                if self.hosted.setting_up.is_some() {
+                    return self.go_on_without(&format!("sdm-pmix: {how}"));
+                }
+                let text = format!(
+                    "the PMIx server of these programs (sdm-pmix) is gone: {how}; what they do in MPI may fail or wait for ever"
+                );
+                let tasks = self.driver.member().node().local().clone();
+                self.tell(&tasks, &Event::Notice { text });
+            }
+            Heard::Aborted(rank, status, said) => {
+                let text = match said.trim() {
+                    SAYS_NOTHING => String::new(),
+                    text => text.to_owned(),
+                };
+                let all = self.driver.member().node().local().clone();
+                let by = rank;
+                // Each server tells its own tasks, so that none is heard to end before.
+                self.tell(&all, &Event::Aborted { by, status, text });
+                self.end_job(&IdSet::single(TaskId(rank)));
+            }
+            Heard::Log(rank, bytes) => {
+                let stream = Stream::Stderr;
+                let task = IdSet::single(TaskId(rank));
+                self.tell(&task, &Event::Output { stream, bytes });
+            }
+        }
+    }
+
+    /// A process has ended the job, and ends itself: so do the others of this server, as a launcher would have it. Those that stand
+    /// still do when they go on.
+    fn end_job(&mut self, by: &IdSet) {
+        let all = self.driver.member().node().local().clone();
+        if let Some(backend) = &mut self.backend
+            && self.hosted.ending.is_none()
+        {
+            backend.signal_programs(&all.difference(by), Signal::SIGTERM as i32, true);
+            self.hosted.ending = Some((Instant::now() + END_WAIT, all));
+        }
+    }
+
+    /// Tells an event of those of these tasks that are this server's.
+    fn tell(&mut self, tasks: &IdSet, event: &Event) {
+        let own = tasks.intersection(self.driver.member().node().local());
+        if own.is_empty() || self.alone {
+            return;
+        }
+        let lane = match event.is_bulk() {
+            true => Lane::Bulk,
+            false => Lane::Control,
+        };
+        let payload = wire::encode(event).into();
+        self.driver.with_member(|member, now| {
+            member.handle_local_event(now, lane, &own, payload);
+        });
+    }
+
+    /// The PMIx server is there: the backend is set up for programs that find it, and nothing of another one.
+    fn begin_hosted(&mut self, environment: Vec<(OsString, OsString)>) {
+        let Some(setting_up) = self.hosted.setting_up.take() else {
+            return;
+        };
+        let all = IdSet::union_all(setting_up.pmix.nodes.iter().map(|(_, tasks)| tasks));
+        let outer = std::env::vars_os().map(|(name, _)| name);
+        let outer = outer.filter(|name| is_outer(name)).map(|name| (name, None));
+        let given = environment.into_iter();
+        let given = given.map(|(name, value)| (name, Some(value)));
+        let variables = Variables {
+            same: outer.chain(given).collect(),
+            numbers: vec![("PMIX_RANK".into(), all)],
+        };
+        self.set_up(setting_up.settings, variables);
+        self.begin_waiting(setting_up.waiting);
+    }
+
+    /// There is no PMIx server: nothing can be started, or programs are started without.
+    fn go_on_without(&mut self, why: &str) {
+        let Some(setting_up) = self.hosted.setting_up.take() else {
+            return;
+        };
+        if setting_up.pmix.needed {
+            let failure = Failure::new(FailureCode::System, format!("no PMIx server: {why}"));
+            let hint = "--pmix off starts programs without one: each MPI program is alone then";
+            self.stopped = Some(failure.with_hint(hint));
+        } else {
+            self.set_up(setting_up.settings, Variables::default());
+            let text = format!("no PMIx server: {why}; each MPI program is alone");
+            let tasks = self.driver.member().node().local().clone();
+            self.tell(&tasks, &Event::Notice { text });
+        }
+        self.begin_waiting(setting_up.waiting);
+    }
+
+    /// Gives up waiting for a PMIx server that takes too long, and for programs that are to end.
+    pub(super) fn handle_pmix_timeout(&mut self, now: Instant) {
+        if let Some((_, tasks)) = self.hosted.ending.take_if(|(at, _)| *at <= now)
+            && let Some(backend) = &mut self.backend
+        {
+            backend.signal_programs(&tasks, Signal::SIGKILL as i32, false);
+        }
+        let ready = self.hosted.server.as_ref().and_then(|it| it.deadline);
+        if ready.is_some_and(|at| at <= now) {
+            self.forget_pmix();
+            self.go_on_without("sdm-pmix takes too long");
+        }
+    }
+
+    fn forget_pmix(&mut self) {
+        if let Some(server) = self.hosted.server.take() {
+            let sockets = self.driver.transport().inner().sockets();
+            for fd in server.fds() {
+                sockets.forget(fd);
+            }
+        }
+    }
+
+    fn begin_waiting(&mut self, waiting: Vec<WaitingCommand>) {
+        let now = Instant::now();
+        for it in waiting {
+            self.execute(now, it.id, &it.tasks, &it.payload);
+        }
+    }
+
+    /// Gives up a command that waits.
+    pub(super) fn cancel_waiting(&mut self, id: CommandId) {
+        let Some(waiting) = self.hosted.waiting() else {
+            return;
+        };
+        let given_up: Vec<_> = waiting.extract_if(.., |it| it.id == id).collect();
+        for it in given_up {
+            let failure = Failure::new(FailureCode::Cancelled, "cancelled").encode();
+            self.driver.with_member(|member, now| {
+                member.handle_local(now, id, &it.tasks, Status::Failed, failure);
+            });
+        }
+    }
+
+    /// Sets up the backend.
+    fn set_up(&mut self, settings: BackendSettings, variables: Variables) {
+        let tasks = self.driver.member().node().local().clone();
+        let shims = self.take_shims(&tasks);
+        match backend::make(settings, &tasks, &self.inherited, shims, variables) {
+            Ok(mut backend) => {
+                tracing::info!(%tasks, "set up");
+                if self.paused {
+                    backend.set_output_paused(Instant::now(), true);
+                }
+                self.backend = Some(backend);
+            }
+            Err(failure) => {
+                tracing::warn!(%tasks, "not set up: {failure}");
+                self.stopped = Some(failure);
+            }
+        }
+    }
+}

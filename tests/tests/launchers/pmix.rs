@@ -1,0 +1,311 @@
+//! MPI programs without a launcher of MPI: SDM gives them a PMIx server of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use sdm_tests::ordinary;
+use sdm_tests::parts;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::run::alone;
+use sdm_tests::sdm::{Done, Sdm, command};
+
+fn local(place: &Place, count: u32) -> Sdm<'_> {
+    ordinary::run(place, count).args(["--launcher", "local"])
+}
+
+/// The lines of programs, without who said them.
+fn lines_of(out: &str) -> Vec<&str> {
+    let said = out
+        .lines()
+        .filter_map(|line| line.find("rank ").map(|at| &line[at..]));
+    let mut said: Vec<_> = said.filter(|line| line.contains(" of ")).collect();
+    said.sort_unstable();
+    said
+}
+
+/// The PMIx server of a place's session.
+fn hosts(place: &Place) -> Vec<u32> {
+    place.pids("sdm-pmix host")
+}
+
+fn assert_no_folder(place: &Place) {
+    let left = std::fs::read_dir(place.path().join("tmp")).expect("a folder");
+    let left: Vec<_> = left.flatten().map(|it| it.path()).collect();
+    let ours = |path: &PathBuf| path.to_string_lossy().contains("sdm-pmix");
+    assert!(!left.iter().any(ours), "{left:?}");
+}
+
+/// The same program under mpirun says the same.
+#[test]
+fn ranks_are_one_job_without_mpirun() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    for count in [1, 4, 16] {
+        let mut mpirun = command(&place, "mpirun.openmpi");
+        mpirun.args(["--oversubscribe", "-n", &count.to_string()]);
+        let expected = ordinary::lower(&mut mpirun).arg(&sum).output();
+        let expected = expected.expect("Open MPI's mpirun");
+        assert!(expected.status.success(), "{expected:?}");
+        let expected = String::from_utf8_lossy(&expected.stdout).into_owned();
+        let done = local(&place, count)
+            .args(["--batch", "--no-report"])
+            .program(&sum, &[])
+            .finish()
+            .code(0);
+        assert_eq!(lines_of(&done.out), lines_of(&expected), "{done}");
+        assert_eq!(lines_of(&done.out).len(), count as usize, "{done}");
+        assert_no_folder(&place);
+    }
+}
+
+fn four_are_debugged(place: &Place, sum: &Path, options: &[&str]) -> Done {
+    let done = local(place, 4)
+        .args(options)
+        .lines(&["break add_up", "continue", "print contribution", "next"])
+        .lines(&["stacks", "run", "delete"])
+        .lines(&["up", "print rank_count", "continue"])
+        .program(sum, &[])
+        .finish()
+        .code(0);
+    let each = "rank 0: 1\nrank 1: 2\nrank 2: 3\nrank 3: 4\n";
+    done.expect("print contribution", each);
+    done.expect_part("next", "ranks 0-3 (4): add_up () at mpi_sum.c:");
+    done.expect_part("stacks", "ranks 0-3 (4): main ()");
+    // Another job, with a PMIx server of its own.
+    done.expect_part("run", "ranks 0-3 (4): stopped at breakpoint 1, add_up ()");
+    done.expect("print rank_count", "ranks 0-3 (4): 4\n");
+    for rank in 0..4 {
+        let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&said), "no {said:?} in {done}");
+    }
+    done
+}
+
+#[test]
+fn four_ranks_are_debugged_by_one_server_and_by_several() {
+    for options in [&[][..], &["--tasks-per-server", "2"]] {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+        four_are_debugged(&place, &sum, options);
+        assert_no_folder(&place);
+    }
+}
+
+fn ranks_meet(place: &Place, compiler: Compiler) {
+    let meet = place.compile("mpi_meet", compiler);
+    let done = local(place, 2)
+        .args(["--batch", "--no-report"])
+        .program(&meet, &[])
+        .finish()
+        .code(0);
+    let heard = ["rank 0 heard of 1", "rank 1 heard of 0"];
+    assert_eq!(lines_of(&done.out), heard, "{done}");
+}
+
+/// Names are published and found, and two that were not together connect.
+#[test]
+fn ranks_find_one_another_by_a_published_name() {
+    ranks_meet(&Place::new(), Compiler::OpenMpi);
+}
+
+#[test]
+fn programs_of_open_mpi_5_are_one_job_too() {
+    let _alone = alone();
+    if parts::openmpi5().is_none() {
+        return;
+    }
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+    four_are_debugged(&place, &sum, &[]);
+    ranks_meet(&place, Compiler::OpenMpi5);
+}
+
+/// `MPI_Abort` ends all, and its status is the job's.
+#[test]
+fn who_aborts_ends_the_job_with_its_status() {
+    let place = Place::new();
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi);
+    for each in ["1", "32"] {
+        let done = local(&place, 4)
+            .args(["--batch", "--no-report", "--no-holds"])
+            .args(["--tasks-per-server", each])
+            .program(&ends, &["abort"])
+            .finish()
+            .code(9);
+        assert!(
+            done.out.contains("rank 2 ends the job with status 9"),
+            "{done}"
+        );
+        assert!(done.out.contains("rank 2: exited with code 9\n"), "{done}");
+        assert!(
+            done.united()
+                .contains("ranks 0-1,3 (3): terminated by signal SIGTERM"),
+            "{done}"
+        );
+    }
+}
+
+/// What a shell inside of another job has in its environment: of that nothing reaches the ranks.
+#[test]
+fn the_variables_of_an_outer_job_mean_nothing() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let outer = [
+        ("PMIX_NAMESPACE", "outer@1"),
+        ("PMIX_RANK", "7"),
+        ("PMIX_SERVER_URI2", "outer.0;tcp4://127.0.0.1:9"),
+        ("PMIX_SERVER_URI41", "outer.0;tcp4://127.0.0.1:9"),
+        ("PMIX_MCA_gds", "shmem"),
+        ("OMPI_COMM_WORLD_RANK", "7"),
+        ("OMPI_COMM_WORLD_SIZE", "8"),
+        ("OMPI_MCA_ess_base_jobid", "77"),
+        ("OMPI_MCA_orte_hnp_uri", "77.0;tcp://127.0.0.1:9"),
+        ("SLURM_NODELIST", "n[1-8]"),
+        ("SLURM_STEP_ID", "0"),
+        ("PMI_RANK", "7"),
+    ];
+    let mut sdm = local(&place, 3).args(["--batch", "--no-report"]);
+    for (name, value) in outer {
+        sdm = sdm.env(name, value);
+    }
+    let done = sdm.program(&sum, &[]).finish().code(0);
+    let expected = [
+        "rank 0 of 3: sum 6",
+        "rank 1 of 3: sum 6",
+        "rank 2 of 3: sum 6",
+    ];
+    assert_eq!(lines_of(&done.out), expected, "{done}");
+}
+
+#[test]
+fn a_pmix_server_that_is_not_wanted_or_cannot_be() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let batch = ["--batch", "--no-report"];
+    let alone = "rank 0 of 1: sum 1";
+    let done = local(&place, 2).args(batch).args(["--pmix", "off"]);
+    let done = done.program(&sum, &[]).finish().code(0);
+    assert!(lines_of(&done.out).contains(&alone), "{done}");
+    let no_library = |sdm: Sdm<'static>| sdm.env("SDM_PMIX_LIBRARY", "/no/such/library.so");
+    let place: &'static Place = Box::leak(Box::new(place));
+    let done = no_library(local(place, 2)).args(batch);
+    let done = done.program(&sum, &[]).finish().code(0);
+    assert!(lines_of(&done.out).contains(&alone), "{done}");
+    let why = "ranks 0-1 (2): no PMIx server: load /no/such/library.so: ";
+    assert!(done.out.contains(why), "{done}");
+    let done = no_library(local(place, 2))
+        .args(batch)
+        .args(["--pmix", "on"]);
+    let done = done.program(&sum, &[]).finish();
+    assert!(!matches!(done.code, Some(0)), "{done}");
+    assert!(lines_of(&done.out).is_empty(), "{done}");
+    let both = format!("{}{}", done.out, done.err);
+    assert!(
+        both.contains("no PMIx server: load /no/such/library.so"),
+        "{done}"
+    );
+    let done = Sdm::run(place, 2).args(["--launcher", "mpirun", "--pmix", "on"]);
+    let done = done.program(&sum, &[]).finish().code(2);
+    assert!(done.err.contains("--pmix on: only with"), "{done}");
+    std::fs::remove_dir_all(place.path()).expect("ours");
+}
+
+/// Its death is told, and harms neither the session nor who stands in gdb.
+#[test]
+fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let mut sdm = local(&place, 4)
+        .args(["--tasks-per-server", "2"])
+        .talk()
+        .program(&sum, &[])
+        .spawn();
+    sdm.ask("break add_up", "breakpoint 1 at");
+    sdm.ask(
+        "continue",
+        "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+    );
+    let found = hosts(&place);
+    assert_eq!(found.len(), 1, "one for the node: {found:?}");
+    let position = sdm.out.text().len();
+    processes::signal(found[0], Signal::SIGKILL);
+    sdm.out.wait(
+        position,
+        "the PMIx server of these programs (sdm-pmix) is gone: ",
+    );
+    sdm.ask("print contribution", "rank 3: 4\n");
+    sdm.ask("up", "mpi_sum.c");
+    sdm.ask("print rank_count", "ranks 0-3 (4): 4\n");
+    // A job with another one.
+    sdm.ask("run", "ranks 0-3 (4): stopped at breakpoint 1, add_up ()");
+    assert_eq!(hosts(&place).len(), 1);
+    sdm.ask("delete", "");
+    sdm.ask("continue &", "ranks 0-3 (4): exited normally\n");
+    let _done = sdm.finish();
+    assert_no_folder(&place);
+}
+
+/// Ranks that run on without gdb end as ever: the PMIx server stays as long as they do.
+#[test]
+fn detached_ranks_end_well() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let done = local(&place, 4)
+        .lines(&["break add_up", "continue", "delete", "detach"])
+        .program(&sum, &[])
+        .finish()
+        .code(0);
+    for rank in 0..4 {
+        let said = format!("rank {rank} of 4: sum 10\n");
+        assert!(done.out.contains(&said), "no {said:?} in {done}");
+    }
+    assert_no_folder(&place);
+}
+
+/// A rank that is killed is told; the others can be looked at.
+#[test]
+fn a_rank_that_is_killed_is_told_and_the_others_stay() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let mut sdm = local(&place, 3).talk().program(&sum, &[]).spawn();
+    sdm.ask("break add_up", "breakpoint 1 at");
+    sdm.ask(
+        "continue",
+        "ranks 0-2 (3): stopped at breakpoint 1, add_up ()",
+    );
+    // It waits for the others.
+    sdm.ask("[1] continue &", "");
+    let is_rank = |pid: &u32| {
+        let variables = processes::of(*pid).environment().unwrap_or_default();
+        let is_second = |(name, value): &(_, _)| name == "PMIX_RANK" && value == "1";
+        processes::name(*pid) == "mpi_sum" && variables.iter().any(is_second)
+    };
+    let victim = place
+        .pids("mpi_sum")
+        .into_iter()
+        .find(is_rank)
+        .expect("a rank");
+    processes::signal(victim, Signal::SIGKILL);
+    sdm.out.wait(0, "rank 1: killed (SIGKILL)");
+    sdm.ask("[0,2] print contribution", "rank 0: 1\nrank 2: 3\n");
+    assert_eq!(hosts(&place).len(), 1);
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+    assert_no_folder(&place);
+}
+
+/// Who does not come by a server of the session has nothing to say to it.
+#[test]
+fn the_program_is_no_use_to_who_starts_it_otherwise() {
+    let program = sdm_tests::binaries::folder().join("sdm-pmix");
+    let said = Command::new(program)
+        .arg("host")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(1), "{text}");
+    assert!(text.contains("standard input is no socket"), "{text}");
+}
