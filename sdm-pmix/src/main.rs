@@ -33,7 +33,8 @@ use once::Before;
 
 /// Tells who has started this process.
 fn say(text: &str) {
-    eprintln!("sdm-pmix: {text}");
+    // Whoever has started it may be gone.
+    let _ = writeln!(std::io::stderr(), "sdm-pmix: {text}");
 }
 
 fn main() -> ExitCode {

@@ -247,6 +247,39 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     assert_no_folder(&place);
 }
 
+/// A server of the session that is killed costs its own ranks: the PMIx server stays, whoever of them had started it.
+#[test]
+fn the_pmix_server_outlives_each_server_of_the_session() {
+    for victim in [0, 1] {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+        let mut sdm = local(&place, 4)
+            .args(["--tasks-per-server", "2"])
+            .talk()
+            .program(&sum, &[])
+            .spawn();
+        sdm.ask("break add_up", "breakpoint 1 at");
+        sdm.ask(
+            "continue",
+            "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+        );
+        let before = hosts(&place);
+        let servers = processes::servers(place.mark());
+        processes::signal(servers[&victim], Signal::SIGKILL);
+        let (gone, left, values) = match victim {
+            0 => ("0-1", "2-3", "rank 2: 3\nrank 3: 4\n"),
+            _ => ("2-3", "0-1", "rank 0: 1\nrank 1: 2\n"),
+        };
+        sdm.out.wait(0, &format!("ranks {gone} (2): lost"));
+        sdm.ask(&format!("[{left}] print contribution"), values);
+        assert_eq!(hosts(&place), before);
+        sdm.ask("quit", "quit");
+        let _done = sdm.finish();
+        assert!(hosts(&place).is_empty());
+        assert_no_folder(&place);
+    }
+}
+
 /// Ranks that run on without gdb end as ever: the PMIx server stays as long as they do.
 #[test]
 fn detached_ranks_end_well() {
