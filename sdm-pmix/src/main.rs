@@ -20,6 +20,7 @@ mod host;
 mod keeper;
 mod library;
 mod once;
+mod say;
 mod sys;
 
 use std::io::Write;
@@ -31,16 +32,11 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use once::Before;
 
-/// Tells who has started this process.
-fn say(text: &str) {
-    eprintln!("sdm-pmix: {text}");
-}
-
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("{error:#}"));
+            say::say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -36,7 +36,7 @@ pub(crate) unsafe extern "C" fn accept(
     let is_tcp = stream.peer_addr().is_ok();
     match tcp_peer::check(&stream) {
         Err(error) if is_tcp => {
-            crate::say(&format!("a connection is refused: {error}"));
+            crate::say::say(&format!("a connection is refused: {error}"));
             drop(stream);
             // The one error after which all versions of the library go on.
             Errno::EAGAIN.set();

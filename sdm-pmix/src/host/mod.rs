@@ -200,7 +200,7 @@ impl Host {
                     }
                 }
                 Err(error) => {
-                    crate::say(&format!("a server of the session sends {error}"));
+                    crate::say::say(&format!("a server of the session sends {error}"));
                     return false;
                 }
             }
@@ -280,7 +280,7 @@ impl Peer {
     /// Sends a message; false where it cannot be.
     fn send(&mut self, message: &FromHost) -> bool {
         let Ok(bytes) = frame(message) else {
-            crate::say("something too long to be told was left out");
+            crate::say::say("something too long to be told was left out");
             return true;
         };
         self.unsent.extend_from_slice(&bytes);

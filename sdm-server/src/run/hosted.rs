@@ -164,13 +164,31 @@ impl Server {
             return;
         };
         let all = IdSet::union_all(setting_up.pmix.nodes.iter().map(|(_, tasks)| tasks));
+        let local = self.driver.member().node().local();
         let outer = std::env::vars_os().map(|(name, _)| name);
         let outer = outer.filter(|name| is_outer(name)).map(|name| (name, None));
         let given = environment.into_iter();
         let given = given.map(|(name, value)| (name, Some(value)));
+        let is_here = |tasks: &&IdSet| tasks.intersection_len(local) > 0;
+        let nodes = setting_up.pmix.nodes.iter().map(|(_, tasks)| tasks);
+        let here = nodes.clone().find(is_here).cloned().unwrap_or_default();
+        // What programs and scripts look at that choose by it which GPU is theirs.
+        let sizes = [
+            ("OMPI_COMM_WORLD_SIZE", all.len()),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", here.len()),
+        ];
+        let sizes = sizes.map(|(name, size)| (name.into(), Some(size.to_string().into())));
+        let numbers = [
+            ("PMIX_RANK", &all),
+            ("OMPI_COMM_WORLD_RANK", &all),
+            ("OMPI_COMM_WORLD_LOCAL_RANK", &here),
+            ("OMPI_COMM_WORLD_NODE_RANK", &here),
+        ];
         let variables = Variables {
-            same: outer.chain(given).collect(),
-            numbers: vec![("PMIX_RANK".into(), all)],
+            same: outer.chain(given).chain(sizes).collect(),
+            numbers: numbers
+                .map(|(name, among)| (name.into(), among.clone()))
+                .into(),
         };
         self.set_up(setting_up.settings, variables);
         self.begin_waiting(setting_up.waiting);

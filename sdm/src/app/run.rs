@@ -164,6 +164,11 @@ fn hosted(
             .iter()
             .any(|part| sdm_launch::finds_pmix(&part.words[0]))
     };
+    if args.pmix == PmixUse::Auto && launcher == "ssh" && hosts > 1 && find_it() {
+        complain(format_args!(
+            "[pmix] no PMIx server serves several hosts yet: each MPI program is alone; mpirun with its own list of hosts makes them one job"
+        ));
+    }
     if !needed && (args.pmix == PmixUse::Off || !can_be || !find_it()) {
         return Ok(backend);
     }

@@ -60,12 +60,15 @@ fn ranks_are_one_job_without_mpirun() {
     }
 }
 
+/// What scripts choose a GPU by.
+const LOCAL_RANK: &str = "print ((int (*)(const char *))atoi)(((char *(*)(const char *))getenv)(\"OMPI_COMM_WORLD_LOCAL_RANK\"))";
+
 fn four_are_debugged(place: &Place, sum: &Path, options: &[&str]) -> Done {
     let done = local(place, 4)
         .args(options)
         .lines(&["break add_up", "continue", "print contribution", "next"])
         .lines(&["stacks", "run", "delete"])
-        .lines(&["up", "print rank_count", "continue"])
+        .lines(&["up", "print rank_count", LOCAL_RANK, "continue"])
         .program(sum, &[])
         .finish()
         .code(0);
@@ -76,6 +79,7 @@ fn four_are_debugged(place: &Place, sum: &Path, options: &[&str]) -> Done {
     // Another job, with a PMIx server of its own.
     done.expect_part("run", "ranks 0-3 (4): stopped at breakpoint 1, add_up ()");
     done.expect("print rank_count", "ranks 0-3 (4): 4\n");
+    done.expect(LOCAL_RANK, "rank 0: 0\nrank 1: 1\nrank 2: 2\nrank 3: 3\n");
     for rank in 0..4 {
         let said = format!("[{rank}] rank {rank} of 4: sum 10\n");
         assert!(done.out.contains(&said), "no {said:?} in {done}");
@@ -247,6 +251,39 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     assert_no_folder(&place);
 }
 
+/// A server of the session that is killed costs its own ranks: the PMIx server stays, whoever of them had started it.
+#[test]
+fn the_pmix_server_outlives_each_server_of_the_session() {
+    for victim in [0, 1] {
+        let place = Place::new();
+        let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+        let mut sdm = local(&place, 4)
+            .args(["--tasks-per-server", "2"])
+            .talk()
+            .program(&sum, &[])
+            .spawn();
+        sdm.ask("break add_up", "breakpoint 1 at");
+        sdm.ask(
+            "continue",
+            "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+        );
+        let before = hosts(&place);
+        let servers = processes::servers(place.mark());
+        processes::signal(servers[&victim], Signal::SIGKILL);
+        let (gone, left, values) = match victim {
+            0 => ("0-1", "2-3", "rank 2: 3\nrank 3: 4\n"),
+            _ => ("2-3", "0-1", "rank 0: 1\nrank 1: 2\n"),
+        };
+        sdm.out.wait(0, &format!("ranks {gone} (2): lost"));
+        sdm.ask(&format!("[{left}] print contribution"), values);
+        assert_eq!(hosts(&place), before);
+        sdm.ask("quit", "quit");
+        let _done = sdm.finish();
+        assert!(hosts(&place).is_empty());
+        assert_no_folder(&place);
+    }
+}
+
 /// Ranks that run on without gdb end as ever: the PMIx server stays as long as they do.
 #[test]
 fn detached_ranks_end_well() {
@@ -268,28 +305,24 @@ fn detached_ranks_end_well() {
 #[test]
 fn a_rank_that_is_killed_is_told_and_the_others_stay() {
     let place = Place::new();
-    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
-    let mut sdm = local(&place, 3).talk().program(&sum, &[]).spawn();
-    sdm.ask("break add_up", "breakpoint 1 at");
-    sdm.ask(
-        "continue",
-        "ranks 0-2 (3): stopped at breakpoint 1, add_up ()",
-    );
-    // It waits for the others.
-    sdm.ask("[1] continue &", "");
-    let is_rank = |pid: &u32| {
+    let held = place.compile("mpi_held", Compiler::OpenMpi);
+    let mut sdm = local(&place, 3)
+        .talk()
+        .program(&held, &["/nonexistent", "0"])
+        .spawn();
+    sdm.out.wait(0, "ranks 0-2 (3): at main ()");
+    // From here on nothing happens to it that gdb has to do with.
+    sdm.ask("continue &", "[0] held 3\n");
+    let is_held = |pid: &u32| {
         let variables = processes::of(*pid).environment().unwrap_or_default();
-        let is_second = |(name, value): &(_, _)| name == "PMIX_RANK" && value == "1";
-        processes::name(*pid) == "mpi_sum" && variables.iter().any(is_second)
+        let is_first = |(name, value): &(_, _)| name == "PMIX_RANK" && value == "0";
+        processes::name(*pid) == "mpi_held" && variables.iter().any(is_first)
     };
-    let victim = place
-        .pids("mpi_sum")
-        .into_iter()
-        .find(is_rank)
-        .expect("a rank");
-    processes::signal(victim, Signal::SIGKILL);
-    sdm.out.wait(0, "rank 1: killed (SIGKILL)");
-    sdm.ask("[0,2] print contribution", "rank 0: 1\nrank 2: 3\n");
+    let victim = place.pids("mpi_held").into_iter().find(is_held);
+    processes::signal(victim.expect("a rank"), Signal::SIGKILL);
+    sdm.out.wait(0, "rank 0: killed (SIGKILL)");
+    sdm.ask("[1-2] interrupt", "ranks 1-2 (2): interrupted");
+    sdm.ask("[1-2] stacks", "mpi_held.c");
     assert_eq!(hosts(&place).len(), 1);
     sdm.ask("quit", "quit");
     let _done = sdm.finish();

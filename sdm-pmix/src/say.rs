@@ -1,0 +1,8 @@
+//! What is said for a person.
+
+use std::io::Write;
+
+/// Tells who has started this process, on standard error; that may be gone.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "sdm-pmix: {text}");
+}
