@@ -91,6 +91,12 @@ impl Adapter {
         self.connection.outbox.actions.pop_front()
     }
 
+    /// True once the session is to be closed, or was: what is being opened is of no use any more.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.connection.phase >= Phase::Closing
+    }
+
     /// True once nothing more can come of it.
     #[must_use]
     pub fn is_over(&self) -> bool {

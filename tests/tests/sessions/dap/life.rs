@@ -211,3 +211,22 @@ fn an_editor_comes_over_a_socket_too() {
         editor.disconnect();
     }
 }
+
+#[test]
+fn a_start_that_takes_its_time_is_given_up() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.ask("initialize", &json!({"supportsProgressReporting": true}));
+    // Servers that a person starts: nobody does.
+    let mut configuration = configuration(&work, &[], 2);
+    configuration["launcher"] = json!("manual");
+    let launch = editor.send("launch", &configuration);
+    editor.event("progressStart");
+    let why = editor.refused("threads_of_none", &json!({}));
+    assert!(why.contains("does not know"), "{why}");
+    let disconnect = editor.send("disconnect", &json!({}));
+    assert_eq!(editor.response(launch)["message"], "cancelled");
+    assert_eq!(editor.response(disconnect)["success"], true);
+    editor.finish();
+}
