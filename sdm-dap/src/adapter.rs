@@ -136,6 +136,11 @@ impl Adapter {
         end::handle_gone(&mut self.connection);
     }
 
+    /// The adapter is to end, as a signal says: also what a client has left running here is ended.
+    pub fn handle_terminated(&mut self) {
+        end::handle_terminated(&mut self.connection);
+    }
+
     /// What is due by now, after anything has happened.
     fn settle(&mut self) {
         let connection = &mut self.connection;

@@ -279,7 +279,7 @@ fn hear(adapter: &mut Adapter, control: Control) {
         Control::Input(bytes) if bytes.is_empty() => adapter.handle_gone(),
         Control::Input(bytes) => adapter.handle_bytes(Instant::now(), &bytes),
         // Who ends the adapter ends what the editor would have ended.
-        Control::Interrupt | Control::Terminate(_) => adapter.handle_gone(),
+        Control::Interrupt | Control::Terminate(_) => adapter.handle_terminated(),
         _ => {}
     }
 }
