@@ -91,6 +91,12 @@ impl Adapter {
         self.connection.outbox.actions.pop_front()
     }
 
+    /// True once the session is to be closed, or was: what is being opened is of no use any more.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.connection.phase >= Phase::Closing
+    }
+
     /// True once nothing more can come of it.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -128,6 +134,11 @@ impl Adapter {
     /// The client is gone without a word: what was started is ended, what was attached to is let go.
     pub fn handle_gone(&mut self) {
         end::handle_gone(&mut self.connection);
+    }
+
+    /// The adapter is to end, as a signal says: also what a client has left running here is ended.
+    pub fn handle_terminated(&mut self) {
+        end::handle_terminated(&mut self.connection);
     }
 
     /// What is due by now, after anything has happened.

@@ -41,6 +41,8 @@ pub(crate) enum Phase {
     Live,
     /// All have ended, or the session has; the client knows.
     Ended,
+    /// The client has left programs that were started here: the session stays until they have ended.
+    Leaving,
     /// The session is being closed.
     Closing,
     /// Nothing more will come.

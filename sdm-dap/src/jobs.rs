@@ -37,6 +37,8 @@ pub(crate) enum Purpose {
     Interrupt,
     /// Tasks are ended.
     Kill,
+    /// Tasks are let go.
+    Detach,
     /// Breakpoints of a group are set: the numbers of those that each command inserts.
     Points {
         request: Request,

@@ -14,13 +14,28 @@ use crate::answers::Answers;
 use crate::error::RequestError;
 use crate::tasks::Tasks;
 
+/// What a line asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wish {
+    /// A question that tasks answer.
+    Ask(Command),
+    /// Tasks are to run, by this command.
+    Run(Command),
+    /// Tasks are to stop.
+    Interrupt,
+    /// Which threads there are.
+    Threads,
+    /// Nothing of the tasks: this is the answer.
+    Text(String),
+}
+
 /// What a line asks, and whom.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     /// Whom, where the line says so.
     pub(crate) tasks: Option<IdSet>,
     /// What.
-    pub(crate) command: Command,
+    pub(crate) wish: Wish,
 }
 
 /// Reads a line; nothing where it is no command, but may be an expression.
@@ -34,14 +49,17 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
         Err(error) if line.starts_with('[') => return refuse(error.to_string()),
         Err(_) => return Ok(None),
     };
-    let command = match parsed.command {
-        UserCommand::Ask(command) => command,
-        UserCommand::Stacks { full } => Command::Stacks { full },
+    let wish = match parsed.command {
+        UserCommand::Ask(command) => Wish::Ask(command),
+        UserCommand::Stacks { full } => Wish::Ask(Command::Stacks { full }),
+        UserCommand::Run { command, .. } => Wish::Run(command),
+        UserCommand::Interrupt => Wish::Interrupt,
+        UserCommand::Ranks(None) => Wish::Threads,
+        UserCommand::Help(word) => match commands::help(word.as_deref()) {
+            Ok(text) => Wish::Text(text),
+            Err(error) => return refuse(error.to_string()),
+        },
         UserCommand::Nothing { .. } => return Ok(None),
-        UserCommand::Run { .. } => {
-            let text = "let tasks run by the editor's own buttons";
-            return refuse(text.to_owned());
-        }
         _ => {
             let text =
                 format!("`{line}` is not for the debug console; it is known at the prompt of sdm");
@@ -52,7 +70,15 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
         Some(set) => Some(resolve(set, tasks)?),
         None => None,
     };
-    Ok(Some(Asked { tasks, command }))
+    Ok(Some(Asked { tasks, wish }))
+}
+
+/// The expression of a question about a value.
+pub(crate) fn expression(command: &Command) -> Option<&str> {
+    match command {
+        Command::Evaluate { expression } | Command::Print { expression, .. } => Some(expression),
+        _ => None,
+    }
 }
 
 fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<IdSet, RequestError> {

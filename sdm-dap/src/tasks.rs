@@ -14,6 +14,8 @@ pub(crate) enum Condition {
     Standing(Box<Stop>),
     /// It has ended with this exit code; 128 and more for a signal.
     Ended(i64),
+    /// It was started here, was let go, and runs on.
+    Left,
     /// It was let go, or cannot be reached any more.
     Gone,
 }
@@ -76,7 +78,17 @@ impl Tasks {
 
     /// Those that have not ended.
     pub(crate) fn live(&self) -> IdSet {
-        self.of(|known| !matches!(known, Condition::Ended(_) | Condition::Gone))
+        self.of(|known| {
+            !matches!(
+                known,
+                Condition::Ended(_) | Condition::Left | Condition::Gone
+            )
+        })
+    }
+
+    /// Those that were let go and run on.
+    pub(crate) fn left(&self) -> IdSet {
+        self.of(|known| matches!(known, Condition::Left))
     }
 
     /// The stops, and who stands so.

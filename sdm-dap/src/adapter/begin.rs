@@ -93,6 +93,10 @@ fn end_progress(connection: &mut Connection) {
 
 /// The session that was asked for stands, or there is none; why.
 pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, RequestError>) {
+    // The client did not wait for it, and it is closed at once.
+    if connection.phase != Phase::Beginning {
+        return;
+    }
     match opened {
         Ok(opened) => begin(connection, opened),
         Err(why) => refuse_begin(connection, &why),

@@ -25,6 +25,13 @@ const KILLED: i64 = 137;
 
 /// Tells the client of the programs' end, behind all that they have printed.
 pub(super) fn settle_end(connection: &mut Connection) {
+    if connection.phase == Phase::Leaving && connection.pending.is_none() {
+        let gone = connection.tasks.left().is_empty() && connection.tasks.live().is_empty();
+        if gone {
+            close(connection, true);
+        }
+        return;
+    }
     let is_begun = matches!(connection.phase, Phase::Configuring | Phase::Live);
     if !is_begun || !connection.tasks.live().is_empty() || connection.jobs.is_asking_for_stacks() {
         return;
@@ -52,6 +59,9 @@ pub(super) fn settle_end(connection: &mut Connection) {
 
 /// The session is over by itconnection.
 pub(super) fn session_ended(connection: &mut Connection, why: &str) {
+    if connection.phase == Phase::Leaving {
+        close(connection, true);
+    }
     if connection.phase >= Phase::Ended || connection.phase < Phase::Beginning {
         return;
     }
@@ -102,8 +112,32 @@ pub(super) fn disconnect(connection: &mut Connection, request: &Request) -> Hand
     if let Some(earlier) = connection.pending.replace(request.clone()) {
         connection.write(earlier.refusal(&RequestError::Cancelled));
     }
-    close(connection, ends);
+    match ends || connection.manner.attached || connection.tasks.live().is_empty() {
+        true => close(connection, ends),
+        false => leave_running(connection),
+    }
     Ok(None)
+}
+
+/// Lets go of what was started here, and stays until that has ended: what it prints and what has started it need the
+/// session.
+fn leave_running(connection: &mut Connection) {
+    connection.phase = Phase::Leaving;
+    let live = connection.tasks.live();
+    connection.begin_job(Purpose::Detach, vec![(live, Command::Detach)]);
+}
+
+pub(super) fn finish_detach(connection: &mut Connection, answers: &[Answers]) {
+    let done = answers.iter().flat_map(Answers::replies);
+    let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+    let live = done.intersection(&connection.tasks.live());
+    state::ended(connection, &live, Condition::Left);
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
+    }
+    // Who could not be let go is not waited for.
+    let kept = connection.tasks.live();
+    state::ended(connection, &kept, Condition::Gone);
 }
 
 fn close(connection: &mut Connection, ends: bool) {
@@ -138,8 +172,16 @@ pub(super) fn leave(connection: &mut Connection) {
 /// The client is gone without a word: what was started is ended, what was attached to is let go.
 pub(super) fn handle_gone(connection: &mut Connection) {
     match connection.phase {
-        Phase::Closing | Phase::Over => {}
+        Phase::Leaving | Phase::Closing | Phase::Over => {}
         Phase::New | Phase::Initialized => leave(connection),
         _ => close(connection, !connection.manner.attached),
+    }
+}
+
+/// The adapter itself is to end: nothing of it stays.
+pub(super) fn handle_terminated(connection: &mut Connection) {
+    match connection.phase {
+        Phase::Leaving => close(connection, true),
+        _ => handle_gone(connection),
     }
 }

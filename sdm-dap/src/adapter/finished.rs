@@ -14,6 +14,7 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         Purpose::Stacks => stopping::finish_stacks(connection, &answers),
         Purpose::Interrupt => moving::finish_interrupt(connection, &answers),
         Purpose::Kill => end::finish_kill(connection, &answers),
+        Purpose::Detach => end::finish_detach(connection, &answers),
         Purpose::Points {
             request,
             group,

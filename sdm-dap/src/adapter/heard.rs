@@ -7,7 +7,7 @@ use sdm_session::{Class, ClassAnswer, SessionEvent};
 use serde_json::json;
 
 use super::{end, pointing, state};
-use crate::connection::Connection;
+use crate::connection::{Connection, Phase};
 use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
@@ -98,7 +98,14 @@ fn hear_moves(connection: &mut Connection, classes: &[Class]) {
             ClassAnswer::Reply(Reply::Signalled { signal }) => {
                 state::ended(connection, tasks, Condition::Ended(code_of(signal)));
             }
-            ClassAnswer::Reply(Reply::Detached) => state::ended(connection, tasks, Condition::Gone),
+            ClassAnswer::Reply(Reply::Detached) => {
+                let condition = match connection.phase {
+                    Phase::Leaving => Condition::Left,
+                    _ => Condition::Gone,
+                };
+                let tasks = tasks.intersection(&connection.tasks.live());
+                state::ended(connection, &tasks, condition);
+            }
             _ => {}
         }
     }

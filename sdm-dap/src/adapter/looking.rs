@@ -6,6 +6,7 @@ use sdm_idset::IdSet;
 use sdm_view::render::value_text;
 use serde_json::{Value, json};
 
+use super::moving;
 use crate::answers::Answers;
 use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
 use crate::connection::Connection;
@@ -15,7 +16,7 @@ use crate::jobs::Purpose;
 use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
-use crate::repl;
+use crate::repl::{self, Asked, Wish};
 use crate::values::{OneValue, Variables, has_parts, set_name};
 
 /// How many parts are asked for at once unless the client says so.
@@ -221,14 +222,18 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     };
     if arguments.context.as_deref() == Some("repl") {
         match repl::read(&expression, &connection.tasks)? {
-            Some(asked) => {
-                command = asked.command;
-                tasks = asked.tasks.unwrap_or(tasks);
+            Some(Asked { tasks: whom, wish }) => {
+                tasks = whom.clone().unwrap_or(tasks);
+                match wish {
+                    Wish::Ask(asked) => command = asked,
+                    wish => return Ok(Some(carry_out(connection, wish, whom))),
+                }
             }
-            None if expression.is_empty() => return Ok(Some(nothing())),
+            None if expression.is_empty() => return Ok(Some(said(""))),
             None => {}
         }
     }
+    let expression = repl::expression(&command).map_or(expression, str::to_owned);
     if tasks.is_empty() {
         return Err(RequestError::Runs("what it is about".to_owned()));
     }
@@ -246,6 +251,44 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     Ok(None)
 }
 
+/// Carries out a line that is no question; `whom` it names, where it names somebody.
+fn carry_out(connection: &mut Connection, wish: Wish, whom: Option<IdSet>) -> Value {
+    let standing = connection.tasks.standing();
+    let running = connection.tasks.running();
+    let all = connection.tasks.all().clone();
+    match wish {
+        Wish::Run(command) => {
+            let tasks = whom.unwrap_or(all).intersection(&standing);
+            if tasks.is_empty() {
+                return said("nobody stands who could run");
+            }
+            // An editor that has not asked for it is to know that they run.
+            let threads = connection.rows.iter();
+            let moved = threads.filter(|row| !row.group.tasks.is_disjoint(&tasks));
+            let moved: Vec<i64> = moved.map(|row| row.id).collect();
+            for id in moved {
+                let all = tasks == standing;
+                let body = json!({"threadId": id, "allThreadsContinued": all});
+                connection.event("continued", body);
+            }
+            moving::run(connection, command.name(), &tasks, &command);
+            said("")
+        }
+        Wish::Interrupt => {
+            let tasks = whom.unwrap_or(all).intersection(&running);
+            moving::interrupt(connection, tasks);
+            said("")
+        }
+        Wish::Threads => {
+            let by_rank = connection.is_by_rank();
+            let names = connection.rows.iter().map(|row| row.group.name(by_rank));
+            said(&names.collect::<Vec<_>>().join("\n"))
+        }
+        Wish::Text(text) => said(&text),
+        Wish::Ask(_) => said(""),
+    }
+}
+
 pub(super) fn finish_evaluate(
     connection: &mut Connection,
     request: &Request,
@@ -254,7 +297,7 @@ pub(super) fn finish_evaluate(
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
-        connection.write(request.response(nothing()));
+        connection.write(request.response(said("")));
         return;
     };
     let values = last.replies().filter_map(|(tasks, reply)| match reply {
@@ -292,9 +335,9 @@ pub(super) fn finish_evaluate(
     connection.write(request.response(body));
 }
 
-/// The response to a line that asks nothing.
-fn nothing() -> Value {
-    json!({"result": "", "variablesReference": 0})
+/// The response to a line that has no value.
+fn said(text: &str) -> Value {
+    json!({"result": text, "variablesReference": 0})
 }
 
 /// The question for parts of a variable object.

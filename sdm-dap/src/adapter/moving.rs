@@ -149,9 +149,14 @@ pub(super) fn pause(connection: &mut Connection, request: &Request) -> Handled {
         return Err(RequestError::Stands);
     }
     connection.write(request.response(Value::Null));
+    interrupt(connection, tasks);
+    Ok(None)
+}
+
+/// Stops these tasks.
+pub(super) fn interrupt(connection: &mut Connection, tasks: IdSet) {
     connection.settling.pausing = (tasks.clone(), 0);
     connection.begin_job(Purpose::Interrupt, vec![(tasks, Command::Interrupt)]);
-    Ok(None)
 }
 
 pub(super) fn finish_interrupt(connection: &mut Connection, answers: &[Answers]) {

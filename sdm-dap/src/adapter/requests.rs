@@ -11,7 +11,7 @@ use crate::message::Request;
 use crate::points::EXCEPTION_FILTERS;
 
 pub(super) fn handle_request(connection: &mut Connection, request: Request) {
-    if matches!(connection.phase, Phase::Closing | Phase::Over) {
+    if connection.phase >= Phase::Leaving {
         let why = "the session is at its end";
         let command = request.command.clone();
         connection.write(request.refusal(&RequestError::Order { command, why }));

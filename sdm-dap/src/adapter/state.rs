@@ -59,7 +59,8 @@ pub(super) fn stopped(connection: &mut Connection, tasks: &IdSet, stop: Stop) {
 
 pub(super) fn ended(connection: &mut Connection, tasks: &IdSet, condition: Condition) {
     // Who has ended keeps its exit code.
-    let tasks = tasks.intersection(&connection.tasks.live());
+    let known = connection.tasks.live().union(&connection.tasks.left());
+    let tasks = tasks.intersection(&known);
     connection.tasks.set(&tasks, condition);
     forget(connection, &tasks);
     connection.settling.changed = true;

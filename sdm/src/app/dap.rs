@@ -160,7 +160,7 @@ impl<O: Opener> Connection<O> {
             None => {
                 // Without a session only the editor has something to say.
                 match self.controls.recv() {
-                    Ok(control) => self.hear(control),
+                    Ok(control) => hear(&mut self.adapter, control),
                     Err(_) => self.over = true,
                 }
                 None
@@ -172,17 +172,7 @@ impl<O: Opener> Connection<O> {
             None => self.adapter.handle_timeout(now),
         }
         while let Ok(control) = self.controls.try_recv() {
-            self.hear(control);
-        }
-    }
-
-    fn hear(&mut self, control: Control) {
-        match control {
-            Control::Input(bytes) if bytes.is_empty() => self.adapter.handle_gone(),
-            Control::Input(bytes) => self.adapter.handle_bytes(Instant::now(), &bytes),
-            // Who ends the adapter ends what the editor would have ended.
-            Control::Interrupt | Control::Terminate(_) => self.adapter.handle_gone(),
-            _ => {}
+            hear(&mut self.adapter, control);
         }
     }
 
@@ -244,9 +234,16 @@ impl<O: Opener> Connection<O> {
         } = plan(&opening.words)?;
         config.given_up = Some(Arc::clone(&self.given_up));
         let (adapter, output) = (&mut self.adapter, &mut self.output);
+        let (controls, given_up) = (&self.controls, &self.given_up);
         let mut tell = |progress: StartProgress| {
             let count = (progress.done, progress.total);
             adapter.handle_progress(progress.phase, count, progress.note.as_deref());
+            while let Ok(control) = controls.try_recv() {
+                hear(adapter, control);
+            }
+            if adapter.is_ending() {
+                given_up.store(true, Ordering::SeqCst);
+            }
             while let Some(bytes) = adapter.poll_output() {
                 let _ = output.write_all(&bytes);
             }
@@ -273,6 +270,17 @@ impl<O: Opener> Connection<O> {
             begin,
             notes,
         })
+    }
+}
+
+/// Takes in what reaches the adapter from outside the session.
+fn hear(adapter: &mut Adapter, control: Control) {
+    match control {
+        Control::Input(bytes) if bytes.is_empty() => adapter.handle_gone(),
+        Control::Input(bytes) => adapter.handle_bytes(Instant::now(), &bytes),
+        // Who ends the adapter ends what the editor would have ended.
+        Control::Interrupt | Control::Terminate(_) => adapter.handle_terminated(),
+        _ => {}
     }
 }
 

@@ -211,3 +211,52 @@ fn an_editor_comes_over_a_socket_too() {
         editor.disconnect();
     }
 }
+
+#[test]
+fn a_start_that_takes_its_time_is_given_up() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.ask("initialize", &json!({"supportsProgressReporting": true}));
+    // Servers that a person starts: nobody does.
+    let mut configuration = configuration(&work, &[], 2);
+    configuration["launcher"] = json!("manual");
+    let launch = editor.send("launch", &configuration);
+    editor.event("progressStart");
+    let why = editor.refused("threads_of_none", &json!({}));
+    assert!(why.contains("does not know"), "{why}");
+    let disconnect = editor.send("disconnect", &json!({}));
+    assert_eq!(editor.response(launch)["message"], "cancelled");
+    assert_eq!(editor.response(disconnect)["success"], true);
+    editor.finish();
+}
+
+#[test]
+fn what_was_launched_is_left_running_where_the_editor_says_so() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["spin"], 2));
+    editor.ask("configurationDone", &Value::Null);
+    wait_for_output(&mut editor, "spinning");
+    editor.ask("pause", &json!({"threadId": 1}));
+    editor.event("stopped");
+    let pids = |editor: &mut Editor<'_>| {
+        let line = json!({"expression": "[all] info inferiors", "context": "repl"});
+        let body = editor.ask("evaluate", &line);
+        let text = body["result"].as_str().expect("a text").to_owned();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let pids = words.windows(2).filter(|words| words[0] == "process");
+        pids.map(|words| words[1].parse().expect("a pid"))
+            .collect::<Vec<i32>>()
+    };
+    let pids = pids(&mut editor);
+    assert_eq!(pids.len(), 2);
+    editor.ask("disconnect", &json!({"terminateDebuggee": false}));
+    for pid in pids {
+        let pid = nix::unistd::Pid::from_raw(pid);
+        // It is there to be ended, by its own kind of end.
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it runs on");
+    }
+    editor.finish();
+}

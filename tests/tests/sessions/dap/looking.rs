@@ -160,3 +160,49 @@ fn a_crash_is_an_exception_with_its_signal() {
     assert_eq!(editor.event("exited")["exitCode"], 128 + 11);
     editor.disconnect();
 }
+
+#[test]
+fn the_debug_console_takes_the_words_of_the_prompt() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    let mut configuration = configuration(&work, &["steps"], 2);
+    configuration["stopAtEntry"] = json!(true);
+    editor.launch(&configuration);
+    editor.ask("configurationDone", &Value::Null);
+    editor.event("stopped");
+    let line = |editor: &mut Editor<'_>, line: &str| {
+        let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));
+        body["result"].as_str().expect("a text").to_owned()
+    };
+    assert_eq!(line(&mut editor, "[all] print argc + 1"), "3");
+    assert_eq!(line(&mut editor, "argc + 2"), "4");
+    assert!(line(&mut editor, "[0-1] info line main").contains("work.c"));
+    assert!(line(&mut editor, "[@stopped] stacks").starts_with("ranks 0-1 (2): main ()"));
+    assert!(line(&mut editor, "ranks").starts_with("rank 0: main work.c:"));
+    assert!(line(&mut editor, "help stacks").contains("stacks"));
+    for (text, why) in [
+        ("[7] print argc", "7"),
+        ("[0 print", "end of the set"),
+        ("quit", "prompt of sdm"),
+    ] {
+        let arguments = json!({"expression": text, "context": "repl"});
+        let refused = editor.refused("evaluate", &arguments);
+        assert!(refused.contains(why), "{text}: {refused}");
+    }
+    // What runs by a line is told to the editor, which has not asked for it.
+    editor.forget("stopped");
+    line(&mut editor, "[1] next");
+    assert_eq!(
+        editor.event("continued"),
+        json!({"threadId": 2, "allThreadsContinued": false})
+    );
+    let stopped = editor.event("stopped");
+    assert_eq!(
+        (&stopped["reason"], &stopped["threadId"]),
+        (&json!("step"), &json!(2))
+    );
+    line(&mut editor, "continue");
+    assert_eq!(editor.event("exited")["exitCode"], 0);
+    editor.disconnect();
+}
