@@ -19,7 +19,6 @@ pub mod service;
 pub mod slurm;
 pub mod snapshot;
 pub mod ssh;
-pub mod unix_peer;
 pub mod worker;
 
 /// Reads any bytes as what managers and hosts answer, and as the notes of a guard: nothing panics.

@@ -18,10 +18,9 @@ use sdm_agent::manager::Manager;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
 use sdm_agent::ssh::{Ssh, at_host};
-use sdm_agent::unix_peer;
 use sdm_agent::worker::Worker;
 use sdm_hosts::HostShare;
-use sdm_system::files;
+use sdm_system::{files, listening};
 use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
@@ -199,7 +198,10 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
         Proxy::Unix => {
             let path = arguments.path.as_ref().context("--path is missing")?;
             let shown = printable_name(path);
-            let stream = unix_peer::wait_at(path).with_context(|| format!("--path {shown}"))?;
+            let stream = listening::wait_at_path(path, &mut |why| {
+                eprintln!("sdm-agent: a client is let go: {why}");
+            })
+            .with_context(|| format!("--path {shown}"))?;
             Ok(Some(stream.into()))
         }
     }

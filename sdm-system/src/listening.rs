@@ -7,10 +7,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use crate::peer::Peer;
 use crate::{files, peer, tcp_peer};
 
-/// Waits at a path for a client of this user's, or root's; `refused` hears why others are let go. The socket is there until one has come;
+/// Waits at a path for a client of this user's; `refused` hears why others are let go. The socket is there until one has come;
 /// its folder is made where it is missing.
 ///
 /// # Errors
@@ -26,7 +25,7 @@ pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Resu
         bound => bound?,
     };
     let accept = || listener.accept().map(|(stream, _)| stream);
-    let client = first_own(accept, check_own, refused);
+    let client = first_own(accept, peer::check_this_user, refused);
     fs::remove_file(path)?;
     client
 }
@@ -66,14 +65,6 @@ fn first_own<S>(
             Ok(()) => return Ok(stream),
             Err(why) => refused(why),
         }
-    }
-}
-
-/// Checks that the other end of a Unix socket is this user's, or root's.
-fn check_own(stream: &UnixStream) -> io::Result<()> {
-    match Peer::of(stream)?.uid {
-        0 => Ok(()),
-        _ => peer::check_this_user(stream),
     }
 }
 
