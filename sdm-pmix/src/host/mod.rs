@@ -30,8 +30,6 @@ use server::Server;
 
 /// How long nobody may come.
 const FIRST_WAIT: Duration = Duration::from_secs(120);
-/// How long the library may take to end, in seconds.
-const END_SECONDS: u32 = 5;
 /// The most servers of one node.
 const PEERS_MAX: usize = 4096;
 /// The most that waits for one of them, in bytes.
@@ -61,7 +59,6 @@ struct Host {
 struct Serving {
     job: HostJob,
     answer: FromHost,
-    library: Server,
     /// Removed with this.
     _folder: Folder,
 }
@@ -96,12 +93,9 @@ pub(crate) fn run() -> Result<()> {
         }
         came |= !host.peers.is_empty();
     }
-    // Whatever the library does now, this ends.
-    nix::unistd::alarm::set(END_SECONDS);
-    if let Some(serving) = &host.serving {
-        serving.library.finish();
-    }
-    Ok(())
+    // The library is not asked to end: nobody is left to hear of it, all its files are in the folder, and it can hang there.
+    drop(host.serving.take());
+    crate::sys::exit()
 }
 
 /// The socket on standard input.
@@ -318,7 +312,6 @@ fn serve(job: HostJob) -> Result<Serving> {
     Ok(Serving {
         job,
         answer,
-        library,
         _folder: folder,
     })
 }

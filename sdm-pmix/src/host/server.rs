@@ -36,7 +36,6 @@ type RegisterClient =
 type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_int;
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
-type Finalize = unsafe extern "C" fn() -> c_int;
 
 /// A PMIx server, of which a process has one.
 pub(crate) struct Server {
@@ -182,17 +181,6 @@ impl Server {
             .collect();
         pairs.push((FOR_OPEN_MPI_4.0.to_owned(), FOR_OPEN_MPI_4.1.to_owned()));
         Ok(pairs)
-    }
-
-    /// Ends the server; nothing may be asked of it any more.
-    pub(crate) fn finish(&self) {
-        if let Ok(function) = self.symbol(c"PMIx_server_finalize") {
-            // SAFETY: the signature as in all versions, and it was begun.
-            unsafe {
-                let finalize: Finalize = std::mem::transmute(function);
-                finalize();
-            }
-        }
     }
 
     fn symbol(&self, name: &CStr) -> Result<*mut c_void> {
