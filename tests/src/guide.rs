@@ -134,6 +134,10 @@ fn run(page: &Page, place: &Place, prepare: impl FnOnce(&mut Command)) -> Vec<St
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for source in fs::read_dir(root.join("fixtures")).expect("there are fixtures") {
         let source = source.expect("it can be read").path();
+        // The sessions are about programs, which are files.
+        if source.is_dir() {
+            continue;
+        }
         let name = source.file_name().expect("it has a name");
         fs::copy(&source, place.path().join(name)).expect("there is room");
     }

@@ -246,6 +246,15 @@ impl Manager for Local {
     }
 }
 
+/// What became of a job. A runner writes that before it goes: what was read while it was still there may be older.
+fn last_state(folder: &Path) -> State {
+    let state = record::state(folder).unwrap_or_default();
+    match state.runner == 0 || state.ended.is_some() || runs(&state) {
+        true => state,
+        false => record::state(folder).unwrap_or(state),
+    }
+}
+
 /// True where a job's runner may still come.
 fn is_new(order: &Order, state: &State) -> bool {
     state.runner == 0 && runner::now() - order.submitted < RUNNER_WAIT.as_secs() as i64
@@ -293,7 +302,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         set(&mut attributes, id, folder.join(name).to_string_lossy());
     }
     set_program(&mut attributes, order);
-    let state = record::state(folder).unwrap_or_default();
+    let state = last_state(folder);
     let (word, why) = match &state {
         State {
             error: Some(error), ..

@@ -93,8 +93,14 @@ struct OwnFolder(PathBuf);
 
 impl OwnFolder {
     fn make(user: Option<(Uid, Gid)>) -> Result<Self> {
-        // Short: names of sockets lie in it.
-        let own = std::env::temp_dir().join(format!("sdm-t{}", std::process::id()));
+        // Short: names of sockets lie in it. One that was killed may have left a folder of this name.
+        let name = |letter: &str| format!("sdm-t{}{letter}", std::process::id());
+        let own = ["", "a", "b", "c"]
+            .map(name)
+            .into_iter()
+            .map(|name| std::env::temp_dir().join(name))
+            .find(|path| !path.exists())
+            .context("supervise: folders of killed ones are in the way")?;
         let folder = Self(own.clone());
         // What root sets up for the ordinary user, and what that user's programs set up, lies in root's.
         let (mode, temporary) = match user {
