@@ -6,17 +6,22 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use crate::proc;
 use nix::unistd::geteuid;
 
+/// How often it is looked for a connection that is in no table: one whose other end has gone never is.
+const LOOKS_MAX: usize = 10;
+
 /// Checks that the other end of a connection over the loopback is this user's, or root's.
 ///
 /// # Errors
 /// [`io::ErrorKind::PermissionDenied`] where it is another user's, or where the kernel does not say whose.
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
-    let mut tables = ["net/tcp", "net/tcp6"]
-        .map(proc::of_machine)
-        .into_iter()
-        .flatten();
-    let owner = tables.find_map(|table| owner(&table, theirs, ours));
+    let look = || {
+        let tables = ["net/tcp", "net/tcp6"].map(proc::of_machine);
+        let mut tables = tables.into_iter().flatten();
+        tables.find_map(|table| owner(&table, theirs, ours))
+    };
+    // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile.
+    let owner = (0..LOOKS_MAX).find_map(|_| look());
     let own = geteuid().as_raw();
     let denied = |text: String| io::Error::new(io::ErrorKind::PermissionDenied, text);
     match owner {
