@@ -246,12 +246,16 @@ impl Manager for Local {
     }
 }
 
-/// What became of a job. A runner writes that before it goes: what was read while it was still there may be older.
-fn last_state(folder: &Path) -> State {
+/// What became of a job, and whether its runner is there. A runner writes that down before it goes: what was read while it was
+/// still there may be older.
+fn last_state(folder: &Path) -> (State, bool) {
     let state = record::state(folder).unwrap_or_default();
-    match state.runner == 0 || state.ended.is_some() || runs(&state) {
-        true => state,
-        false => record::state(folder).unwrap_or(state),
+    if state.runner == 0 || state.ended.is_some() {
+        return (state, false);
+    }
+    match runs(&state) {
+        true => (state, true),
+        false => (record::state(folder).unwrap_or(state), false),
     }
 }
 
@@ -302,7 +306,7 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         set(&mut attributes, id, folder.join(name).to_string_lossy());
     }
     set_program(&mut attributes, order);
-    let state = last_state(folder);
+    let (state, is_there) = last_state(folder);
     let (word, why) = match &state {
         State {
             error: Some(error), ..
@@ -310,8 +314,8 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
         State { ended: Some(_), .. } => ("TERMINATED", String::new()),
         _ if order.host != host => ("UNKNOWN", format!("it is on {}", order.host)),
         _ if is_new(order, &state) => ("STARTED", String::new()),
-        _ if runs(&state) && state.started.is_empty() => ("STARTED", String::new()),
-        _ if runs(&state) => ("RUNNING", String::new()),
+        _ if is_there && state.started.is_empty() => ("STARTED", String::new()),
+        _ if is_there => ("RUNNING", String::new()),
         _ => ("ERROR", "its runner is gone".to_owned()),
     };
     set(&mut attributes, "jobState", word);
