@@ -16,6 +16,8 @@ mod printing;
 mod requests;
 mod state;
 mod stopping;
+#[cfg(test)]
+mod tests;
 
 use std::time::Instant;
 

@@ -112,7 +112,11 @@ impl Rows {
                 let whose = whose.intersection(standing);
                 if !whose.is_empty() {
                     bare.subtract(&whose);
-                    self.add(&mut groups, whose, stop, &stack.frames);
+                    let frames = match stack.frames.as_slice() {
+                        [] => stop.frame.as_slice(),
+                        frames => frames,
+                    };
+                    self.add(&mut groups, whose, stop, frames);
                 }
             }
             if !bare.is_empty() {

@@ -1,0 +1,230 @@
+//! An adapter under a clock of the test's own: when the client is told of stops.
+
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::reply::{Backtrace, Frame, Stop, StopReason};
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use sdm_session::{Class, ClassAnswer, SessionEvent};
+use serde_json::{Value, json};
+
+use super::Adapter;
+use crate::action::{Action, Opened};
+use crate::frame::{Framed, Framer, framed};
+
+/// An adapter of four ranks that have been let run.
+struct Scene {
+    adapter: Adapter,
+    now: Instant,
+    /// Commands that were sent: whom, and which.
+    sent: Vec<(CommandId, IdSet, Command)>,
+    seq: i64,
+}
+
+fn stop(line: u32, reason: StopReason) -> Reply {
+    let frame = Frame {
+        level: 0,
+        function: "solve".to_owned(),
+        file: "m.c".to_owned(),
+        path: "/m.c".to_owned(),
+        line,
+        module: String::new(),
+        args: Vec::new(),
+    };
+    Reply::Stopped(Stop {
+        reason,
+        frame: Some(frame),
+        inside: None,
+        source: None,
+    })
+}
+
+impl Scene {
+    fn new(configuration: &Value) -> Self {
+        let now = Instant::now();
+        let mut scene = Self {
+            adapter: Adapter::new(now),
+            now,
+            sent: Vec::new(),
+            seq: 0,
+        };
+        scene.ask("initialize", &json!({}));
+        scene.ask("launch", configuration);
+        let id = scene.of("start");
+        scene.answer(id, "0-3", stop(1, StopReason::AtMain));
+        scene.complete(id);
+        scene.ask("configurationDone", &json!({}));
+        scene
+    }
+
+    fn ask(&mut self, command: &str, arguments: &Value) -> Vec<Value> {
+        self.seq += 1;
+        let request = json!({
+            "seq": self.seq, "type": "request", "command": command, "arguments": arguments,
+        });
+        let bytes = framed(request.to_string().as_bytes());
+        self.adapter.handle_bytes(self.now, &bytes);
+        self.drain()
+    }
+
+    fn answer(&mut self, id: CommandId, tasks: &str, reply: Reply) -> Vec<Value> {
+        let classes = vec![Class {
+            tasks: tasks.parse().expect("a set"),
+            answer: ClassAnswer::Reply(reply),
+        }];
+        let event = SessionEvent::Answer {
+            id,
+            classes,
+            missing: Vec::new(),
+            lost: IdSet::new(),
+            late: false,
+        };
+        self.adapter.handle_event(self.now, event);
+        self.drain()
+    }
+
+    fn complete(&mut self, id: CommandId) -> Vec<Value> {
+        self.adapter
+            .handle_event(self.now, SessionEvent::Complete { id });
+        self.drain()
+    }
+
+    fn pass(&mut self, ms: u64) -> Vec<Value> {
+        self.now += Duration::from_millis(ms);
+        self.adapter.handle_timeout(self.now);
+        self.drain()
+    }
+
+    /// The last command of this name.
+    fn of(&self, name: &str) -> CommandId {
+        let mut sent = self.sent.iter().rev();
+        let found = sent.find(|(_, _, command)| command.name() == name);
+        found
+            .unwrap_or_else(|| panic!("no {name} in {:?}", self.sent))
+            .0
+    }
+
+    /// Answers the question where they stand, as soon as it is asked.
+    fn stand(&mut self, tasks: &str) -> Vec<Value> {
+        let id = self.of("backtrace");
+        let stack = Backtrace {
+            frames: Vec::new(),
+            more: false,
+            folded: 0,
+        };
+        self.answer(id, tasks, Reply::Backtrace(stack));
+        self.complete(id)
+    }
+
+    fn drain(&mut self) -> Vec<Value> {
+        while let Some(action) = self.adapter.poll_action() {
+            match action {
+                Action::Open(_) => {
+                    let tasks = IdSet::all_below(4);
+                    let start = Command::Start(sdm_debug::command::StartSpec::default());
+                    self.adapter.handle_opened(Ok(Opened {
+                        tasks: tasks.clone(),
+                        begin: vec![(tasks, start)],
+                        notes: Vec::new(),
+                    }));
+                }
+                Action::Send {
+                    ticket,
+                    to,
+                    command,
+                    ..
+                } => {
+                    let id = CommandId(ticket.0 + 100);
+                    self.adapter.handle_sent(ticket, id);
+                    self.sent.push((id, to, *command));
+                }
+                _ => {}
+            }
+        }
+        let mut messages = Vec::new();
+        let mut framer = Framer::default();
+        while let Some(bytes) = self.adapter.poll_output() {
+            framer.handle_bytes(&bytes, &mut |framed| {
+                let Framed::Body(body) = framed else {
+                    panic!("a message of ours is framed");
+                };
+                messages.push(serde_json::from_slice(&body).expect("JSON"));
+            });
+        }
+        messages
+    }
+}
+
+/// The threads of the stops among messages, and whether all stand.
+fn stops(messages: &[Value]) -> Vec<(i64, bool)> {
+    let stops = messages
+        .iter()
+        .filter(|message| message["event"] == "stopped");
+    let body = |message: &Value| {
+        let body = &message["body"];
+        (
+            body["threadId"].as_i64().expect("a number"),
+            body["allThreadsStopped"] == true,
+        )
+    };
+    stops.map(body).collect()
+}
+
+#[test]
+fn a_stop_waits_a_moment_for_those_that_stop_too() {
+    let mut scene = Scene::new(&json!({"program": "a", "ranks": 4, "threads": "classes"}));
+    let run = scene.of("continue");
+    let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
+    assert_eq!(stops(&scene.answer(run, "0", at_breakpoint(7))), []);
+    assert_eq!(stops(&scene.pass(100)), []);
+    assert_eq!(stops(&scene.answer(run, "1", at_breakpoint(7))), []);
+    // Nobody else comes for a while: the client is told of both at once, and that others run.
+    scene.pass(149);
+    assert!(
+        scene
+            .sent
+            .iter()
+            .all(|(_, _, command)| command.name() != "backtrace")
+    );
+    scene.pass(1);
+    assert_eq!(stops(&scene.stand("0-1")), [(1, false)]);
+    // When the last comes nobody is waited for.
+    scene.answer(run, "2-3", at_breakpoint(9));
+    scene.complete(run);
+    assert_eq!(stops(&scene.stand("2-3")), [(2, true)]);
+}
+
+#[test]
+fn a_step_says_after_a_second_who_has_not_arrived() {
+    let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
+    let mut scene = Scene::new(&launch);
+    assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
+    scene.ask("next", &json!({"threadId": 1}));
+    let run = scene.of("step");
+    scene.answer(run, "0-2", stop(8, StopReason::StepEnd));
+    assert_eq!(scene.pass(999), Vec::<Value>::new());
+    let messages = scene.pass(1);
+    let text = &messages[0]["body"]["output"];
+    assert_eq!(text, "next: [0-2] have arrived, [3] still run\n");
+    assert_eq!(stops(&scene.stand("0-2")), [(1, false)]);
+}
+
+#[test]
+fn a_pause_that_overtook_a_continue_is_asked_again() {
+    let mut scene = Scene::new(&json!({"program": "a", "threads": "classes"}));
+    let run = scene.of("continue");
+    scene.ask("pause", &json!({"threadId": 1}));
+    let first = scene.of("interrupt");
+    scene.answer(first, "0-3", Reply::Done);
+    scene.complete(first);
+    // All have answered, and run by all that is known.
+    let second = scene.of("interrupt");
+    assert_ne!(first, second);
+    scene.answer(run, "0-3", stop(5, StopReason::Interrupted));
+    scene.complete(run);
+    scene.answer(second, "0-3", Reply::Done);
+    scene.complete(second);
+    assert_eq!(scene.of("interrupt"), second);
+    assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
+}
