@@ -82,6 +82,9 @@ pub enum RmError {
 /// Why there is no agent for a type.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    /// A site's own type, and there is no program for it on `PATH`; the types that need none.
+    #[error("{0}: there is no such program on PATH; the types that need none are {1}")]
+    NoType(String, String),
     /// There is none on `PATH`.
     #[error("{0}: there is no such program, neither beside sdm nor on PATH")]
     Missing(String),

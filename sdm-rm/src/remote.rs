@@ -51,7 +51,10 @@ fn here(definition: &Definition) -> Result<Command, AgentError> {
         None if is_own(definition) => {
             own_program(AGENT, None).ok_or(AgentError::Missing(named.clone()))?
         }
-        None => files::search(&named).ok_or(AgentError::Missing(named.clone()))?,
+        None => {
+            let types = || OWN_TYPES.join(", ");
+            files::search(&named).ok_or_else(|| AgentError::NoType(named.clone(), types()))?
+        }
     };
     check(&path).map_err(|error| match error.kind() {
         io::ErrorKind::Other => AgentError::Foreign {
