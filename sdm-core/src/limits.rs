@@ -82,3 +82,14 @@ pub const LINK_CONTROL_BYTES_MAX: usize = 64 << 20;
 /// The most that waits in the bulk lane of one link, in bytes. The owner stays far below by looking
 /// at the backlog.
 pub const LINK_BULK_BYTES_MAX: usize = 64 << 20;
+/// A part of what an exchange carries, in bytes, and the longest letter.
+pub const EXCHANGE_CHUNK_BYTES: usize = 64 << 10;
+/// So much of the control lane of one link may wait where another part of an exchange is added to it, in bytes: what is said
+/// later waits behind no more than this.
+pub const EXCHANGE_BACKLOG_BYTES: usize = 256 << 10;
+/// What all who take part in an exchange may give together, in bytes.
+pub const EXCHANGE_BYTES_MAX: u64 = 2 << 30;
+/// The most exchanges under way at once in a member.
+pub const EXCHANGES_MAX: usize = 256;
+/// So many exchanges that could not be are remembered, for who comes to them late.
+pub const EXCHANGES_FAILED_MAX: usize = 64;

@@ -1,5 +1,7 @@
 //! The messages that members of the tree send one another. Their bytes are in [`crate::codec`]; nothing here is `usize`.
 
+mod exchange;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +10,7 @@ use sdm_idset::IdSet;
 use crate::config::Config;
 pub use crate::config::EndPolicy;
 use crate::ids::{Attempt, CommandId, ServerId};
+pub use exchange::{ExchangeId, ExchangeMessage, ExchangeStep, Letter, Piece};
 
 /// Which of the two lanes of a link a message takes. Order holds within a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +43,10 @@ pub enum Message {
     Reach(ReachChange),
     /// Up: a parent of a higher epoch has taken me over; do not come after me.
     Leave,
+    /// Both ways: a step of an exchange.
+    Exchange(Box<ExchangeMessage>),
+    /// Both ways: something for the server of a task.
+    Letter(Box<Letter>),
 }
 
 impl Message {

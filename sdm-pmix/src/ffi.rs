@@ -121,13 +121,6 @@ impl Proc {
             rank,
         }
     }
-
-    /// The name of its job.
-    pub(crate) fn namespace(&self) -> String {
-        let bytes = self.namespace.iter().map(|it| it.cast_unsigned());
-        let bytes: Vec<u8> = bytes.take_while(|it| *it != 0).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }
 
 impl Info {

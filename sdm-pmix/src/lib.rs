@@ -8,8 +8,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod notes;
 mod outer;
 pub mod wire;
 
 pub use outer::is_outer;
-pub use wire::{FromHost, HostJob, HostNode, ToHost};
+pub use wire::{FromHost, HostJob, HostLetter, HostNode, ToHost};

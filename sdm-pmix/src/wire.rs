@@ -8,11 +8,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most nodes of a job.
 pub const NODES_MAX: usize = 1 << 16;
+/// The most bytes of a letter from the PMIx server of one node to that of another.
+pub const LETTER_BYTES_MAX: usize = 60 << 10;
+/// The most bytes of one part of what a barrier carries.
+pub const PART_BYTES_MAX: usize = 1 << 20;
 /// The longest name of a node or a job, in bytes: PMIx has room for 255.
 pub const NAME_BYTES_MAX: usize = 200;
 /// What the sets of one message may own together, in bytes.
@@ -49,7 +53,40 @@ pub enum ToHost {
         version: u16,
         /// The job.
         job: HostJob,
+        /// Those ranks of this node that are this server's.
+        ranks: IdSet,
     },
+    /// A part of what all nodes have for a barrier; in order.
+    FenceData {
+        /// Which barrier, as it was told.
+        number: u64,
+        /// The part.
+        bytes: Vec<u8>,
+    },
+    /// A barrier is over.
+    Fenced {
+        /// Which one.
+        number: u64,
+        /// True where all nodes have come to it.
+        is_met: bool,
+    },
+    /// A letter from another node, or one of this node's that could not be brought.
+    Letter(HostLetter),
+}
+
+/// Something that the PMIx server of one node has to say to that of another. The servers of the session do not look into it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLetter {
+    /// A rank of the node that it is for.
+    pub to: u32,
+    /// A rank of the node that it is from.
+    pub from: u32,
+    /// The sender's number for it.
+    pub number: u64,
+    /// False where it comes back, as `from` cannot be reached.
+    pub is_brought: bool,
+    /// What it says, [`LETTER_BYTES_MAX`] at most; nothing where it comes back.
+    pub bytes: Vec<u8>,
 }
 
 /// What a PMIx server tells the servers of a session.
@@ -87,6 +124,26 @@ pub enum FromHost {
         /// What it is.
         bytes: Vec<u8>,
     },
+    /// A part of what this node has for a barrier, to one of its servers; in order, before the barrier itself.
+    FenceData {
+        /// Which barrier.
+        number: u64,
+        /// The part.
+        bytes: Vec<u8>,
+    },
+    /// All of this node's ranks are at a barrier of several nodes.
+    Fence {
+        /// Which barrier, for the answer.
+        number: u64,
+        /// The ranks of all nodes that take part.
+        ranks: IdSet,
+        /// How many barriers of these ranks there were before.
+        count: u32,
+        /// True for the one server of the node that had the data and is to answer.
+        is_speaker: bool,
+    },
+    /// A letter for another node.
+    Letter(HostLetter),
 }
 
 /// Bytes that are no frame or message.
@@ -214,8 +271,10 @@ impl Frames {
 /// passes the check can be asked for its parts.
 pub fn fuzz_frames(bytes: &[u8]) {
     let messages = fuzz_as::<ToHost>(bytes);
-    for ToHost::Hello { job, .. } in messages {
-        if job.check().is_ok() {
+    for message in messages {
+        if let ToHost::Hello { job, .. } = message
+            && job.check().is_ok()
+        {
             assert!(job.own_node().ranks.is_subset(&job.ranks()));
         }
     }
@@ -271,6 +330,7 @@ mod tests {
         let hello = ToHost::Hello {
             version: VERSION,
             job: job(),
+            ranks: "2".parse().expect("ranks"),
         };
         let bytes = [frame(&hello).unwrap(), frame(&hello).unwrap()].concat();
         fuzz_frames(&bytes);

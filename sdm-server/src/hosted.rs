@@ -1,8 +1,11 @@
 //! What a server knows of the PMIx server that its programs find, and what waits for it.
 
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::time::Instant;
 
+use bytes::Bytes;
+use sdm_core::message::ExchangeId;
 use sdm_debug::{BackendSettings, PmixJob};
 use sdm_idset::IdSet;
 
@@ -15,6 +18,12 @@ pub(crate) struct Hosted {
     pub(crate) server: Option<PmixServer>,
     /// What the backend will be like, until it is there.
     pub(crate) setting_up: Option<SettingUp>,
+    /// The job's tasks on other nodes.
+    pub(crate) others: IdSet,
+    /// What this node has for barriers that it has not come to yet, by their numbers.
+    pub(crate) given: BTreeMap<u64, Vec<Bytes>>,
+    /// The barriers at which this server speaks for its node, with their numbers there.
+    pub(crate) spoken: Vec<(ExchangeId, u64)>,
     /// A process has ended the job: when those of these tasks that still run are killed.
     pub(crate) ending: Option<(Instant, IdSet)>,
 }

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use sdm_core::link::LinkConfig;
 use sdm_core::transport::meeting_name;
+use sdm_idset::IdSet;
 use sdm_pmix::wire::{Frames, VERSION, WireError, frame};
-use sdm_pmix::{FromHost, HostJob, ToHost, is_outer};
+use sdm_pmix::{FromHost, HostJob, HostLetter, ToHost, is_outer};
 use sdm_system::peer::check_this_user;
 use sdm_system::stream::Stream;
 
@@ -67,14 +68,36 @@ pub(crate) enum Heard {
     Aborted(u32, i32, String),
     /// A process has something to print.
     Log(u32, Vec<u8>),
+    /// This node has something for a barrier.
+    FenceData(u64, Vec<u8>),
+    /// This node's ranks are at a barrier.
+    Fence(Fence),
+    /// It has a letter for another node.
+    Letter(HostLetter),
     /// It has gone, and how.
     Gone(String),
+}
+
+/// A barrier at which ranks of several nodes meet, as this node's PMIx server tells it.
+#[derive(Debug)]
+pub(crate) struct Fence {
+    /// Its number there.
+    pub(crate) number: u64,
+    /// Those that meet.
+    pub(crate) ranks: IdSet,
+    /// How many such there were before.
+    pub(crate) count: u32,
+    /// True where this server speaks for its node.
+    pub(crate) is_speaker: bool,
 }
 
 /// The connection to the PMIx server of this node, and the process where it was started here.
 pub(crate) struct PmixServer {
     stream: UnixStream,
     frames: Frames,
+    unsent: Vec<u8>,
+    /// How much of that is sent.
+    sent: usize,
     child: Option<Started>,
     /// Its folder, once it has said so.
     folder: Option<PathBuf>,
@@ -93,11 +116,15 @@ struct Started {
 }
 
 impl PmixServer {
-    /// Connects to the PMIx server of this node, which is started where it is not there yet.
+    /// Connects to the PMIx server of this node, which is started where it is not there yet, for `own` tasks of the job.
     ///
     /// # Errors
     /// [`PmixError`].
-    pub(crate) fn begin(config: &LinkConfig, job: &HostJob) -> Result<Self, PmixError> {
+    pub(crate) fn begin(
+        config: &LinkConfig,
+        job: &HostJob,
+        own: &IdSet,
+    ) -> Result<Self, PmixError> {
         let system = |what| move |source| PmixError::System { what, source };
         let what = format!("pmix {}", job.own_node().name);
         let detail = surroundings(&what).map_err(PmixError::Surroundings)?;
@@ -126,6 +153,7 @@ impl PmixServer {
         let hello = ToHost::Hello {
             version: VERSION,
             job: job.clone(),
+            ranks: own.clone(),
         };
         // It reads as soon as it is there; a job of a million ranks is some hundred bytes.
         stream
@@ -135,6 +163,8 @@ impl PmixServer {
         Ok(Self {
             stream,
             frames: Frames::default(),
+            unsent: Vec::new(),
+            sent: 0,
             child,
             folder: None,
             deadline: Some(Instant::now() + READY_WAIT),
@@ -153,12 +183,41 @@ impl PmixServer {
             .collect()
     }
 
+    /// Tells it something, as far as it takes it now: see [`PmixServer::wants_to_write`].
+    pub(crate) fn tell(&mut self, message: &ToHost) {
+        match frame(message) {
+            Ok(bytes) => self.unsent.extend_from_slice(&bytes),
+            Err(error) => tracing::error!("the PMIx server is not told {error}"),
+        }
+        self.write();
+    }
+
+    /// The connection, where it has not taken all that it is to be told.
+    pub(crate) fn wants_to_write(&self) -> (RawFd, bool) {
+        (self.stream.as_raw_fd(), self.sent < self.unsent.len())
+    }
+
+    /// Sends what waits, as far as it is taken. That nobody is there is heard.
+    fn write(&mut self) {
+        while self.sent < self.unsent.len() {
+            match self.stream.write(&self.unsent[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.unsent = Vec::new();
+        self.sent = 0;
+    }
+
     /// Takes in what there is to hear; nothing more comes behind [`Heard::Gone`].
     pub(crate) fn hear(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         if self.is_gone {
             return heard;
         }
+        self.write();
         let is_open = self.read(&mut heard);
         let status = self.child.as_mut().and_then(Started::hear);
         if is_open && status.is_none() {
@@ -232,6 +291,19 @@ impl PmixServer {
             }
             FromHost::Aborted { rank, status, text } => Heard::Aborted(rank, status, text),
             FromHost::Log { rank, bytes } => Heard::Log(rank, bytes),
+            FromHost::FenceData { number, bytes } => Heard::FenceData(number, bytes),
+            FromHost::Fence {
+                number,
+                ranks,
+                count,
+                is_speaker,
+            } => Heard::Fence(Fence {
+                number,
+                ranks,
+                count,
+                is_speaker,
+            }),
+            FromHost::Letter(letter) => Heard::Letter(letter),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The server's start and its event loop.
 
 mod hosted;
+mod meeting;
 mod shims;
 
 use std::collections::HashMap;
@@ -357,6 +358,8 @@ impl Server {
                 tracing::info!(?policy, "ends");
                 self.shut_down(now, policy);
             }
+            Output::Exchanged { id, outcome } => self.end_meeting(&id, outcome),
+            Output::Letter(letter) => self.take_letter(letter),
             Output::Refused { why } => tracing::warn!("{why}"),
             _ => {}
         }

@@ -327,6 +327,12 @@ impl World {
                 let shown = self.terminals.print(now, &line, &mut self.log);
                 self.check(result.and(shown));
             }
+            Output::Exchanged { id: exchange, .. } => {
+                let tasks = exchange.tasks;
+                self.log
+                    .note(now, format_args!("{id}: exchanged with {tasks}"));
+            }
+            Output::Letter(_) => self.log.note(now, format_args!("{id}: a letter")),
             Output::PauseOutput(paused) => proc.exec.pause(now, paused),
             Output::End(policy) => {
                 self.log.note(now, format_args!("{id}: ends, {policy:?}"));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sdm_idset::IdSet;
 
+use super::exchange::{read_exchange, read_letter, write_exchange, write_letter};
 use super::plan::{read_slice, write_slice};
 use super::{DecodeError, EncodeError, Reader, Writer, read_list};
 use crate::config::Config;
@@ -28,6 +29,8 @@ const EVENT: u8 = 6;
 const REACH: u8 = 7;
 const LEAVE: u8 = 8;
 const PLAN: u8 = 9;
+const EXCHANGE: u8 = 10;
+const LETTER: u8 = 11;
 
 /// Appends a message: its kind in one byte, then its body.
 ///
@@ -78,6 +81,14 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) -> Result<(), Encode
             w.u8(PLAN);
             write_slice(&mut w, slice);
         }
+        Message::Exchange(exchange) => {
+            w.u8(EXCHANGE);
+            write_exchange(&mut w, exchange);
+        }
+        Message::Letter(letter) => {
+            w.u8(LETTER);
+            write_letter(&mut w, letter);
+        }
     }
     w.finish()
 }
@@ -112,6 +123,8 @@ pub fn decode_message(bytes: &Bytes) -> Result<Message, DecodeError> {
         }),
         LEAVE => Message::Leave,
         PLAN => Message::Plan(Slice::new(read_slice(r)?)),
+        EXCHANGE => Message::Exchange(Box::new(read_exchange(r)?)),
+        LETTER => Message::Letter(Box::new(read_letter(r)?)),
         _ => return Err(unexpected("message kind", 0)),
     };
     r.finish("message")?;
@@ -400,6 +413,6 @@ fn read_tag<T: Copy>(
         .ok_or(unexpected(what, offset))
 }
 
-fn unexpected(what: &'static str, offset: usize) -> DecodeError {
+pub(super) fn unexpected(what: &'static str, offset: usize) -> DecodeError {
     DecodeError::Unexpected { what, offset }
 }

@@ -4,6 +4,7 @@
 //! it, accepts one spelling of each number only, and shares the received buffer with the payloads
 //! that it hands out.
 
+mod exchange;
 mod message;
 mod plan;
 

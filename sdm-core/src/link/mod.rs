@@ -152,6 +152,12 @@ impl Link {
         self.bulk_bytes
     }
 
+    /// Bytes of the control lane that wait for the next flush.
+    #[must_use]
+    pub(crate) fn control_backlog(&self) -> usize {
+        self.control.len()
+    }
+
     /// Whether messages of this lane wait for the next flush.
     #[must_use]
     pub(crate) fn has_queued(&self, lane: Lane) -> bool {

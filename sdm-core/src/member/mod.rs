@@ -6,6 +6,7 @@
 
 mod bulk;
 mod dialing;
+mod exchange;
 mod links;
 mod sent;
 mod strangers;
@@ -22,8 +23,10 @@ use crate::dialer::Dialer;
 use crate::ids::{CommandId, ServerId};
 use crate::limits;
 use crate::link::{Link, LinkConfig};
-use crate::message::{EndPolicy, Lane, Slice, Status};
-use crate::node::{Action, ConnectRequest, Delivery, LinkId, Node, ProtocolError, Submission};
+use crate::message::{EndPolicy, ExchangeId, Lane, Letter, Slice, Status};
+use crate::node::{
+    Action, ConnectRequest, Delivery, ExchangeFailure, LinkId, Node, ProtocolError, Submission,
+};
 use crate::transport::ConnectionString;
 use sent::Unsent;
 use strangers::Refusals;
@@ -69,6 +72,15 @@ pub enum Output {
     Begun(CommandId),
     /// Give up a command on the own tasks.
     CancelLocal(CommandId),
+    /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
+    Exchanged {
+        /// Which one.
+        id: ExchangeId,
+        /// How it came out.
+        outcome: Result<Vec<Bytes>, ExchangeFailure>,
+    },
+    /// A letter for the own tasks' server, or one of its own that could not be brought.
+    Letter(Letter),
     /// Something for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Read no program output while true: the tree has no room for it.
@@ -211,6 +223,12 @@ impl Member {
     }
 
     fn drain_node(&mut self, now: Instant) {
+        self.drain_actions(now);
+        self.feed(now);
+        self.pause_output();
+    }
+
+    fn drain_actions(&mut self, now: Instant) {
         while let Some(action) = self.node.poll_action() {
             match action {
                 Action::Send { link, message } => self.send(now, link, &message),
@@ -239,11 +257,14 @@ impl Member {
                 }
                 Action::CancelLocal(id) => self.outputs.push_back(Output::CancelLocal(id)),
                 Action::Deliver(delivery) => self.outputs.push_back(Output::Deliver(delivery)),
+                Action::Exchanged { id, outcome } => {
+                    self.outputs.push_back(Output::Exchanged { id, outcome });
+                }
+                Action::Letter(letter) => self.outputs.push_back(Output::Letter(letter)),
                 Action::End(policy) => self.outputs.push_back(Output::End(policy)),
                 Action::Ended => self.outputs.push_back(Output::Ended),
             }
         }
-        self.pause_output();
     }
 
     /// Takes over what the session's configuration says of links.

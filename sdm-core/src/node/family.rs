@@ -274,6 +274,7 @@ impl Node {
             self.orphaned(now, parent.and_then(|parent| parent.gathering));
             return;
         }
+        self.forget_taker(link);
         let Some(at) = self.child_of(link) else {
             return;
         };

@@ -10,7 +10,7 @@ use super::{Action, Delivery, LinkId, Node, Submission};
 use crate::codec::{decode_message, decode_slice, encode_slice};
 use crate::config::Config;
 use crate::ids::{CommandId, Epoch, ServerId};
-use crate::message::{Init, Lane, Message, PlanEntry, Slice, Status};
+use crate::message::{ExchangeId, Init, Lane, Message, PlanEntry, Slice, Status};
 use crate::topology::Topology;
 
 /// Who the member is: plans that are for somebody else are refused.
@@ -32,6 +32,7 @@ const ACTIONS_MAX: usize = 1 << 20;
 /// | 9 | time passes |
 /// | 10, 11 | own tasks: answer, say something |
 /// | 12 | there is no room for bulk data, or there is again |
+/// | 13 | own tasks take part in an exchange with all of this plan |
 ///
 /// # Panics
 /// Where the member does, or its books do not agree afterwards ([`Node::audit`]).
@@ -82,7 +83,7 @@ pub fn fuzz_slice(bytes: &[u8]) {
 /// As deep as a slice is followed: what comes after is as what came before.
 const GENERATIONS_MAX: usize = 8;
 
-const KINDS: u8 = 13;
+const KINDS: u8 = 14;
 
 fn take_message(rest: &mut &[u8]) -> Option<Message> {
     let [low, high, after @ ..] = *rest else {
@@ -204,6 +205,16 @@ impl Fuzz {
                 self.paused = !self.paused;
                 self.node.set_bulk_paused(now, self.paused);
             }
+            13 => {
+                let mut tasks = self.node.reach();
+                tasks.union_with(self.node.local());
+                let id = ExchangeId {
+                    tasks,
+                    number: u32::from(number / 16),
+                };
+                let bytes = Bytes::from(vec![number; usize::from(number % 16)]);
+                self.node.exchange(&id, &[bytes]);
+            }
             _ => self.step_of_child(kind, number),
         }
     }
@@ -280,6 +291,15 @@ impl Fuzz {
     /// Does what the member wants done, and looks at its books.
     fn settle(&mut self) {
         self.drain();
+        let links = match self.node.has_exchanges() {
+            true => 0..=self.next_link,
+            false => 0..=0,
+        };
+        for link in links.map(LinkId) {
+            while self.node.feed(link) {
+                self.drain();
+            }
+        }
         if let Err(what) = self.node.audit() {
             panic!("{what}");
         }

@@ -63,6 +63,7 @@ impl Node {
         }
         tracing::warn!(me = %self.me, tasks = %gone, "lost: {why}");
         self.lose_in_commands(now, &gone);
+        self.look_at_exchanges();
         let told = gone.intersection(&self.known_above);
         self.known_above.subtract(&told);
         if !told.is_empty() {

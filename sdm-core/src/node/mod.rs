@@ -11,9 +11,11 @@ mod audit;
 mod commands;
 mod ending;
 mod events;
+mod exchange;
 mod family;
 mod fuzz;
 mod health;
+mod letter;
 mod local;
 mod missing;
 mod open;
@@ -33,11 +35,13 @@ use sdm_idset::IdSet;
 use crate::aggregate::Rules;
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId, Epoch, ServerId};
-use crate::message::{Block, EndPolicy, EventBlock, Message, ReachChange};
+use crate::message::{Block, EndPolicy, EventBlock, ExchangeId, Letter, Message, ReachChange};
 
 pub use audit::{AuditError, Disagreement};
 use ending::Ending;
 use events::Window;
+pub use exchange::ExchangeFailure;
+use exchange::Exchanges;
 use family::{Child, Parent};
 pub use fuzz::{fuzz_front_end, fuzz_member, fuzz_slice};
 use local::Executed;
@@ -83,6 +87,15 @@ pub enum Action {
     },
     /// Give up a command on the own tasks; what is unanswered is still to be answered.
     CancelLocal(CommandId),
+    /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
+    Exchanged {
+        /// Which one.
+        id: ExchangeId,
+        /// How it came out.
+        outcome: Result<Vec<Bytes>, ExchangeFailure>,
+    },
+    /// A letter for the own tasks' server, or one of its own that could not be brought.
+    Letter(Letter),
     /// Something for the user of the tree; at the root only.
     Deliver(Delivery),
     /// Shut the own tasks down; answered by [`Node::handle_local_down`].
@@ -169,6 +182,7 @@ pub struct Node {
     attempt: Attempt,
     settled: Settled,
     executed: Vec<Executed>,
+    exchanges: Exchanges,
     control: Window,
     bulk: Window,
     /// True while the parent has no room for bulk data.
@@ -199,6 +213,7 @@ impl Node {
             attempt: Attempt(0),
             settled: Settled::default(),
             executed: Vec::new(),
+            exchanges: Exchanges::default(),
             control: Window::default(),
             bulk: Window::default(),
             bulk_paused: false,
@@ -307,6 +322,12 @@ impl Node {
             (Message::Event(event), Some(child)) => self.handle_event(now, child, event),
             (Message::Reach(change), Some(child)) => self.handle_reach(now, child, change),
             (Message::Leave, Some(child)) => self.handle_leave(now, child),
+            (Message::Exchange(message), child) if from_parent || child.is_some() => {
+                self.handle_exchange(link, from_parent, *message)
+            }
+            (Message::Letter(letter), child) if from_parent || child.is_some() => {
+                self.handle_letter(link, *letter)
+            }
             // A link that was given up on either side can still deliver what was under way.
             (_, None) if !from_parent => return Ok(()),
             (message, _) => {
@@ -350,5 +371,7 @@ fn kind(message: &Message) -> &'static str {
         Message::Event(_) => "event",
         Message::Reach(_) => "reach",
         Message::Leave => "leave",
+        Message::Exchange(_) => "exchange",
+        Message::Letter(_) => "letter",
     }
 }

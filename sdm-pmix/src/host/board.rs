@@ -1,80 +1,103 @@
-//! What processes have published, and who waits for something to be.
+//! What processes have published, and who waits for something to be. The node of the job's first rank keeps it for all.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 
-use crate::ffi::{Proc, Published, key_of};
+use sdm_pmix::notes::{Entry, Kept};
+
 use crate::host::request::{Done, LookupCallback};
-use crate::host::value::Owned;
+use crate::host::{DUPLICATE_KEY, NOT_FOUND, OUT_OF_RESOURCE, PARTIAL_SUCCESS, SUCCESS};
 
-const SUCCESS: i32 = 0;
-const NOT_FOUND: i32 = -46;
-const DUPLICATE_KEY: i32 = -53;
-const PARTIAL_SUCCESS: i32 = -52;
-const OUT_OF_RESOURCE: i32 = -29;
 /// The most values that are kept.
 const ENTRIES_MAX: usize = 1 << 16;
+/// The most questions that wait.
+const WAITING_MAX: usize = 1 << 16;
 
-/// What processes have published, by name.
+/// Who wants to know what is published.
+pub(crate) enum Looker {
+    /// A process of this node.
+    Here(Done<LookupCallback>),
+    /// Another node: by whom it asks, and the number of its letter.
+    There(u32, u64),
+}
+
+impl Looker {
+    fn is_again(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::There(a, b), Self::There(c, d)) if (a, b) == (c, d))
+    }
+}
+
+/// What somebody is to be told: the status, and what there is.
+pub(crate) struct Found {
+    pub(crate) to: Looker,
+    pub(crate) status: i32,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// What processes have published, by name, with whose it is.
 #[derive(Default)]
 pub(crate) struct Board {
-    entries: BTreeMap<String, (Proc, Owned)>,
-    waiting: Vec<(Vec<String>, Done<LookupCallback>)>,
+    entries: BTreeMap<String, (u32, Kept)>,
+    waiting: Vec<(Vec<String>, Looker)>,
 }
 
 impl Board {
-    /// Keeps these; gives the status to be told. None is kept where one is there already.
-    pub(crate) fn publish(&mut self, process: Proc, entries: Vec<(String, Owned)>) -> i32 {
-        if entries
-            .iter()
-            .any(|(key, _)| self.entries.contains_key(key))
-        {
-            return DUPLICATE_KEY;
+    /// Keeps these; gives the status to be told, and who has waited for them. None is kept where something else has one of the
+    /// names; what is there already, as it was asked twice, is as good as kept.
+    pub(crate) fn publish(&mut self, entries: Vec<Entry>) -> (i32, Vec<Found>) {
+        let is_taken = |it: &Entry| {
+            let known = self.entries.get(&it.key);
+            known.is_some_and(|(owner, value)| *owner != it.owner || *value != it.value)
+        };
+        if entries.iter().any(is_taken) {
+            return (DUPLICATE_KEY, Vec::new());
         }
         if self.entries.len() + entries.len() > ENTRIES_MAX {
-            return OUT_OF_RESOURCE;
+            return (OUT_OF_RESOURCE, Vec::new());
         }
-        let owned = entries.into_iter();
-        self.entries
-            .extend(owned.map(|(key, value)| (key, (process, value))));
-        for (keys, done) in std::mem::take(&mut self.waiting) {
-            self.look_up(keys, true, done);
-        }
-        SUCCESS
+        let named = entries.into_iter().map(|it| (it.key, (it.owner, it.value)));
+        self.entries.extend(named);
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let found = waiting.filter_map(|(keys, looker)| self.look_up(keys, true, looker));
+        (SUCCESS, found.collect())
     }
 
-    /// Answers with those that are there; where it `waits`, once all are.
-    pub(crate) fn look_up(&mut self, keys: Vec<String>, waits: bool, done: Done<LookupCallback>) {
-        let known: Vec<_> = keys
-            .iter()
-            .filter_map(|key| Some((key, self.entries.get(key)?)))
-            .collect();
-        if waits && known.len() < keys.len() {
-            self.waiting.push((keys, done));
-            return;
-        }
-        let found: Vec<_> = known
-            .into_iter()
-            .map(|(key, (owner, value))| Published {
+    /// What is there of these; where it `waits`, nothing until all are.
+    pub(crate) fn look_up(
+        &mut self,
+        keys: Vec<String>,
+        waits: bool,
+        looker: Looker,
+    ) -> Option<Found> {
+        let known = keys.iter().filter_map(|key| {
+            let (owner, value) = self.entries.get(key)?;
+            Some(Entry {
                 owner: *owner,
-                key: key_of(&CString::new(key.as_str()).unwrap_or_default()),
-                value: value.value(),
+                key: key.clone(),
+                value: value.clone(),
             })
-            .collect();
-        let status = match found.len() {
+        });
+        let entries: Vec<_> = known.collect();
+        if waits && entries.len() < keys.len() && self.waiting.len() < WAITING_MAX {
+            self.waiting.retain(|(_, it)| !it.is_again(&looker));
+            self.waiting.push((keys, looker));
+            return None;
+        }
+        let status = match entries.len() {
             0 => NOT_FOUND,
             count if count < keys.len() => PARTIAL_SUCCESS,
             _ => SUCCESS,
         };
-        done.tell(status, &found);
+        Some(Found {
+            to: looker,
+            status,
+            entries,
+        })
     }
 
     /// Takes back what this process has published: these, or all where none is named.
-    pub(crate) fn unpublish(&mut self, process: &Proc, keys: &[String]) {
-        let is_its =
-            |owner: &Proc| owner.rank == process.rank && owner.namespace() == process.namespace();
-        self.entries.retain(|key, (owner, _)| {
-            !(is_its(owner) && (keys.is_empty() || keys.iter().any(|it| it == key)))
+    pub(crate) fn unpublish(&mut self, owner: u32, keys: &[String]) {
+        self.entries.retain(|key, (whose, _)| {
+            !(*whose == owner && (keys.is_empty() || keys.iter().any(|it| it == key)))
         });
     }
 }

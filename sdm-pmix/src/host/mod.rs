@@ -3,27 +3,36 @@
 //! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
 //! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
 
+mod barrier;
 mod board;
 mod guard;
+mod letters;
+mod peer;
+mod post;
 mod request;
 mod server;
+mod upcalls;
 mod value;
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use barrier::{Barriers, Comer, Purpose};
 use board::Board;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
-use request::{Request, Requests};
-use sdm_pmix::wire::{Frames, VERSION, frame};
+use peer::Peer;
+use post::{Asker, Post};
+use request::{Among, Request, Requests};
+use sdm_idset::TaskId;
+use sdm_pmix::notes::Question;
+use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
 use sdm_pmix::{FromHost, HostJob, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
@@ -32,33 +41,31 @@ use server::Server;
 const FIRST_WAIT: Duration = Duration::from_secs(120);
 /// The most servers of one node.
 const PEERS_MAX: usize = 4096;
-/// The most that waits for one of them, in bytes.
-const UNSENT_BYTES_MAX: usize = 16 << 20;
-/// The status of what could be done.
+/// The library's statuses.
 const SUCCESS: i32 = 0;
-
-/// A server of the session.
-struct Peer {
-    stream: UnixStream,
-    frames: Frames,
-    unsent: Vec<u8>,
-    /// It has said hello, and been answered.
-    is_known: bool,
-}
+const UNREACHABLE: i32 = -25;
+const OUT_OF_RESOURCE: i32 = -29;
+const NOT_FOUND: i32 = -46;
+const PARTIAL_SUCCESS: i32 = -52;
+const DUPLICATE_KEY: i32 = -53;
 
 /// A server for one job.
 struct Host {
     listener: UnixListener,
     requests: Requests,
     peers: Vec<Peer>,
+    next_peer: u64,
     /// The job, with the answer to everybody who comes; absent before anybody has.
     serving: Option<Serving>,
     board: Board,
+    barriers: Barriers,
+    post: Post,
 }
 
 struct Serving {
     job: HostJob,
     answer: FromHost,
+    library: Server,
     /// Removed with this.
     _folder: Folder,
 }
@@ -83,8 +90,11 @@ pub(crate) fn run() -> Result<()> {
         listener,
         requests: Requests::open().context("a pipe")?,
         peers: Vec::new(),
+        next_peer: 0,
         serving: None,
         board: Board::default(),
+        barriers: Barriers::default(),
+        post: Post::default(),
     };
     let mut came = false;
     while !(came && host.peers.is_empty()) {
@@ -122,31 +132,37 @@ impl Host {
         fds.push(PollFd::new(self.requests.as_fd(), PollFlags::POLLIN));
         for peer in &self.peers {
             let mut flags = PollFlags::POLLIN;
-            flags.set(PollFlags::POLLOUT, !peer.unsent.is_empty());
-            fds.push(PollFd::new(peer.stream.as_fd(), flags));
+            flags.set(PollFlags::POLLOUT, peer.has_unsent());
+            fds.push(PollFd::new(peer.as_fd(), flags));
         }
-        let wait = match came {
-            true => PollTimeout::NONE,
-            false => PollTimeout::try_from(FIRST_WAIT).unwrap_or(PollTimeout::MAX),
-        };
+        let due = self.post.deadline();
+        let due = due.map(|at| at.saturating_duration_since(Instant::now()));
+        let first = (!came).then_some(FIRST_WAIT);
+        let wait = due.or(first).map_or(PollTimeout::NONE, |wait| {
+            // It must not come to nothing just before it is due.
+            PollTimeout::try_from(wait + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
         match poll(&mut fds, wait) {
-            Ok(0) => return Ok(false),
+            Ok(0) if due.is_none() => return Ok(false),
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("wait"),
         }
-        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         drop(fds);
         if ready[1] {
             let request = self.requests.take().context("take a request")?;
             self.answer(request);
         }
-        for index in (0..self.peers.len()).rev() {
-            if ready[index + 2] && !self.hear(index) {
-                self.peers.swap_remove(index);
-            }
+        let peers = self.peers.iter().zip(&ready[2..]);
+        let spoken: Vec<u64> = peers.filter(|(_, it)| **it).map(|(it, _)| it.id).collect();
+        for peer in spoken {
+            self.hear(peer);
         }
         if ready[0] {
             self.take_in();
+        }
+        for letter in self.post.due(Instant::now()) {
+            self.send_letter(letter);
         }
         Ok(true)
     }
@@ -157,48 +173,43 @@ impl Host {
             if !is_own || self.peers.len() >= PEERS_MAX || stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            self.peers.push(Peer {
-                stream,
-                frames: Frames::default(),
-                unsent: Vec::new(),
-                is_known: false,
-            });
+            self.peers.push(Peer::new(self.next_peer, stream));
+            self.next_peer += 1;
         }
     }
 
-    /// Takes in what a server says; false where it has gone or says what cannot be.
-    fn hear(&mut self, index: usize) -> bool {
-        let peer = &mut self.peers[index];
-        if !peer.flush() {
-            return false;
-        }
-        let mut bytes = [0; 16 << 10];
-        loop {
-            match peer.stream.read(&mut bytes) {
-                Ok(0) => return false,
-                Ok(count) => peer.frames.push(&bytes[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
-        loop {
-            match self.peers[index].frames.take::<ToHost>() {
-                Ok(None) => return true,
-                Ok(Some(ToHost::Hello { version, job })) => {
+    /// Takes in what a server says, which may be that it has gone.
+    fn hear(&mut self, id: u64) {
+        let peer = self.peers.iter_mut().find(|it| it.id == id);
+        let heard = peer.and_then(Peer::hear);
+        let Some(heard) = heard else {
+            return self.forget(id);
+        };
+        for message in heard {
+            match message {
+                ToHost::Hello {
+                    version,
+                    job,
+                    ranks,
+                } => {
                     let answer = self.hello(version, job);
-                    let peer = &mut self.peers[index];
-                    peer.is_known = matches!(answer, FromHost::Ready { .. });
-                    if !peer.send(&answer) {
-                        return false;
+                    let is_known = matches!(answer, FromHost::Ready { .. });
+                    if let Some(peer) = self.peers.iter_mut().find(|it| it.id == id) {
+                        peer.ranks = is_known.then_some(ranks);
+                        // Who is not there any more is heard to be gone.
+                        let _ = peer.send(&answer);
                     }
                 }
-                Err(error) => {
-                    crate::say::say(&format!("a server of the session sends {error}"));
-                    return false;
-                }
+                ToHost::FenceData { number, bytes } => self.barriers.add(number, &bytes),
+                ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
+                ToHost::Letter(letter) => self.read_letter(&letter),
             }
         }
+    }
+
+    fn forget(&mut self, id: u64) {
+        self.peers.retain(|it| it.id != id);
+        self.barriers.forget(id);
     }
 
     /// What is answered to who is new.
@@ -225,21 +236,27 @@ impl Host {
     fn answer(&mut self, request: Request) {
         match request {
             Request::Agreed(done) => done.tell(SUCCESS),
-            Request::Fence { bytes, done } => done.tell(SUCCESS, bytes),
-            Request::Publish {
-                process,
-                entries,
-                done,
-            } => done.tell(self.board.publish(process, entries)),
-            Request::Lookup { keys, waits, done } => self.board.look_up(keys, waits, done),
-            Request::Unpublish {
-                process,
-                keys,
-                done,
-            } => {
-                self.board.unpublish(&process, &keys);
-                done.tell(SUCCESS);
+            Request::Fence { among, bytes, done } => {
+                self.meet(&among, Purpose::Fence, bytes, Comer::Fence(done));
             }
+            Request::Meet {
+                among,
+                purpose,
+                done,
+            } => self.meet(&among, purpose, Vec::new(), Comer::Connect(done)),
+            Request::Modex { process, done } => {
+                let (rank, offset) = (process.rank, 0);
+                self.ask(rank, Question::Modex { rank, offset }, Asker::Modex(done));
+            }
+            Request::Put {
+                to,
+                number,
+                status,
+                bytes,
+            } => self.put(to, number, status, bytes),
+            request @ (Request::Publish { .. }
+            | Request::Lookup { .. }
+            | Request::Unpublish { .. }) => self.answer_board(request),
             Request::Abort {
                 process,
                 status,
@@ -265,40 +282,66 @@ impl Host {
     }
 
     fn tell_all(&mut self, message: &FromHost) {
-        self.peers
-            .retain_mut(|peer| !peer.is_known || peer.send(message));
+        let gone = self.peers.iter_mut().filter_map(|peer| {
+            let is_there = peer.ranks.is_none() || peer.send(message);
+            (!is_there).then_some(peer.id)
+        });
+        let gone: Vec<u64> = gone.collect();
+        gone.into_iter().for_each(|id| self.forget(id));
+    }
+
+    /// The processes of this node that are among these have come to meet the others.
+    fn meet(&mut self, among: &Among, purpose: Purpose, bytes: Vec<u8>, comer: Comer) {
+        let Some(serving) = &self.serving else {
+            return comer.tell(UNREACHABLE, Vec::new());
+        };
+        let ranks = match among.is_all {
+            true => serving.job.ranks(),
+            false => among.ranks.iter().map(|rank| TaskId(*rank)).collect(),
+        };
+        if ranks.is_subset(&serving.job.own_node().ranks) {
+            return comer.tell(SUCCESS, bytes);
+        }
+        let speaker = self.peers.iter().find(|it| it.has_any(&ranks));
+        let Some(speaker) = speaker.map(|it| it.id) else {
+            return comer.tell(UNREACHABLE, Vec::new());
+        };
+        let of_all = (ranks.clone(), purpose);
+        let (number, count) = self.barriers.begin(of_all, comer, speaker);
+        let part = |part: &[u8]| FromHost::FenceData {
+            number,
+            bytes: part.to_vec(),
+        };
+        let mut gone = Vec::new();
+        for peer in self.peers.iter_mut().filter(|it| it.has_any(&ranks)) {
+            let is_speaker = peer.id == speaker;
+            let bytes = if is_speaker { bytes.as_slice() } else { &[] };
+            let parts: Vec<_> = bytes.chunks(PART_BYTES_MAX).map(part).collect();
+            let fence = FromHost::Fence {
+                number,
+                ranks: ranks.clone(),
+                count,
+                is_speaker,
+            };
+            let told = peer.send_all(&parts) && peer.send_all(&[fence]);
+            if !told {
+                gone.push(peer.id);
+            }
+        }
+        gone.into_iter().for_each(|id| self.forget(id));
     }
 }
 
-impl Peer {
-    /// Sends a message; false where it cannot be.
-    fn send(&mut self, message: &FromHost) -> bool {
-        let Ok(bytes) = frame(message) else {
-            crate::say::say("something too long to be told was left out");
-            return true;
-        };
-        self.unsent.extend_from_slice(&bytes);
-        self.unsent.len() <= UNSENT_BYTES_MAX && self.flush()
-    }
-
-    /// Sends what waits, as far as it can be; false where nobody is there.
-    fn flush(&mut self) -> bool {
-        while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
-                Ok(count) => drop(self.unsent.drain(..count)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        }
-        true
+impl Serving {
+    fn is_own(&self, rank: u32) -> bool {
+        self.job.own_node().ranks.contains(TaskId(rank))
     }
 }
 
 /// Begins to serve a job.
 fn serve(job: HostJob) -> Result<Serving> {
     guard::check_is_found()?;
-    let folder = make_folder(&job.namespace)?;
+    let folder = make_folder(&job)?;
     // SAFETY: this process has had one thread until now.
     #[allow(unsafe_code)]
     let library = unsafe { Server::load() }?;
@@ -312,13 +355,15 @@ fn serve(job: HostJob) -> Result<Serving> {
     Ok(Serving {
         job,
         answer,
+        library,
         _folder: folder,
     })
 }
 
-fn make_folder(namespace: &str) -> Result<Folder> {
+/// Nodes may have the place for such folders in common.
+fn make_folder(job: &HostJob) -> Result<Folder> {
     let base = std::env::temp_dir();
-    let path = base.join(format!("sdm-pmix-{namespace}"));
+    let path = base.join(format!("sdm-pmix-{}-{}", job.namespace, job.own));
     // It fails where anything has that name, whoever made it.
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("make the folder {}", sdm_text::printable_name(&path)))?;

@@ -10,7 +10,7 @@ use nix::unistd::{getegid, geteuid};
 use sdm_pmix::HostJob;
 
 use crate::ffi::{Info, Proc, SUCCESS, TYPE_RANK, TYPE_UINT32, load, symbol, text};
-use crate::host::request::Module;
+use crate::host::upcalls::{Module, asked_for, on_put};
 
 /// The libraries that are tried: by the names that the loader knows.
 const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
@@ -33,6 +33,8 @@ type RegisterNamespace = unsafe extern "C" fn(
 ) -> c_int;
 type RegisterClient =
     unsafe extern "C" fn(*const Proc, u32, u32, *mut c_void, *const c_void, *mut c_void) -> c_int;
+type ModexRequest = unsafe extern "C" fn(*const Proc, PutCallback, *mut c_void) -> c_int;
+type PutCallback = unsafe extern "C" fn(c_int, *mut c_char, usize, *mut c_void);
 type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_int;
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -108,6 +110,23 @@ impl Server {
         }
         self.register(job, folder)?;
         self.environment(job)
+    }
+
+    /// Asks the library what a process of this node has put, for another node: it is told as a request, once there is something.
+    pub(crate) fn ask_put(&self, process: &Proc, to: u32, number: u64) -> Result<()> {
+        let data = asked_for(to, number);
+        // SAFETY: the signature as in all versions; the callback comes once where it is taken.
+        unsafe {
+            let ask: ModexRequest =
+                std::mem::transmute(self.symbol(c"PMIx_server_dmodex_request")?);
+            let status = ask(std::ptr::from_ref(process), on_put, data);
+            let checked = self.check(status, "ask for what a process has put");
+            if checked.is_err() {
+                // No callback will come that takes it.
+                drop(Box::from_raw(data.cast::<(u32, u64)>()));
+            }
+            checked
+        }
     }
 
     fn register(&self, job: &HostJob, folder: &Path) -> Result<()> {

@@ -13,6 +13,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_pmix::{HostJob, HostNode, is_outer};
 
 use super::Server;
+use super::meeting::Abort;
 use crate::backend;
 use crate::hosted::SettingUp;
 use crate::own_tasks::WaitingCommand;
@@ -48,6 +49,9 @@ impl Server {
             waiting: Vec::new(),
         };
         let job = self.job(&setting_up.pmix, own);
+        let others = (0..).zip(&setting_up.pmix.nodes);
+        let others = others.filter(|(at, _)| Some(*at) != own);
+        self.hosted.others = IdSet::union_all(others.map(|(_, (_, tasks))| tasks));
         self.hosted.setting_up = Some(setting_up);
         if let Err(error) = job.and_then(|job| self.begin_pmix(&job)) {
             self.go_on_without(&error.to_string());
@@ -70,7 +74,8 @@ impl Server {
     }
 
     fn begin_pmix(&mut self, job: &HostJob) -> Result<(), PmixError> {
-        let server = PmixServer::begin(&self.link, job)?;
+        let local = self.driver.member().node().local();
+        let server = PmixServer::begin(&self.link, job, local)?;
         let sockets = self.driver.transport().inner().sockets();
         for fd in server.fds() {
             let watched = sockets.watch(fd, true, false);
@@ -91,6 +96,7 @@ impl Server {
         for heard in server.hear() {
             self.handle_pmix(heard);
         }
+        self.watch_pmix();
     }
 
     fn handle_pmix(&mut self, heard: Heard) {
@@ -111,17 +117,16 @@ impl Server {
                 let tasks = self.driver.member().node().local().clone();
                 self.tell(&tasks, &Event::Notice { text });
             }
-            Heard::Aborted(rank, status, said) => {
+            Heard::Aborted(by, status, said) => {
                 let text = match said.trim() {
                     SAYS_NOTHING => String::new(),
                     text => text.to_owned(),
                 };
-                let all = self.driver.member().node().local().clone();
-                let by = rank;
-                // Each server tells its own tasks, so that none is heard to end before.
-                self.tell(&all, &Event::Aborted { by, status, text });
-                self.end_job(&IdSet::single(TaskId(rank)));
+                let abort = Abort { by, status, text };
+                self.pass_on_abort(abort.clone());
+                self.end_aborted(abort);
             }
+            Heard::FenceData(..) | Heard::Fence(_) | Heard::Letter(_) => self.meet_pmix(heard),
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));
@@ -130,9 +135,18 @@ impl Server {
         }
     }
 
+    /// A process of this or another node has ended the job.
+    pub(super) fn end_aborted(&mut self, abort: Abort) {
+        let all = self.driver.member().node().local().clone();
+        let Abort { by, status, text } = abort;
+        // Each server tells its own tasks, so that none is heard to end before.
+        self.tell(&all, &Event::Aborted { by, status, text });
+        self.end_job(&IdSet::single(TaskId(by)));
+    }
+
     /// A process has ended the job, and ends itself: so do the others of this server, as a launcher would have it. Those that stand
     /// still do when they go on.
-    fn end_job(&mut self, by: &IdSet) {
+    pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.driver.member().node().local().clone();
         if let Some(backend) = &mut self.backend
             && self.hosted.ending.is_none()
@@ -143,7 +157,7 @@ impl Server {
     }
 
     /// Tells an event of those of these tasks that are this server's.
-    fn tell(&mut self, tasks: &IdSet, event: &Event) {
+    pub(super) fn tell(&mut self, tasks: &IdSet, event: &Event) {
         let own = tasks.intersection(self.driver.member().node().local());
         if own.is_empty() || self.alone {
             return;

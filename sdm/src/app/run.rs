@@ -129,7 +129,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
-    let backend = hosted(args, parts, &launcher, hosts.len())?;
+    let backend = hosted(args, parts, &launcher)?;
     session.config.start_wait = args.tree.start_wait(&launcher);
     session.tasks_per_server = args.tree.tasks_per_server(&launcher);
     Ok(SessionConfig {
@@ -146,17 +146,14 @@ fn hosted(
     args: &RunArgs,
     parts: &[ProgramPart],
     launcher: &str,
-    hosts: usize,
 ) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
-    let can_be = match launcher {
-        "local" => args.control == ControlBy::Plain,
-        "ssh" => hosts == 1 && args.control == ControlBy::Plain,
-        _ => false,
-    };
     let needed = args.pmix == PmixUse::On;
+    // Slurm has a server of its own, unless it is asked to have none.
+    let can_be = args.control == ControlBy::Plain
+        && (["local", "ssh"].contains(&launcher) || (launcher == "srun" && needed));
     if needed && !can_be {
-        let text = "--pmix on: only with --launcher local, or ssh and one host; other launchers have servers of their own or none";
+        let text = "--pmix on: only with --launcher local, ssh or srun; other launchers have servers of their own or none";
         return Err((2, text.to_owned()));
     }
     let find_it = || {
@@ -164,11 +161,6 @@ fn hosted(
             .iter()
             .any(|part| sdm_launch::finds_pmix(&part.words[0]))
     };
-    if args.pmix == PmixUse::Auto && launcher == "ssh" && hosts > 1 && find_it() {
-        complain(format_args!(
-            "[pmix] no PMIx server serves several hosts yet: each MPI program is alone; mpirun with its own list of hosts makes them one job"
-        ));
-    }
     if !needed && (args.pmix == PmixUse::Off || !can_be || !find_it()) {
         return Ok(backend);
     }

@@ -47,7 +47,7 @@ pub struct RunArgs {
     pub control: ControlBy,
 
     /// Whether the processes find a PMIx server of SDM's own, by which Open MPI programs are one job without mpirun: auto (where
-    /// the launcher is local and the program is linked with Open MPI), on (nothing is started without) or off.
+    /// the launcher is local or ssh and the program is linked with Open MPI), on (nothing is started without; srun, too) or off.
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     pub pmix: PmixUse,
 

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};
 use sdm_core::frame as core_frame;
 use sdm_core::message::{
-    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
-    Message, PlanEntry, ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, ExchangeId,
+    ExchangeMessage, ExchangeStep, Health, Init, Lane, Letter, Message, Piece, PlanEntry,
+    ReachChange, Slice, Status, SyncPolicy,
 };
 use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
@@ -63,6 +64,12 @@ pub(super) fn expressions() -> Vec<Vec<u8>> {
     .into()
 }
 
+fn exchange(step: ExchangeStep) -> Message {
+    let tasks = some_sets()[2].clone();
+    let id = ExchangeId { tasks, number: 0 };
+    Message::Exchange(Box::new(ExchangeMessage { id, step }))
+}
+
 pub(super) fn messages() -> Vec<Message> {
     let payload = Bytes::from_static(b"a payload of some bytes");
     let sets = some_sets();
@@ -88,6 +95,28 @@ pub(super) fn messages() -> Vec<Message> {
         Message::Cancel(CommandId(u64::MAX)),
         Message::End(EndPolicy::Detach),
         Message::Leave,
+        exchange(ExchangeStep::Taken(sets[2].clone())),
+        exchange(ExchangeStep::Given {
+            empty: sets[0].clone(),
+            pieces: vec![Piece {
+                sources: sets[2].clone(),
+                total: 40,
+                offset: 0,
+                bytes: payload.clone(),
+            }],
+        }),
+        exchange(ExchangeStep::All {
+            total: 40,
+            offset: 0,
+            bytes: payload.clone(),
+        }),
+        Message::Letter(Box::new(Letter {
+            to: sets[0].clone(),
+            from: TaskId(0),
+            number: 9,
+            is_brought: true,
+            bytes: payload.clone(),
+        })),
         Message::Answer(Answer {
             id: CommandId(9),
             attempt: Attempt(0),
@@ -221,6 +250,7 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
     let hello = ToHost::Hello {
         version: VERSION,
         job,
+        ranks: "5".parse().expect("ranks"),
     };
     let ready = FromHost::Ready {
         version: VERSION,
@@ -233,7 +263,23 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
         status: 42,
         text: "no input".to_owned(),
     };
-    let frames = [frame(&hello), frame(&ready), frame(&aborted)];
+    let fence = FromHost::Fence {
+        number: 2,
+        ranks: "0-7".parse().expect("ranks"),
+        count: 1,
+        is_speaker: true,
+    };
+    let data = ToHost::FenceData {
+        number: 2,
+        bytes: b"what all have".to_vec(),
+    };
+    let frames = [
+        frame(&hello),
+        frame(&ready),
+        frame(&aborted),
+        frame(&fence),
+        frame(&data),
+    ];
     frames.into_iter().flatten().collect()
 }
 

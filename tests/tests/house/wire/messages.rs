@@ -6,12 +6,14 @@ use bytes::Bytes;
 use sdm_core::frame::{self, Frame, HEADER_BYTES};
 use sdm_core::link::{Link, LinkConfig};
 use sdm_core::message::{
-    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, Health, Init, Lane,
-    Message, PlanEntry, ReachChange, Slice, Status, SyncPolicy,
+    Answer, Block, CommandMessage, EndPolicy, EventBlock, EventMessage, ExchangeId,
+    ExchangeMessage, ExchangeStep, Health, Init, Lane, Letter, Message, Piece, PlanEntry,
+    ReachChange, Slice, Status, SyncPolicy,
 };
 use sdm_core::secure::{Hello, Role, SessionKey};
 use sdm_core::{Attempt, CommandId, Config, Epoch, ServerId, SessionId};
 use sdm_debug::{Failure, FailureCode};
+use sdm_idset::TaskId;
 
 use super::kept::Entry;
 use super::{every, set};
@@ -25,6 +27,7 @@ pub(super) fn entries() -> Vec<Entry> {
         statuses(),
         healths(),
         policies(),
+        steps(),
     ];
     for (name, frame) in every.into_iter().flatten() {
         let mut bytes = Vec::new();
@@ -76,6 +79,8 @@ fn frames() -> Vec<(String, Frame)> {
         Message::Event(_) => Message::Event(event(Lane::Control)),
         Message::Reach(_) => reach(Health::Reachable),
         Message::Leave => Message::Leave,
+        Message::Exchange(_) => exchange(ExchangeStep::Taken(set("3-4"))),
+        Message::Letter(_) => letter(),
     );
     frames.extend(framed(messages));
     frames
@@ -141,6 +146,47 @@ fn policies() -> Vec<(String, Frame)> {
         EndPolicy::Detach => EndPolicy::Detach,
     );
     messages(every, Message::End)
+}
+
+fn steps() -> Vec<(String, Frame)> {
+    let every = every!(ExchangeStep:
+        ExchangeStep::Given { .. } => ExchangeStep::Given {
+            empty: set("5-6"),
+            pieces: vec![Piece {
+                sources: set("3-4"),
+                total: 300,
+                offset: 200,
+                bytes: Bytes::from_static(b"given"),
+            }],
+        },
+        ExchangeStep::Taken(_) => ExchangeStep::Taken(set("3-6")),
+        ExchangeStep::All { .. } => ExchangeStep::All {
+            total: 1 << 20,
+            offset: 300,
+            bytes: Bytes::from_static(b"given by all"),
+        },
+        ExchangeStep::Failed { .. } => ExchangeStep::Failed {
+            lost: set("7"),
+            why: "task 7 cannot be reached".to_owned(),
+        },
+    );
+    messages(every, exchange)
+}
+
+fn exchange(step: ExchangeStep) -> Message {
+    let tasks = set("3-7");
+    let id = ExchangeId { tasks, number: 2 };
+    Message::Exchange(Box::new(ExchangeMessage { id, step }))
+}
+
+fn letter() -> Message {
+    Message::Letter(Box::new(Letter {
+        to: set("300"),
+        from: TaskId(7),
+        number: 1000,
+        is_brought: true,
+        bytes: Bytes::from_static(b"a letter"),
+    }))
 }
 
 /// Every code by its number; 0 is that of a number which has no meaning yet.

@@ -1,0 +1,42 @@
+//! Exchanges and letters, and how much of an exchange a link takes at once.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::Member;
+use crate::limits::EXCHANGE_BACKLOG_BYTES;
+use crate::message::{ExchangeId, Letter};
+use crate::node::LinkId;
+
+impl Member {
+    /// The own tasks among those of an exchange give something; see [`crate::node::Node::exchange`].
+    pub fn exchange(&mut self, now: Instant, id: &ExchangeId, bytes: &[Bytes]) {
+        self.node.exchange(id, bytes);
+        self.drain_node(now);
+    }
+
+    /// Sends a letter; see [`crate::node::Node::post`].
+    pub fn post(&mut self, now: Instant, letter: Letter) {
+        self.node.post(letter);
+        self.drain_node(now);
+    }
+
+    /// Gives each link as much of the exchanges under way as it has room for: what does not go for want of room goes when the
+    /// owner has taken bytes of the link.
+    pub(super) fn feed(&mut self, now: Instant) {
+        if !self.node.has_exchanges() {
+            return;
+        }
+        let links: Vec<LinkId> = self.peers.keys().copied().collect();
+        for link in links {
+            let has_room = |member: &Self| {
+                let peer = member.peers.get(&link);
+                peer.is_some_and(|it| it.link.control_backlog() < EXCHANGE_BACKLOG_BYTES)
+            };
+            while has_room(self) && self.node.feed(link) {
+                self.drain_actions(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Whole trees of nodes in memory, with seeded delays and deaths, and the accounting law.
+
+mod exchange;
+mod net;
+
+use bytes::Bytes;
+use sdm_idset::{IdSet, TaskId};
+
+use super::Delivery;
+use crate::ids::{CommandId, ServerId};
+use crate::message::{EndPolicy, Health, Status, SyncPolicy};
+use crate::topology::Topology;
+pub(super) use net::Net;
+use net::answer_all;
+
+const QUERY: SyncPolicy = SyncPolicy::TimeOut { ms: 30_000 };
+
+#[test]
+fn every_size_starts_answers_and_ends() {
+    for count in 1..=64 {
+        for topology in [Topology::Binomial, Topology::Kary(3), Topology::Flat] {
+            let mut net = Net::new(count, topology, u64::from(count));
+            let all = IdSet::all_below(count);
+            assert_eq!(net.init().answered, all);
+            for (nth, sync) in [SyncPolicy::WaitForAll, QUERY, SyncPolicy::DontWait]
+                .into_iter()
+                .enumerate()
+            {
+                let tally = net.run_command(&all.to_string(), sync, "hello");
+                assert_eq!(tally.answered, all);
+                let one_block = sync != SyncPolicy::DontWait;
+                assert!(
+                    !one_block || tally.blocks.len() == 1,
+                    "equal answers come as one"
+                );
+                let runs = net
+                    .executed
+                    .iter()
+                    .filter(|((id, _), _)| id.0 == nth as u64 + 1);
+                assert!(runs.clone().all(|(_, times)| *times == 1));
+                assert_eq!(runs.count(), count as usize);
+            }
+            let part = format!("0-{}/2", count - 1);
+            let tally = net.run_command(&part, QUERY, "some");
+            assert_eq!(tally.answered, part.parse().unwrap());
+            let now = net.now;
+            net.node(ServerId::FRONT_END)
+                .finish(now, EndPolicy::KillStarted);
+            net.drain(ServerId::FRONT_END);
+            while net.nodes.len() > 1 {
+                assert!(net.step(), "everything ends");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_does_not_answer_is_named_and_may_answer_late() {
+    let mut net = Net::new(16, Topology::Binomial, 5);
+    net.init();
+    net.answer = |payload, task| (task != 11).then(|| answer_all(payload, task)).flatten();
+    let tally = net.run_command("0-15", SyncPolicy::TimeOut { ms: 100 }, "x");
+    assert_eq!(
+        (tally.missing.to_string(), tally.lost.len()),
+        ("11".to_owned(), 0)
+    );
+    let now = net.now;
+    let late = IdSet::single(TaskId(11));
+    let id = CommandId(1);
+    net.node(ServerId(11))
+        .handle_local(now, id, &late, Status::Ok, Bytes::from_static(b"x"));
+    net.drain(ServerId(11));
+    net.run_until(|deliveries| {
+        let is_late = |d: &Delivery| matches!(d, Delivery::Answer { late, .. } if !late.is_empty());
+        deliveries.iter().any(is_late)
+    });
+    assert_eq!(net.tally(id).answered, IdSet::all_below(16));
+}
+
+#[test]
+fn tasks_beyond_the_tree_are_lost_at_once() {
+    let mut net = Net::new(4, Topology::Binomial, 1);
+    net.init();
+    let tally = net.run_command("2-9", QUERY, "x");
+    assert_eq!(
+        (tally.answered.to_string(), tally.lost.to_string()),
+        ("2-3".into(), "4-9".into())
+    );
+}
+
+#[test]
+fn a_dead_server_costs_its_own_task_only() {
+    for seed in 0..300 {
+        let mut net = Net::new(24, Topology::Binomial, seed);
+        let steps = net.random(400);
+        for _ in 0..steps {
+            net.step();
+        }
+        let id = net.submit("0-23", QUERY, "x");
+        let steps = net.random(200);
+        for _ in 0..steps {
+            net.step();
+        }
+        let dead = u32::try_from(net.random(24)).unwrap();
+        net.kill(ServerId(dead));
+        net.run_until(|deliveries| deliveries.contains(&Delivery::Complete(id)));
+        let tally = net.tally(id);
+        let mut expected = IdSet::all_below(24);
+        expected.remove(TaskId(dead));
+        assert!(
+            expected.is_subset(&tally.answered),
+            "seed {seed}: {tally:?}"
+        );
+        assert!(
+            net.executed.values().all(|times| *times == 1),
+            "seed {seed}: executed twice"
+        );
+        let tally = net.run_command("0-23", QUERY, "after");
+        assert_eq!(tally.answered, expected, "seed {seed}");
+        assert_eq!(tally.lost, IdSet::single(TaskId(dead)), "seed {seed}");
+        let told = net.deliveries.iter().any(|delivery| {
+            matches!(delivery, Delivery::Reach(change)
+                if change.health == Health::Lost && change.tasks.contains(TaskId(dead)))
+        });
+        assert!(told, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_parent_and_its_child_that_stand_still_both_come_back() {
+    let mut net = Net::new(16, Topology::Binomial, 11);
+    net.init();
+    // Of the tree below server 7, which has servers 8 to 14 below it.
+    let (parent, child) = (ServerId(7), ServerId(8));
+    net.still = [parent, child].into();
+    let to_parent = net.links.iter().find_map(|((who, link), peer)| {
+        (*who == ServerId::MASTER && *peer == parent).then_some(*link)
+    });
+    let (link, now) = (to_parent.unwrap(), net.now);
+    net.node(ServerId::MASTER).handle_link_silent(now, link);
+    net.drain(ServerId::MASTER);
+    let told = |wanted: Health, of: u32| {
+        move |deliveries: &[Delivery]| {
+            let mut reached = deliveries.iter().filter_map(|delivery| match delivery {
+                Delivery::Reach(change) if change.tasks.contains(TaskId(of)) => Some(change.health),
+                _ => None,
+            });
+            reached.next_back() == Some(wanted)
+        }
+    };
+    net.run_until(told(Health::Silent, 7));
+    net.run_until(told(Health::Silent, 8));
+    net.still.clear();
+    let now = net.now;
+    net.node(ServerId::MASTER).handle_link_alive(now, link);
+    net.drain(ServerId::MASTER);
+    net.run_until(told(Health::Reachable, 7));
+    net.run_until(told(Health::Reachable, 8));
+    let tally = net.run_command("0-15", QUERY, "after");
+    assert_eq!(tally.answered, IdSet::all_below(16));
+}
+
+#[test]
+fn without_a_front_end_everything_ends() {
+    let mut net = Net::new(16, Topology::Binomial, 9);
+    net.init();
+    net.kill(ServerId::FRONT_END);
+    while !net.nodes.is_empty() {
+        assert!(net.step(), "everything ends");
+    }
+}

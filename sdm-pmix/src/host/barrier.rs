@@ -1,0 +1,119 @@
+//! Barriers at which ranks of several nodes meet: they carry what each node has to say to all. How many of the same ranks there
+//! were tells one from another, as all nodes count alike.
+
+use std::collections::BTreeMap;
+
+use sdm_idset::IdSet;
+
+use crate::host::request::{Done, ModexCallback, OpCallback};
+use crate::host::{SUCCESS, UNREACHABLE};
+
+/// Why processes meet: each has a count of its own, which stands in the highest bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Fence,
+    Connect,
+    Disconnect,
+}
+
+impl Purpose {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Fence => 0,
+            Self::Connect => 1 << 30,
+            Self::Disconnect => 2 << 30,
+        }
+    }
+}
+
+/// Who waits for a barrier.
+pub(crate) enum Comer {
+    Fence(Done<ModexCallback>),
+    Connect(Done<OpCallback>),
+}
+
+impl Comer {
+    pub(crate) fn tell(self, status: i32, bytes: Vec<u8>) {
+        match self {
+            Self::Fence(done) => done.tell(status, bytes),
+            Self::Connect(done) => done.tell(status),
+        }
+    }
+}
+
+/// A barrier that this node has come to.
+struct Barrier {
+    comer: Comer,
+    /// The server that speaks for this node.
+    speaker: u64,
+    /// What all have to say, as far as it has come.
+    bytes: Vec<u8>,
+}
+
+/// The barriers of a job.
+#[derive(Default)]
+pub(crate) struct Barriers {
+    next: u64,
+    counts: Vec<(IdSet, Purpose, u32)>,
+    open: BTreeMap<u64, Barrier>,
+}
+
+impl Barriers {
+    /// This node has come to a barrier, for which one of its servers is to speak; gives its number here, and how many such there
+    /// were before.
+    pub(crate) fn begin(
+        &mut self,
+        (ranks, purpose): (IdSet, Purpose),
+        comer: Comer,
+        speaker: u64,
+    ) -> (u64, u32) {
+        let known = self.counts.iter_mut();
+        let mut known = known.filter(|it| (&it.0, it.1) == (&ranks, purpose));
+        let count = match known.next() {
+            Some((_, _, count)) => {
+                *count += 1;
+                *count
+            }
+            None => {
+                self.counts.push((ranks, purpose, 0));
+                0
+            }
+        };
+        let number = self.next;
+        self.next += 1;
+        let barrier = Barrier {
+            comer,
+            speaker,
+            bytes: Vec::new(),
+        };
+        self.open.insert(number, barrier);
+        (number, count | purpose.bits())
+    }
+
+    /// A part of what all have to say.
+    pub(crate) fn add(&mut self, number: u64, bytes: &[u8]) {
+        if let Some(barrier) = self.open.get_mut(&number) {
+            barrier.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// All have come, or never will.
+    pub(crate) fn end(&mut self, number: u64, is_met: bool) {
+        if let Some(barrier) = self.open.remove(&number) {
+            match is_met {
+                true => barrier.comer.tell(SUCCESS, barrier.bytes),
+                false => barrier.comer.tell(UNREACHABLE, Vec::new()),
+            }
+        }
+    }
+
+    /// A server is gone: nobody tells how the barriers come out at which it was to speak.
+    pub(crate) fn forget(&mut self, speaker: u64) {
+        let open = self.open.iter();
+        let its = open.filter(|(_, it)| it.speaker == speaker);
+        let its: Vec<u64> = its.map(|(number, _)| *number).collect();
+        for number in its {
+            self.end(number, false);
+        }
+    }
+}

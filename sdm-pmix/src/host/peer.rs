@@ -1,0 +1,113 @@
+//! The servers of the session that are connected.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use sdm_idset::IdSet;
+use sdm_pmix::wire::{Frames, frame};
+use sdm_pmix::{FromHost, ToHost};
+
+/// The most that waits for one of them, in bytes, beside what barriers carry.
+const UNSENT_BYTES_MAX: usize = 16 << 20;
+/// What is read in one go.
+const READ_BYTES: usize = 64 << 10;
+
+/// A server of the session.
+pub(crate) struct Peer {
+    /// Names it for as long as this process lives.
+    pub(crate) id: u64,
+    stream: UnixStream,
+    frames: Frames,
+    unsent: Vec<u8>,
+    /// How much of that is sent.
+    sent: usize,
+    /// Its ranks, once it has said hello and been answered.
+    pub(crate) ranks: Option<IdSet>,
+}
+
+impl Peer {
+    pub(crate) fn new(id: u64, stream: UnixStream) -> Self {
+        Self {
+            id,
+            stream,
+            frames: Frames::default(),
+            unsent: Vec::new(),
+            sent: 0,
+            ranks: None,
+        }
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// True where something waits to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.sent < self.unsent.len()
+    }
+
+    /// True where it is known and has one of these ranks.
+    pub(crate) fn has_any(&self, ranks: &IdSet) -> bool {
+        let own = self.ranks.as_ref();
+        own.is_some_and(|own| !own.is_disjoint(ranks))
+    }
+
+    /// Reads what it says; none where it has gone or says what cannot be.
+    pub(crate) fn hear(&mut self) -> Option<Vec<ToHost>> {
+        let mut is_there = self.flush();
+        let mut bytes = vec![0; READ_BYTES];
+        while is_there {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => is_there = false,
+                Ok(count) => self.frames.push(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => is_there = false,
+            }
+        }
+        let mut heard = Vec::new();
+        loop {
+            match self.frames.take::<ToHost>() {
+                Ok(None) => return is_there.then_some(heard),
+                Ok(Some(message)) => heard.push(message),
+                Err(error) => {
+                    crate::say::say(&format!("a server of the session sends {error}"));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Sends a message; false where it cannot be, or more waits than it may.
+    pub(crate) fn send(&mut self, message: &FromHost) -> bool {
+        self.send_all(std::slice::from_ref(message))
+            && self.unsent.len() - self.sent <= UNSENT_BYTES_MAX
+    }
+
+    /// Sends messages, however much they are; false where it cannot be.
+    pub(crate) fn send_all(&mut self, messages: &[FromHost]) -> bool {
+        for message in messages {
+            match frame(message) {
+                Ok(bytes) => self.unsent.extend_from_slice(&bytes),
+                Err(_) => crate::say::say("something too long to be told was left out"),
+            }
+        }
+        self.flush()
+    }
+
+    /// Sends what waits, as far as it can be; false where nobody is there.
+    fn flush(&mut self) -> bool {
+        while self.has_unsent() {
+            match self.stream.write(&self.unsent[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        self.unsent = Vec::new();
+        self.sent = 0;
+        true
+    }
+}

@@ -1,0 +1,203 @@
+//! What this node asks others, and waits to be told.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sdm_pmix::notes::{Entry, Note, Question, Reply};
+
+use crate::host::request::{Done, LookupCallback, ModexCallback, OpCallback};
+use crate::host::{OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
+
+/// When a question that nobody has answered is asked again: it, or its answer, was lost with a connection.
+const ASK_AGAIN: Duration = Duration::from_secs(20);
+/// When one is asked again that could not be brought.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// How often it is tried to bring one.
+const TRIES_MAX: u32 = 40;
+/// The most that a rank may have put, in bytes.
+const MODEX_BYTES_MAX: usize = 256 << 20;
+/// One part of what a rank has put, in bytes.
+const PART_BYTES: usize = 56 << 10;
+/// So many blobs are kept of which others have read the beginning only.
+const BLOBS_MAX: usize = 256;
+
+/// Who waits for an answer.
+pub(crate) enum Asker {
+    Modex(Done<ModexCallback>),
+    Op(Done<OpCallback>),
+    LookUp(Done<LookupCallback>),
+}
+
+impl Asker {
+    fn fail(self, status: i32) {
+        match self {
+            Self::Modex(done) => done.tell(status, Vec::new()),
+            Self::Op(done) => done.tell(status),
+            Self::LookUp(done) => done.tell(status, &[]),
+        }
+    }
+}
+
+/// A question that is not answered.
+struct Waiting {
+    to: u32,
+    question: Question,
+    asker: Asker,
+    tries: u32,
+    due: Instant,
+    /// What has come of an answer in parts.
+    have: Vec<u8>,
+}
+
+/// What is asked of others, and what they have asked for and not read to its end.
+#[derive(Default)]
+pub(crate) struct Post {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    /// By whom it was asked for, and the number of the letter.
+    blobs: BTreeMap<(u32, u64), Vec<u8>>,
+}
+
+/// A letter whose sender the owner knows.
+pub(crate) type Unsigned = (u32, u64, Note);
+
+impl Post {
+    /// Asks the node of a rank; gives the letter.
+    pub(crate) fn ask(&mut self, to: u32, question: Question, asker: Asker) -> Option<Unsigned> {
+        let note = Note::Question(question.clone());
+        if note.bytes().is_none() {
+            asker.fail(OUT_OF_RESOURCE);
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        let waiting = Waiting {
+            to,
+            question,
+            asker,
+            tries: 0,
+            due: Instant::now() + ASK_AGAIN,
+            have: Vec::new(),
+        };
+        self.waiting.insert(number, waiting);
+        Some((to, number, note))
+    }
+
+    /// When something is to be asked again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.waiting.values().map(|it| it.due).min()
+    }
+
+    /// What is to be asked again now.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Unsigned> {
+        let due = self.waiting.iter_mut().filter(|(_, it)| it.due <= now);
+        due.map(|(number, it)| {
+            it.due = now + ASK_AGAIN;
+            (it.to, *number, Note::Question(it.question.clone()))
+        })
+        .collect()
+    }
+
+    /// A letter could not be brought: later perhaps, or never.
+    pub(crate) fn is_back(&mut self, number: u64) {
+        let Some(waiting) = self.waiting.get_mut(&number) else {
+            return;
+        };
+        waiting.tries += 1;
+        waiting.due = Instant::now() + TRY_AGAIN;
+        if waiting.tries > TRIES_MAX
+            && let Some(waiting) = self.waiting.remove(&number)
+        {
+            waiting.asker.fail(UNREACHABLE);
+        }
+    }
+
+    /// An answer has come; gives a letter where only a part of it has.
+    pub(crate) fn answered(
+        &mut self,
+        number: u64,
+        reply: Reply,
+        tell: impl FnOnce(Done<LookupCallback>, i32, &[Entry]),
+    ) -> Option<Unsigned> {
+        let waiting = self.waiting.remove(&number)?;
+        let Waiting {
+            to, asker, have, ..
+        } = waiting;
+        match (asker, reply) {
+            (Asker::Op(done), Reply::Done { status }) => done.tell(status),
+            (Asker::LookUp(done), Reply::Found { status, entries }) => {
+                tell(done, status, &entries);
+            }
+            (
+                Asker::Modex(done),
+                Reply::Modex {
+                    status,
+                    total,
+                    offset,
+                    bytes,
+                },
+            ) => {
+                let mut have = have;
+                // One that was asked again may be answered twice.
+                if offset == have.len() as u64 {
+                    have.extend_from_slice(&bytes);
+                }
+                let total = usize::try_from(total).unwrap_or(usize::MAX);
+                let is_too_much = total > MODEX_BYTES_MAX;
+                if status != SUCCESS || is_too_much {
+                    done.tell(
+                        if is_too_much { OUT_OF_RESOURCE } else { status },
+                        Vec::new(),
+                    );
+                } else if have.len() >= total {
+                    done.tell(SUCCESS, have);
+                } else {
+                    let Question::Modex { rank, .. } = waiting.question else {
+                        return None;
+                    };
+                    let offset = have.len() as u64;
+                    let question = Question::Modex { rank, offset };
+                    let note = Note::Question(question.clone());
+                    let waiting = Waiting {
+                        to,
+                        question,
+                        asker: Asker::Modex(done),
+                        tries: 0,
+                        due: Instant::now() + ASK_AGAIN,
+                        have,
+                    };
+                    self.waiting.insert(number, waiting);
+                    return Some((to, number, note));
+                }
+            }
+            (asker, _) => asker.fail(UNREACHABLE),
+        }
+        None
+    }
+
+    /// A rank of this node has this, which another node has asked for.
+    pub(crate) fn keep(&mut self, to: u32, number: u64, bytes: Vec<u8>) {
+        while self.blobs.len() >= BLOBS_MAX {
+            self.blobs.pop_first();
+        }
+        self.blobs.insert((to, number), bytes);
+    }
+
+    /// A part of what another node has asked for; none where it is not kept here.
+    pub(crate) fn part(&mut self, to: u32, number: u64, offset: u64) -> Option<Reply> {
+        let blob = self.blobs.get(&(to, number))?;
+        let start = usize::try_from(offset).ok()?;
+        let rest = blob.get(start..)?;
+        let bytes = rest[..rest.len().min(PART_BYTES)].to_vec();
+        let total = blob.len() as u64;
+        if start + bytes.len() == blob.len() {
+            self.blobs.remove(&(to, number));
+        }
+        Some(Reply::Modex {
+            status: SUCCESS,
+            total,
+            offset,
+            bytes,
+        })
+    }
+}

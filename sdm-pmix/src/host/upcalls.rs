@@ -1,0 +1,393 @@
+//! The functions that the library calls, each of which hands a request over, and the table of them.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use nix::libc;
+
+use super::barrier::Purpose;
+use super::request::{Among, Done, LookupCallback, ModexCallback, OpCallback, Request, hand_over};
+use super::value;
+use crate::ffi::{Info, Proc, TYPE_BOOL, TYPE_STRING, Value, text};
+
+/// Done as asked, and no callback comes.
+const OPERATION_SUCCEEDED: c_int = -157;
+const WAIT: &CStr = c"pmix.wait";
+/// All ranks of a job.
+const RANK_WILDCARD: u32 = u32::MAX - 1;
+/// What names begin with that are no program's.
+const RESERVED: &str = "pmix.";
+const LOG_STDOUT: &CStr = c"pmix.log.stdout";
+const LOG_STDERR: &CStr = c"pmix.log.stderr";
+/// The most keys, values or processes of one call that are believed.
+const ITEMS_MAX: usize = 1 << 20;
+
+impl Among {
+    /// # Safety
+    /// That many processes, or null.
+    unsafe fn of(processes: *const Proc, count: usize) -> Self {
+        // SAFETY: the caller says so.
+        let processes = unsafe { slice(processes, count) };
+        Self {
+            ranks: processes.iter().map(|it| it.rank).collect(),
+            is_all: processes.iter().any(|it| it.rank == RANK_WILDCARD),
+        }
+    }
+}
+
+/// The processes and infos of a call as slices.
+///
+/// # Safety
+/// That many, or null.
+unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
+    if start.is_null() || count > ITEMS_MAX {
+        return &[];
+    }
+    // SAFETY: the caller says so.
+    unsafe { std::slice::from_raw_parts(start, count) }
+}
+
+/// # Safety
+/// It must be null or a process.
+unsafe fn process(process: *const Proc) -> Proc {
+    if process.is_null() {
+        return Proc::new("", 0);
+    }
+    // SAFETY: the caller says so.
+    unsafe { *process }
+}
+
+/// # Safety
+/// It must be null or an array of strings that ends with null.
+unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
+    let mut found = Vec::new();
+    while !keys.is_null() && found.len() < ITEMS_MAX {
+        // SAFETY: not yet behind its end.
+        let key = unsafe { *keys };
+        if key.is_null() {
+            break;
+        }
+        // SAFETY: a string that ends.
+        found.push(unsafe { text(key) });
+        // SAFETY: the null that ends it is not passed.
+        keys = unsafe { keys.add(1) };
+    }
+    found
+}
+
+fn done(callback: Option<OpCallback>, data: *mut c_void) -> Done<OpCallback> {
+    Done { callback, data }
+}
+
+/// True for a flag that is set, or that has no value.
+fn is_set(value: &Value) -> bool {
+    // SAFETY: the type says what it is.
+    value.kind != TYPE_BOOL || unsafe { value.data.flag }
+}
+
+unsafe extern "C" fn on_client(
+    _: *const Proc,
+    _: *mut c_void,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    hand_over(Request::Agreed(done(callback, data)))
+}
+
+unsafe extern "C" fn on_client2(
+    _: *const Proc,
+    _: *mut c_void,
+    _: *const Info,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    hand_over(Request::Agreed(done(callback, data)))
+}
+
+unsafe extern "C" fn on_abort(
+    who: *const Proc,
+    _: *mut c_void,
+    status: c_int,
+    message: *const c_char,
+    _: *const Proc,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    let (process, text) = unsafe { (process(who), text(message)) };
+    let done = done(callback, data);
+    hand_over(Request::Abort {
+        process,
+        status,
+        text,
+        done,
+    })
+}
+
+unsafe extern "C" fn on_fence(
+    processes: *const Proc,
+    process_count: usize,
+    _: *const Info,
+    _: usize,
+    bytes: *mut c_char,
+    count: usize,
+    callback: Option<ModexCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let copy = match bytes.is_null() {
+        true => Vec::new(),
+        // SAFETY: that many bytes, which are ours.
+        false => unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), count) }.to_vec(),
+    };
+    // SAFETY: the library has allocated it with malloc, and gives it away; or it is null.
+    unsafe { libc::free(bytes.cast()) };
+    let done = Done { callback, data };
+    // SAFETY: as the library's interface says.
+    let among = unsafe { Among::of(processes, process_count) };
+    hand_over(Request::Fence {
+        among,
+        bytes: copy,
+        done,
+    })
+}
+
+unsafe extern "C" fn on_modex(
+    who: *const Proc,
+    _: *const Info,
+    _: usize,
+    callback: Option<ModexCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    let process = unsafe { process(who) };
+    let done = Done { callback, data };
+    hand_over(Request::Modex { process, done })
+}
+
+/// The library tells what a process of this node has put, as [`asked_for`] was wanted.
+pub(crate) unsafe extern "C" fn on_put(
+    status: c_int,
+    bytes: *mut c_char,
+    count: usize,
+    data: *mut c_void,
+) {
+    // SAFETY: it is what `asked_for` made, which the library gives back once.
+    let (to, number) = *unsafe { Box::from_raw(data.cast::<(u32, u64)>()) };
+    let bytes = match bytes.is_null() {
+        true => Vec::new(),
+        // SAFETY: that many bytes, which stay the library's.
+        false => unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), count) }.to_vec(),
+    };
+    hand_over(Request::Put {
+        to,
+        number,
+        status,
+        bytes,
+    });
+}
+
+/// What [`on_put`] is to be given: for whom it is asked, and the number of the letter.
+pub(crate) fn asked_for(to: u32, number: u64) -> *mut c_void {
+    Box::into_raw(Box::new((to, number))).cast()
+}
+
+unsafe extern "C" fn on_publish(
+    who: *const Proc,
+    infos: *const Info,
+    count: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    let (process, infos) = unsafe { (process(who), slice(infos, count)) };
+    // Directives stand among the values, and are told apart by their names alone.
+    let values = infos.iter().filter_map(|info| {
+        // SAFETY: a key always ends.
+        let key = unsafe { text(info.key.as_ptr()) };
+        match key.starts_with(RESERVED) {
+            true => None,
+            // SAFETY: a value of the library's.
+            false => Some((key, unsafe { value::copy(&info.value) }?)),
+        }
+    });
+    let entries = values.collect();
+    let done = done(callback, data);
+    hand_over(Request::Publish {
+        process,
+        entries,
+        done,
+    })
+}
+
+unsafe extern "C" fn on_lookup(
+    _: *const Proc,
+    names: *const *const c_char,
+    infos: *const Info,
+    count: usize,
+    callback: Option<LookupCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    let (keys, infos) = unsafe { (keys(names), slice(infos, count)) };
+    let waits = infos
+        .iter()
+        .any(|info| info.is(WAIT) && is_set(&info.value));
+    let done = Done { callback, data };
+    hand_over(Request::Lookup { keys, waits, done })
+}
+
+unsafe extern "C" fn on_unpublish(
+    who: *const Proc,
+    names: *const *const c_char,
+    _: *const Info,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    let (process, keys) = unsafe { (process(who), keys(names)) };
+    let done = done(callback, data);
+    hand_over(Request::Unpublish {
+        process,
+        keys,
+        done,
+    })
+}
+
+unsafe extern "C" fn on_connect(
+    processes: *const Proc,
+    count: usize,
+    _: *const Info,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    unsafe { meet(Purpose::Connect, processes, count, done(callback, data)) }
+}
+
+unsafe extern "C" fn on_disconnect(
+    processes: *const Proc,
+    count: usize,
+    _: *const Info,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: as the library's interface says.
+    unsafe { meet(Purpose::Disconnect, processes, count, done(callback, data)) }
+}
+
+/// # Safety
+/// That many processes, or null.
+unsafe fn meet(
+    purpose: Purpose,
+    processes: *const Proc,
+    count: usize,
+    done: Done<OpCallback>,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let among = unsafe { Among::of(processes, count) };
+    hand_over(Request::Meet {
+        among,
+        purpose,
+        done,
+    })
+}
+
+unsafe extern "C" fn on_register_events(
+    _: *const c_int,
+    _: usize,
+    _: *const Info,
+    _: usize,
+    _: Option<OpCallback>,
+    _: *mut c_void,
+) -> c_int {
+    OPERATION_SUCCEEDED
+}
+
+unsafe extern "C" fn on_deregister_events(
+    _: *const c_int,
+    _: usize,
+    _: Option<OpCallback>,
+    _: *mut c_void,
+) -> c_int {
+    OPERATION_SUCCEEDED
+}
+
+unsafe extern "C" fn on_notify(
+    _: c_int,
+    _: *const Proc,
+    _: u8,
+    _: *const Info,
+    _: usize,
+    _: Option<OpCallback>,
+    _: *mut c_void,
+) -> c_int {
+    OPERATION_SUCCEEDED
+}
+
+/// A tool is never answered: an answer of no kills OpenPMIx 4.2 and 5.0 (as of 5.0.11), and so does it where there is nobody to
+/// ask.
+unsafe extern "C" fn on_tool(_: *const Info, _: usize, _: *const c_void, _: *mut c_void) {}
+
+unsafe extern "C" fn on_log(
+    who: *const Proc,
+    infos: *const Info,
+    count: usize,
+    _: *const Info,
+    _: usize,
+    callback: Option<OpCallback>,
+    data: *mut c_void,
+) {
+    // SAFETY: as the library's interface says.
+    let (process, infos) = unsafe { (process(who), slice(infos, count)) };
+    let mut bytes = Vec::new();
+    for info in infos {
+        let is_text = info.is(LOG_STDOUT) || info.is(LOG_STDERR);
+        // SAFETY: the type says that it is a string.
+        let string = unsafe { info.value.data.string };
+        if is_text && info.value.kind == TYPE_STRING && !string.is_null() {
+            // SAFETY: a string that ends.
+            bytes.extend_from_slice(unsafe { CStr::from_ptr(string) }.to_bytes());
+        }
+    }
+    let done = done(callback, data);
+    hand_over(Request::Log {
+        process,
+        bytes,
+        done,
+    });
+}
+
+/// How many functions the library may look for: each version has its own number, and takes those behind it for absent.
+const SLOTS: usize = 64;
+
+/// The table of what the library calls. Places that are empty stand for what is not offered.
+#[repr(C)]
+pub(crate) struct Module([*const c_void; SLOTS]);
+
+impl Module {
+    pub(crate) fn new() -> Self {
+        let mut slots = [std::ptr::null(); SLOTS];
+        // Not the first one, which the last one replaces since version 4.
+        slots[1] = on_client as *const c_void;
+        slots[2] = on_abort as *const c_void;
+        slots[3] = on_fence as *const c_void;
+        slots[4] = on_modex as *const c_void;
+        slots[5] = on_publish as *const c_void;
+        slots[6] = on_lookup as *const c_void;
+        slots[7] = on_unpublish as *const c_void;
+        slots[9] = on_connect as *const c_void;
+        slots[10] = on_disconnect as *const c_void;
+        slots[11] = on_register_events as *const c_void;
+        slots[12] = on_deregister_events as *const c_void;
+        slots[14] = on_notify as *const c_void;
+        slots[16] = on_tool as *const c_void;
+        slots[17] = on_log as *const c_void;
+        slots[27] = on_client2 as *const c_void;
+        Self(slots)
+    }
+}

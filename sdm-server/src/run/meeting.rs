@@ -1,0 +1,159 @@
+//! What the PMIx servers of several nodes have to say to one another, on its way through the tree.
+
+use bytes::Bytes;
+use sdm_core::message::{ExchangeId, Letter};
+use sdm_core::node::ExchangeFailure;
+use sdm_debug::{Event, wire};
+use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::wire::PART_BYTES_MAX;
+use sdm_pmix::{HostLetter, ToHost};
+use serde::{Deserialize, Serialize};
+
+use super::Server;
+use crate::pmix::{Fence, Heard};
+
+/// What servers write to one another.
+#[derive(Serialize, Deserialize)]
+enum Errand {
+    /// What the PMIx server of one node has to say to that of another.
+    Host(Vec<u8>),
+    /// A process has ended the job.
+    Abort(Abort),
+}
+
+/// How a process has ended its job.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Abort {
+    /// Its rank.
+    pub(super) by: u32,
+    /// With which status.
+    pub(super) status: i32,
+    /// What it says of that.
+    pub(super) text: String,
+}
+
+impl Server {
+    /// Passes on what this node's PMIx server has for others.
+    pub(super) fn meet_pmix(&mut self, heard: Heard) {
+        match heard {
+            Heard::FenceData(number, bytes) => {
+                let given = self.hosted.given.entry(number).or_default();
+                given.push(bytes.into());
+            }
+            Heard::Fence(fence) => self.meet(fence),
+            Heard::Letter(letter) => {
+                let to = IdSet::single(TaskId(letter.to));
+                let errand = Errand::Host(letter.bytes);
+                self.post(to, TaskId(letter.from), letter.number, &errand);
+            }
+            _ => {}
+        }
+    }
+
+    fn post(&mut self, to: IdSet, from: TaskId, number: u64, errand: &Errand) {
+        let letter = Letter {
+            to,
+            from,
+            number,
+            is_brought: true,
+            bytes: wire::encode(errand).into(),
+        };
+        self.driver
+            .with_member(|member, now| member.post(now, letter));
+    }
+
+    /// A process of this node has ended the job: where it is this server's, the other nodes are told.
+    pub(super) fn pass_on_abort(&mut self, abort: Abort) {
+        let by = TaskId(abort.by);
+        let others = self.hosted.others.clone();
+        if !others.is_empty() && self.driver.member().node().local().contains(by) {
+            self.post(others, by, 0, &Errand::Abort(abort));
+        }
+    }
+
+    fn meet(&mut self, fence: Fence) {
+        let given = self.hosted.given.remove(&fence.number).unwrap_or_default();
+        let id = ExchangeId {
+            tasks: fence.ranks,
+            number: fence.count,
+        };
+        if fence.is_speaker {
+            self.hosted.spoken.push((id.clone(), fence.number));
+        }
+        self.driver
+            .with_member(|member, now| member.exchange(now, &id, &given));
+    }
+
+    /// A barrier is over.
+    pub(super) fn end_meeting(
+        &mut self,
+        id: &ExchangeId,
+        outcome: Result<Vec<Bytes>, ExchangeFailure>,
+    ) {
+        let spoken = self.hosted.spoken.iter().position(|(it, _)| it == id);
+        let number = spoken.map(|at| self.hosted.spoken.swap_remove(at).1);
+        if let (Some(number), Some(server)) = (number, &mut self.hosted.server) {
+            if let Ok(parts) = &outcome {
+                for bytes in gathered(parts) {
+                    server.tell(&ToHost::FenceData { number, bytes });
+                }
+            }
+            let is_met = outcome.is_ok();
+            server.tell(&ToHost::Fenced { number, is_met });
+            self.watch_pmix();
+        }
+        if let Err(failure) = outcome {
+            let text = format!("MPI cannot go on, so these processes are ended: {failure}");
+            let tasks = self.driver.member().node().local().clone();
+            self.tell(&tasks, &Event::Notice { text });
+            self.end_job(&IdSet::new());
+        }
+    }
+
+    /// A letter has come for this node, or one of its own is back.
+    pub(super) fn take_letter(&mut self, letter: Letter) {
+        let bytes = match letter.is_brought {
+            false => Vec::new(),
+            true => match wire::decode(&letter.bytes) {
+                Ok(Errand::Host(bytes)) => bytes,
+                Ok(Errand::Abort(abort)) => return self.end_aborted(abort),
+                Err(error) => return tracing::error!("a letter of task {}: {error}", letter.from),
+            },
+        };
+        if let (Some(server), Some(to)) = (&mut self.hosted.server, letter.to.first()) {
+            server.tell(&ToHost::Letter(HostLetter {
+                to: to.0,
+                from: letter.from.0,
+                number: letter.number,
+                is_brought: letter.is_brought,
+                bytes,
+            }));
+            self.watch_pmix();
+        }
+    }
+
+    /// Has the connection to the PMIx server watched for what it is waited for.
+    pub(super) fn watch_pmix(&mut self) {
+        if let Some(server) = &self.hosted.server {
+            let (fd, writes) = server.wants_to_write();
+            let sockets = self.driver.transport().inner().sockets();
+            if let Err(error) = sockets.watch(fd, true, writes) {
+                tracing::error!("watch the PMIx server: {error}");
+            }
+        }
+    }
+}
+
+/// Small parts as larger ones.
+fn gathered(parts: &[Bytes]) -> Vec<Vec<u8>> {
+    let mut gathered: Vec<Vec<u8>> = Vec::new();
+    for part in parts {
+        match gathered.last_mut() {
+            Some(last) if last.len() + part.len() <= PART_BYTES_MAX => {
+                last.extend_from_slice(part);
+            }
+            _ => gathered.push(part.to_vec()),
+        }
+    }
+    gathered
+}
