@@ -16,7 +16,7 @@ pub enum Kept {
     /// A string.
     Text(CString),
     /// Bytes of any kind.
-    Bytes(Vec<u8>),
+    Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A type of the library without pointers, and what is in it.
     Plain(u16, [u64; 3]),
 }
@@ -80,6 +80,7 @@ pub enum Reply {
         /// Where the part begins, in bytes.
         offset: u64,
         /// The part.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// It is done, or not.

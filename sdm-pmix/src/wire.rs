@@ -61,6 +61,7 @@ pub enum ToHost {
         /// Which barrier, as it was told.
         number: u64,
         /// The part.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// A barrier is over.
@@ -86,6 +87,7 @@ pub struct HostLetter {
     /// False where it comes back, as `from` cannot be reached.
     pub is_brought: bool,
     /// What it says, [`LETTER_BYTES_MAX`] at most; nothing where it comes back.
+    #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }
 
@@ -122,6 +124,7 @@ pub enum FromHost {
         /// Its rank.
         rank: u32,
         /// What it is.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// A part of what this node has for a barrier, to one of its servers; in order, before the barrier itself.
@@ -129,6 +132,7 @@ pub enum FromHost {
         /// Which barrier.
         number: u64,
         /// The part.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// All of this node's ranks are at a barrier of several nodes.

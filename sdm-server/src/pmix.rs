@@ -31,6 +31,8 @@ const READY_WAIT: Duration = Duration::from_secs(60);
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
 /// How soon to look again.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How many reads come before others get their turn; what is left is read then.
+const READS_MAX: usize = 64;
 /// How many of its last lines are kept.
 const LAST_LINES: usize = 4;
 
@@ -244,10 +246,16 @@ impl PmixServer {
     /// Reads what it says; false where it says no more.
     fn read(&mut self, heard: &mut Vec<Heard>) -> bool {
         let mut bytes = [0; 16 << 10];
+        let mut turns = 0..READS_MAX;
         let is_open = loop {
             match self.stream.read(&mut bytes) {
                 Ok(0) => break false,
-                Ok(count) => self.frames.push(&bytes[..count]),
+                Ok(count) => {
+                    self.frames.push(&bytes[..count]);
+                    if turns.next().is_none() {
+                        break true;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break false,

@@ -16,7 +16,7 @@ use crate::pmix::{Fence, Heard};
 #[derive(Serialize, Deserialize)]
 enum Errand {
     /// What the PMIx server of one node has to say to that of another.
-    Host(Vec<u8>),
+    Host(#[serde(with = "serde_bytes")] Vec<u8>),
     /// A process has ended the job.
     Abort(Abort),
 }

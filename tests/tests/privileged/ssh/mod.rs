@@ -1,5 +1,6 @@
 //! Sessions on several hosts that are reached by ssh: network namespaces with an sshd of their own.
 
+mod hosted;
 mod jobs;
 mod network;
 

@@ -1,0 +1,185 @@
+//! MPI programs on several hosts without mpirun: each host has a PMIx server of the session.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::Signal;
+use sdm_tests::parts::{self, Part};
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::alone;
+use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::{binaries, processes};
+
+use super::run;
+
+const TWO: &str = "10.77.0.1:2,10.77.0.2:2";
+const THREE: &str = "10.77.0.1:2,10.77.0.2:2,10.77.0.3:2";
+
+/// The PMIx server's program stands beside the server's.
+fn put_program(place: &Place) {
+    let name = "sdm-pmix";
+    let source = binaries::folder().join(name);
+    fs::copy(source, place.path().join(name)).expect("a copy");
+}
+
+fn batch<'a>(place: &'a Place, count: u32, hosts: &str) -> Sdm<'a> {
+    run(place, count, hosts).args(["--batch", "--no-report", "--no-stop"])
+}
+
+/// The lines of programs, without who said them.
+fn lines_of(done: &Done) -> Vec<String> {
+    let said = done.out.lines();
+    let said = said.filter_map(|line| line.split_once("rank ").map(|(_, said)| said.to_owned()));
+    let mut said: Vec<_> = said.filter(|line| line.contains(" of ")).collect();
+    said.sort_unstable();
+    said
+}
+
+fn expected(count: u32, what: &str) -> Vec<String> {
+    let mut lines: Vec<_> = (0..count)
+        .map(|rank| format!("{rank} of {count}: {what}"))
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
+    let _alone = alone();
+    let Some(_hosts) = Part::hosts() else { return };
+    let place = Place::new();
+    put_program(&place);
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let late = place.compile("mpi_late", Compiler::OpenMpi);
+    sums_are_right(&place, &sum);
+    ranks_know_their_neighbours(&place, &late);
+    names_and_statuses_go_over_hosts(&place);
+    they_are_debugged(&place, &sum);
+    who_waits_for_a_lost_host_is_ended(&place, &late);
+    what_all_put_comes_to_all(&place);
+    if parts::openmpi5().is_some() {
+        let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+        sums_are_right(&place, &sum);
+    }
+    assert!(place.pids("sdm-pmix host").is_empty());
+}
+
+fn sums_are_right(place: &Place, sum: &Path) {
+    let one_by_one = [
+        "OMPI_MCA_pmix_base_async_modex=1",
+        "OMPI_MCA_pmix_base_collect_data=0",
+    ];
+    let done = batch(place, 6, THREE).program(sum, &[]).finish().code(0);
+    assert_eq!(lines_of(&done), expected(6, "sum 21"), "{done}");
+    // Each asks for what it needs instead of all being given all.
+    let done = batch(place, 4, TWO)
+        .args(["--tasks-per-server", "1"])
+        .args(["--env", one_by_one[0], "--env", one_by_one[1]])
+        .program(sum, &[])
+        .finish()
+        .code(0);
+    assert_eq!(lines_of(&done), expected(4, "sum 10"), "{done}");
+    let done = batch(place, 40, "10.77.0.1:14,10.77.0.2:13,10.77.0.3:13")
+        .program(sum, &[])
+        .finish()
+        .code(0);
+    assert_eq!(lines_of(&done), expected(40, "sum 820"), "{done}");
+}
+
+/// Two on each host have memory in common, and the host's exit codes are the ranks' own.
+fn ranks_know_their_neighbours(place: &Place, late: &Path) {
+    let done = batch(place, 6, THREE)
+        .args(["--no-holds"])
+        .program(late, &["/", "codes"])
+        .finish()
+        .code(1);
+    assert_eq!(lines_of(&done), expected(6, "2 here"), "{done}");
+    for rank in 1..6 {
+        let ended = format!("rank {rank}: exited with code {rank}\n");
+        assert!(done.out.contains(&ended), "{done}");
+    }
+}
+
+fn names_and_statuses_go_over_hosts(place: &Place) {
+    let meet = place.compile("mpi_meet", Compiler::OpenMpi);
+    let done = batch(place, 2, "10.77.0.1,10.77.0.2")
+        .program(&meet, &[])
+        .finish()
+        .code(0);
+    assert!(done.out.contains("rank 0 heard of 1"), "{done}");
+    assert!(done.out.contains("rank 1 heard of 0"), "{done}");
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi);
+    let done = batch(place, 6, THREE)
+        .args(["--no-holds"])
+        .program(&ends, &["abort"])
+        .finish()
+        .code(9);
+    let said = done.united();
+    assert!(
+        said.contains("ranks 0-5 (6): rank 2 ends the job with status 9"),
+        "{done}"
+    );
+    assert!(
+        said.contains("ranks 0-1,3-5 (5): terminated by signal SIGTERM"),
+        "{done}"
+    );
+}
+
+fn they_are_debugged(place: &Place, sum: &Path) {
+    let done = run(place, 4, TWO)
+        .lines(&["break add_up", "continue", "print contribution", "finish"])
+        .lines(&["stacks", "delete", "continue"])
+        .program(sum, &[])
+        .finish()
+        .code(0);
+    done.expect_part(
+        "continue",
+        "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
+    );
+    done.expect(
+        "print contribution",
+        "rank 0: 1\nrank 1: 2\nrank 2: 3\nrank 3: 4\n",
+    );
+    done.expect_part("stacks", "ranks 0-3 (4): main ()");
+    assert_eq!(lines_of(&done), expected(4, "sum 10"), "{done}");
+}
+
+/// Where a host is lost at whose end the others wait, they are ended.
+fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
+    let never = place.path().join("never");
+    let mut sdm = run(place, 3, "10.77.0.1,10.77.0.2,10.77.0.3")
+        .args(["--no-stop", "--no-holds"])
+        .talk()
+        .program(late, &[never.to_str().expect("text")])
+        .spawn();
+    for rank in 0..3 {
+        sdm.out.wait(0, &format!("rank {rank} of 3: 1 here"));
+    }
+    let servers = processes::servers(place.mark());
+    processes::signal(servers[&2], Signal::SIGKILL);
+    sdm.out.wait(0, "MPI cannot go on");
+    sdm.out
+        .wait(0, "ranks 0-1 (2): terminated by signal SIGTERM");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
+/// A client that nobody here has written; the texts are more than a frame can hold, or are asked for one by one.
+fn what_all_put_comes_to_all(place: &Place) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_put.py");
+    let script: PathBuf = place.path().join("pmix_put.py");
+    fs::copy(source, &script).expect("a copy");
+    let script = script.to_str().expect("text");
+    for words in [
+        vec![script, "10"],
+        vec![script, "9000000"],
+        vec![script, "3000000", "one by one"],
+    ] {
+        let done = batch(place, 4, TWO)
+            .args(["--pmix", "on"])
+            .program(Path::new("/usr/bin/python3"), &words)
+            .finish()
+            .code(0);
+        assert_eq!(lines_of(&done), expected(4, "all are there"), "{done}");
+    }
+}
