@@ -304,6 +304,7 @@ impl Server {
                     self.driver.flush();
                     self.driver.transport().stop_calling();
                     self.alone = true;
+                    self.give_up_meeting();
                     if let Some(backend) = &mut self.backend {
                         // Nobody is left to hear what they print.
                         backend.set_output_paused(now, false);

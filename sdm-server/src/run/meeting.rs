@@ -80,8 +80,23 @@ impl Server {
         if fence.is_speaker {
             self.hosted.spoken.push((id.clone(), fence.number));
         }
+        if self.alone {
+            return self.give_up_meeting();
+        }
         self.driver
             .with_member(|member, now| member.exchange(now, &id, &given));
+    }
+
+    /// The session is over: programs that were left running cannot meet those of other hosts any more.
+    pub(super) fn give_up_meeting(&mut self) {
+        let Some(server) = &mut self.hosted.server else {
+            return;
+        };
+        for (_, number) in self.hosted.spoken.drain(..) {
+            let is_met = false;
+            server.tell(&ToHost::Fenced { number, is_met });
+        }
+        self.watch_pmix();
     }
 
     /// A barrier is over.

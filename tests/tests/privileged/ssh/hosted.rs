@@ -57,6 +57,7 @@ fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
     they_are_debugged(&place, &sum);
     who_waits_for_a_lost_host_is_ended(&place, &late);
     what_all_put_comes_to_all(&place);
+    who_is_left_running_ends(&place, &late);
     if parts::openmpi5().is_some() {
         let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
         sums_are_right(&place, &sum);
@@ -181,5 +182,32 @@ fn what_all_put_comes_to_all(place: &Place) {
             .finish()
             .code(0);
         assert_eq!(lines_of(&done), expected(4, "all are there"), "{done}");
+    }
+}
+
+/// Ranks that run on without gdb meet at their end; where `sdm` is killed they cannot, and end all the same.
+fn who_is_left_running_ends(place: &Place, late: &Path) {
+    for killed in [false, true] {
+        let go = place.path().join(format!("go-{killed}"));
+        let mut sdm = run(place, 4, TWO)
+            .args(["--no-stop"])
+            .talk()
+            .program(late, &[go.to_str().expect("text")])
+            .spawn();
+        for rank in 0..4 {
+            sdm.out.wait(0, &format!("rank {rank} of 4: 2 here"));
+        }
+        sdm.ask("interrupt", "rank 3: interrupted");
+        sdm.ask("detach", "detached");
+        if killed {
+            processes::signal(sdm.pid(), Signal::SIGKILL);
+            while !place.pids("sdm-master").is_empty() {
+                std::thread::yield_now();
+            }
+        }
+        fs::write(&go, "").expect("a file");
+        let done = sdm.finish();
+        assert_eq!(done.code, (!killed).then_some(0), "{done}");
+        place.assert_gone();
     }
 }
