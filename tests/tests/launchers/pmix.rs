@@ -246,7 +246,7 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     sdm.ask("run", "ranks 0-3 (4): stopped at breakpoint 1, add_up ()");
     assert_eq!(hosts(&place).len(), 1);
     sdm.ask("delete", "");
-    sdm.ask("continue &", "ranks 0-3 (4): exited normally\n");
+    sdm.ask("continue", "ranks 0-3 (4): exited normally\n");
     let _done = sdm.finish();
     assert_no_folder(&place);
 }
