@@ -7,7 +7,7 @@ use sdm_core::CommandId;
 use sdm_core::message::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
-use crate::{Command, Event, Failure, Reply};
+use crate::{Command, Event, Failure, Reply, TaskState};
 
 /// Drives the tasks of one server.
 ///
@@ -91,6 +91,11 @@ pub trait Backend {
         let _ = (tasks, signal, standing);
     }
 
+    /// The programs of its tasks.
+    fn programs(&self) -> Vec<Program> {
+        Vec::new()
+    }
+
     /// What a shell would say of how these programs ended, once they have; the highest where there
     /// are several.
     fn left_code(&self) -> Option<i32> {
@@ -146,4 +151,15 @@ pub enum InterestChange {
         /// The descriptor, as it was given to `Watch`.
         fd: RawFd,
     },
+}
+
+/// The program of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The task.
+    pub task: TaskId,
+    /// Its process, while there is one that is debugged.
+    pub pid: Option<i32>,
+    /// What it is doing.
+    pub state: TaskState,
 }

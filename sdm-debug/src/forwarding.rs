@@ -8,7 +8,7 @@ use sdm_core::message::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
 use crate::event::Stream;
-use crate::{Backend, BackendOutput, Command, Event, Failure, InterestChange, Reply};
+use crate::{Backend, BackendOutput, Command, Event, Failure, InterestChange, Program, Reply};
 
 /// Gets what is on its way to the programs of some tasks, and may change it in place. It keeps its length: positions in the
 /// stream count bytes, so that nothing enters a program twice.
@@ -142,6 +142,14 @@ impl<B: Backend> Backend for Forwarding<B> {
 
     fn signal_left(&mut self, signal: i32) {
         self.backend.signal_left(signal);
+    }
+
+    fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
+        self.backend.signal_programs(tasks, signal, standing);
+    }
+
+    fn programs(&self) -> Vec<Program> {
+        self.backend.programs()
     }
 
     fn left_code(&self) -> Option<i32> {

@@ -20,7 +20,7 @@ pub mod state;
 pub mod truth;
 pub mod wire;
 
-pub use backend::{Backend, BackendOutput, InterestChange};
+pub use backend::{Backend, BackendOutput, InterestChange, Program};
 pub use command::Command;
 pub use event::Event;
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};

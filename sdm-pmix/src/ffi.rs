@@ -18,6 +18,7 @@ pub(crate) const TYPE_BOOL: u16 = 1;
 pub(crate) const TYPE_STRING: u16 = 3;
 pub(crate) const TYPE_PID: u16 = 5;
 pub(crate) const TYPE_UINT32: u16 = 14;
+pub(crate) const TYPE_STATUS: u16 = 20;
 pub(crate) const TYPE_BYTE_OBJECT: u16 = 27;
 pub(crate) const TYPE_PROC_INFO: u16 = 38;
 pub(crate) const TYPE_DATA_ARRAY: u16 = 39;

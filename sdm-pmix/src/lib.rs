@@ -13,4 +13,6 @@ mod outer;
 pub mod wire;
 
 pub use outer::is_outer;
-pub use wire::{FromHost, HostJob, HostLetter, HostNode, ToHost};
+pub use wire::{
+    FromHost, HostJob, HostLetter, HostNode, HostProcess, HostState, HostTable, ToHost,
+};

@@ -5,7 +5,7 @@ use std::ffi::CString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::LETTER_BYTES_MAX;
+use crate::wire::{HostTable, LETTER_BYTES_MAX};
 
 /// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
@@ -66,6 +66,8 @@ pub enum Question {
         /// The names.
         keys: Vec<String>,
     },
+    /// The node's processes.
+    Processes,
 }
 
 /// What it is told.
@@ -95,6 +97,8 @@ pub enum Reply {
         /// What there is.
         entries: Vec<Entry>,
     },
+    /// The node's processes.
+    Processes(HostTable),
 }
 
 /// A letter.

@@ -76,6 +76,8 @@ pub(crate) enum Heard {
     Fence(Fence),
     /// It has a letter for another node.
     Letter(HostLetter),
+    /// A tool wants to know the processes.
+    WantProcesses,
     /// It has gone, and how.
     Gone(String),
 }
@@ -312,6 +314,7 @@ impl PmixServer {
                 is_speaker,
             }),
             FromHost::Letter(letter) => Heard::Letter(letter),
+            FromHost::WantProcesses => Heard::WantProcesses,
         })
     }
 }

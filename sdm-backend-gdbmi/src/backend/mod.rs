@@ -1,6 +1,7 @@
 //! The backend: a gdb for each task.
 
 mod begin;
+mod programs;
 mod shims;
 
 use std::cell::Cell;
@@ -15,7 +16,7 @@ use sdm_core::CommandId;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
-    Reply, TaskState,
+    Program, Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
 
@@ -463,14 +464,11 @@ impl Backend for GdbBackend {
     }
 
     fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
-        let Ok(signal) = Signal::try_from(signal) else {
-            return;
-        };
-        for task in tasks {
-            if let Some(Slot::Own(own)) = self.slot_of(task) {
-                own.signal_program(signal, standing);
-            }
-        }
+        self.signal_own(tasks, signal, standing);
+    }
+
+    fn programs(&self) -> Vec<Program> {
+        self.own_programs()
     }
 
     fn left_code(&self) -> Option<i32> {

@@ -114,6 +114,11 @@ impl Host {
         }
         match Note::read(&letter.bytes) {
             Some(Note::Question(question)) => self.answer_question(from, number, question),
+            Some(Note::Reply(Reply::Processes(table))) => {
+                if let Some(id) = self.post.take_table(number) {
+                    self.add_node(id, &table);
+                }
+            }
             Some(Note::Reply(reply)) => {
                 let name = self.serving.as_ref();
                 let name = name.map_or(String::new(), |it| it.job.namespace.clone());
@@ -138,6 +143,7 @@ impl Host {
                 }
                 return self.ask_put(rank, from, number);
             }
+            Question::Processes => return self.gather_for(from, number),
             Question::Publish(entries) => {
                 let (status, found) = self.board.publish(entries);
                 found.into_iter().for_each(|it| self.tell_found(it));

@@ -11,12 +11,14 @@ mod peer;
 mod post;
 mod request;
 mod server;
+mod tools;
 mod upcalls;
 mod value;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -27,6 +29,7 @@ use board::Board;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
+use nix::sys::stat::{Mode, umask};
 use peer::Peer;
 use post::{Asker, Post};
 use request::{Among, Request, Requests};
@@ -36,6 +39,7 @@ use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
 use sdm_pmix::{FromHost, HostJob, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
+use tools::Gathering;
 
 /// How long nobody may come.
 const FIRST_WAIT: Duration = Duration::from_secs(120);
@@ -46,6 +50,7 @@ const SUCCESS: i32 = 0;
 const UNREACHABLE: i32 = -25;
 const OUT_OF_RESOURCE: i32 = -29;
 const NOT_FOUND: i32 = -46;
+const NOT_SUPPORTED: i32 = -47;
 const PARTIAL_SUCCESS: i32 = -52;
 const DUPLICATE_KEY: i32 = -53;
 
@@ -60,6 +65,11 @@ struct Host {
     board: Board,
     barriers: Barriers,
     post: Post,
+    /// The ranks of this node that have come to the library.
+    connected: BTreeSet<u32>,
+    next_tool: u64,
+    gatherings: Vec<Gathering>,
+    next_gathering: u64,
 }
 
 struct Serving {
@@ -83,6 +93,8 @@ impl Drop for Folder {
 /// Serves until all who were there have gone.
 pub(crate) fn run() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
+    // What the library writes is for nobody else.
+    umask(Mode::S_IRWXG | Mode::S_IRWXO);
     // Who started it may have some of them blocked.
     SigSet::empty().thread_set_mask().context("signals")?;
     let listener = listener()?;
@@ -95,6 +107,10 @@ pub(crate) fn run() -> Result<()> {
         board: Board::default(),
         barriers: Barriers::default(),
         post: Post::default(),
+        connected: BTreeSet::new(),
+        next_tool: 0,
+        gatherings: Vec::new(),
+        next_gathering: 0,
     };
     let mut came = false;
     while !(came && host.peers.is_empty()) {
@@ -135,7 +151,8 @@ impl Host {
             flags.set(PollFlags::POLLOUT, peer.has_unsent());
             fds.push(PollFd::new(peer.as_fd(), flags));
         }
-        let due = self.post.deadline();
+        let due = [self.post.deadline(), self.gathering_deadline()];
+        let due = due.into_iter().flatten().min();
         let due = due.map(|at| at.saturating_duration_since(Instant::now()));
         let first = (!came).then_some(FIRST_WAIT);
         let wait = due.or(first).map_or(PollTimeout::NONE, |wait| {
@@ -161,6 +178,7 @@ impl Host {
         if ready[0] {
             self.take_in();
         }
+        self.end_gatherings(Instant::now());
         for letter in self.post.due(Instant::now()) {
             self.send_letter(letter);
         }
@@ -203,6 +221,7 @@ impl Host {
                 ToHost::FenceData { number, bytes } => self.barriers.add(number, &bytes),
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
+                ToHost::Processes(table) => self.add_processes(id, &table),
             }
         }
     }
@@ -210,6 +229,7 @@ impl Host {
     fn forget(&mut self, id: u64) {
         self.peers.retain(|it| it.id != id);
         self.barriers.forget(id);
+        self.forget_teller(id);
     }
 
     /// What is answered to who is new.
@@ -236,6 +256,12 @@ impl Host {
     fn answer(&mut self, request: Request) {
         match request {
             Request::Agreed(done) => done.tell(SUCCESS),
+            Request::Come { process, done } => {
+                self.connected.insert(process.rank);
+                done.tell(SUCCESS);
+            }
+            Request::Tool { name, done } => self.welcome(name, done),
+            Request::Query { wanted, done } => self.query(wanted, done),
             Request::Fence { among, bytes, done } => {
                 self.meet(&among, Purpose::Fence, bytes, Comer::Fence(done));
             }
@@ -346,6 +372,9 @@ fn serve(job: HostJob) -> Result<Serving> {
     #[allow(unsafe_code)]
     let library = unsafe { Server::load() }?;
     let environment = library.serve(&job, &folder.0)?;
+    // The library has let everybody look into it.
+    let closed = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(&folder.0, closed).context("close the folder to others")?;
     let answer = FromHost::Ready {
         version: VERSION,
         library: library.version.clone(),

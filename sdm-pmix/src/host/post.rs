@@ -26,6 +26,8 @@ pub(crate) enum Asker {
     Modex(Done<ModexCallback>),
     Op(Done<OpCallback>),
     LookUp(Done<LookupCallback>),
+    /// A table of processes that is being gathered.
+    Table(u64),
 }
 
 impl Asker {
@@ -34,6 +36,7 @@ impl Asker {
             Self::Modex(done) => done.tell(status, Vec::new()),
             Self::Op(done) => done.tell(status),
             Self::LookUp(done) => done.tell(status, &[]),
+            Self::Table(_) => {}
         }
     }
 }
@@ -110,6 +113,16 @@ impl Post {
         {
             waiting.asker.fail(UNREACHABLE);
         }
+    }
+
+    /// The table of processes that an answer to this letter belongs to.
+    pub(crate) fn take_table(&mut self, number: u64) -> Option<u64> {
+        let waiting = self.waiting.get(&number)?;
+        let Asker::Table(id) = waiting.asker else {
+            return None;
+        };
+        self.waiting.remove(&number);
+        Some(id)
     }
 
     /// An answer has come; gives a letter where only a part of it has.

@@ -2,7 +2,7 @@
 //! [`Request`] whose address goes through a pipe to the main loop.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use nix::libc;
 use sdm_pmix::notes::Kept;
 
-use crate::ffi::{Proc, Published};
+use crate::ffi::{DataArray, Info, Proc, ProcInfo, Published, SUCCESS};
 use crate::host::barrier::Purpose;
 
 const NOT_SUPPORTED: c_int = -47;
@@ -20,6 +20,10 @@ type Release = unsafe extern "C" fn(*mut c_void);
 pub(crate) type ModexCallback =
     unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, Option<Release>, *mut c_void);
 pub(crate) type LookupCallback = unsafe extern "C" fn(c_int, *const Published, usize, *mut c_void);
+
+pub(crate) type ToolCallback = unsafe extern "C" fn(c_int, *mut Proc, *mut c_void);
+pub(crate) type InfoCallback =
+    unsafe extern "C" fn(c_int, *mut Info, usize, *mut c_void, Option<Release>, *mut c_void);
 
 /// What is called when something is done: once, from any thread. The library may have given none.
 pub(crate) struct Done<F> {
@@ -65,6 +69,61 @@ impl Done<LookupCallback> {
         }
     }
 }
+
+impl Done<ToolCallback> {
+    /// Lets a tool in, under this name.
+    pub(crate) fn tell(self, name: Proc) {
+        if let Some(callback) = self.callback {
+            // It is read by another thread some time: tools are few.
+            let name = Box::leak(Box::new(name));
+            // SAFETY: the library gave it for this, and it is called once.
+            unsafe { callback(SUCCESS, name, self.data) };
+        }
+    }
+}
+
+impl Done<InfoCallback> {
+    /// Tells what is known; it lives until the library releases it.
+    pub(crate) fn tell(self, status: c_int, known: Known) {
+        unsafe extern "C" fn release(known: *mut c_void) {
+            // SAFETY: it is the box below, which the library gives back once.
+            drop(unsafe { Box::from_raw(known.cast::<Known>()) });
+        }
+        let Some(callback) = self.callback else {
+            return;
+        };
+        let kept = Box::into_raw(Box::new(known));
+        // SAFETY: just made.
+        let (start, count) = unsafe { ((*kept).infos.as_mut_ptr(), (*kept).infos.len()) };
+        let start = if count == 0 {
+            std::ptr::null_mut()
+        } else {
+            start
+        };
+        // SAFETY: the infos and what they point to live until the library releases them.
+        unsafe { callback(status, start, count, self.data, Some(release), kept.cast()) };
+    }
+}
+
+/// One thing that a tool wants to know.
+pub(crate) struct Wanted {
+    pub(crate) key: CString,
+    /// The job that it is about, where the tool says so.
+    pub(crate) namespace: Option<String>,
+}
+
+/// What a tool is told, with all that it points to.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) infos: Vec<Info>,
+    pub(crate) strings: Vec<CString>,
+    pub(crate) tables: Vec<Vec<ProcInfo>>,
+    #[expect(clippy::vec_box, reason = "infos have their addresses")]
+    pub(crate) arrays: Vec<Box<DataArray>>,
+}
+
+// SAFETY: its pointers point to what it owns.
+unsafe impl Send for Known {}
 
 /// Something that the library asks for.
 pub(crate) enum Request {
@@ -118,6 +177,21 @@ pub(crate) enum Request {
     Log {
         process: Proc,
         bytes: Vec<u8>,
+        done: Done<OpCallback>,
+    },
+    /// A tool of this user's has come, which may want to be called something.
+    Tool {
+        name: Option<Proc>,
+        done: Done<ToolCallback>,
+    },
+    /// A tool wants to know something.
+    Query {
+        wanted: Vec<Wanted>,
+        done: Done<InfoCallback>,
+    },
+    /// A process of the job has come.
+    Come {
+        process: Proc,
         done: Done<OpCallback>,
     },
     /// There is nothing to do but to say so.

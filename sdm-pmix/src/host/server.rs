@@ -96,6 +96,7 @@ impl Server {
             Info::number(c"pmix.srv.rank", TYPE_RANK, 0),
             Info::string(c"pmix.srvr.tmpdir", &place),
             Info::string(c"pmix.sys.tmpdir", &place),
+            Info::flag(c"pmix.srvr.tool", true),
             // With it on, delivering output is a crash in all versions.
             Info::flag(c"pmix.iof.local", false),
             // It is on by default since version 5: anybody's tools.

@@ -1,18 +1,22 @@
 //! The functions that the library calls, each of which hands a request over, and the table of them.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use nix::libc;
 
 use super::barrier::Purpose;
-use super::request::{Among, Done, LookupCallback, ModexCallback, OpCallback, Request, hand_over};
+use super::request::{
+    Among, Done, InfoCallback, LookupCallback, ModexCallback, OpCallback, Request, ToolCallback,
+    Wanted, hand_over,
+};
 use super::value;
-use crate::ffi::{Info, Proc, TYPE_BOOL, TYPE_STRING, Value, text};
+use crate::ffi::{Info, NAMESPACE, Proc, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text};
 
 /// Done as asked, and no callback comes.
 const OPERATION_SUCCEEDED: c_int = -157;
 const WAIT: &CStr = c"pmix.wait";
+const RANK: &CStr = c"pmix.rank";
 /// All ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// What names begin with that are no program's.
@@ -95,14 +99,17 @@ unsafe extern "C" fn on_client(
 }
 
 unsafe extern "C" fn on_client2(
-    _: *const Proc,
+    who: *const Proc,
     _: *mut c_void,
     _: *const Info,
     _: usize,
     callback: Option<OpCallback>,
     data: *mut c_void,
 ) -> c_int {
-    hand_over(Request::Agreed(done(callback, data)))
+    // SAFETY: as the library's interface says.
+    let process = unsafe { process(who) };
+    let done = done(callback, data);
+    hand_over(Request::Come { process, done })
 }
 
 unsafe extern "C" fn on_abort(
@@ -329,9 +336,64 @@ unsafe extern "C" fn on_notify(
     OPERATION_SUCCEEDED
 }
 
-/// A tool is never answered: an answer of no kills OpenPMIx 4.2 and 5.0 (as of 5.0.11), and so does it where there is nobody to
-/// ask.
-unsafe extern "C" fn on_tool(_: *const Info, _: usize, _: *const c_void, _: *mut c_void) {}
+/// Whoever could connect is this user's. A tool is never told no: that answer kills OpenPMIx 4.2 and 5.0 (as of 5.0.11), and so
+/// does it where there is nobody to ask.
+unsafe extern "C" fn on_tool(
+    infos: *const Info,
+    count: usize,
+    callback: Option<ToolCallback>,
+    data: *mut c_void,
+) {
+    // SAFETY: as the library's interface says.
+    let infos = unsafe { slice(infos, count) };
+    let mut name = None;
+    let mut rank = 0;
+    for info in infos {
+        // SAFETY: the type says what it is; a string of the library's ends.
+        unsafe {
+            if info.is(NAMESPACE) && info.value.kind == TYPE_STRING {
+                name = Some(text(info.value.data.string));
+            } else if info.is(RANK) && info.value.kind == TYPE_RANK {
+                rank = info.value.data.uint32;
+            }
+        }
+    }
+    let name = name.filter(|it| !it.is_empty());
+    let name = name.map(|it| Proc::new(&it, rank));
+    let done = Done { callback, data };
+    hand_over(Request::Tool { name, done });
+}
+
+unsafe extern "C" fn on_query(
+    _: *const Proc,
+    queries: *const Query,
+    count: usize,
+    callback: Option<InfoCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let mut wanted = Vec::new();
+    // SAFETY: as the library's interface says.
+    for query in unsafe { slice(queries, count) } {
+        // SAFETY: the same.
+        let (keys, qualifiers) = unsafe {
+            (
+                keys(query.keys.cast()),
+                slice(query.qualifiers.cast_const(), query.qualifier_count),
+            )
+        };
+        let about = qualifiers
+            .iter()
+            .find(|it| it.is(NAMESPACE) && it.value.kind == TYPE_STRING);
+        // SAFETY: the type says that it is a string.
+        let namespace = about.map(|it| unsafe { text(it.value.data.string) });
+        wanted.extend(keys.into_iter().map(|key| Wanted {
+            key: CString::new(key).unwrap_or_default(),
+            namespace: namespace.clone(),
+        }));
+    }
+    let done = Done { callback, data };
+    hand_over(Request::Query { wanted, done })
+}
 
 unsafe extern "C" fn on_log(
     who: *const Proc,
@@ -385,6 +447,7 @@ impl Module {
         slots[11] = on_register_events as *const c_void;
         slots[12] = on_deregister_events as *const c_void;
         slots[14] = on_notify as *const c_void;
+        slots[15] = on_query as *const c_void;
         slots[16] = on_tool as *const c_void;
         slots[17] = on_log as *const c_void;
         slots[27] = on_client2 as *const c_void;

@@ -127,6 +127,7 @@ impl Server {
                 self.end_aborted(abort);
             }
             Heard::FenceData(..) | Heard::Fence(_) | Heard::Letter(_) => self.meet_pmix(heard),
+            Heard::WantProcesses => self.tell_processes(),
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use sdm_core::message::{ExchangeId, Letter};
 use sdm_core::node::ExchangeFailure;
-use sdm_debug::{Event, wire};
+use sdm_debug::{Event, TaskState, wire};
 use sdm_idset::{IdSet, TaskId};
 use sdm_pmix::wire::PART_BYTES_MAX;
-use sdm_pmix::{HostLetter, ToHost};
+use sdm_pmix::{HostLetter, HostProcess, HostState, HostTable, ToHost};
+use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
 use super::Server;
@@ -105,24 +106,29 @@ impl Server {
         id: &ExchangeId,
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     ) {
+        let parts = match outcome {
+            Ok(parts) => parts,
+            Err(failure) => return self.end_unmet(&failure),
+        };
         let spoken = self.hosted.spoken.iter().position(|(it, _)| it == id);
         let number = spoken.map(|at| self.hosted.spoken.swap_remove(at).1);
         if let (Some(number), Some(server)) = (number, &mut self.hosted.server) {
-            if let Ok(parts) = &outcome {
-                for bytes in gathered(parts) {
-                    server.tell(&ToHost::FenceData { number, bytes });
-                }
+            for bytes in gathered(&parts) {
+                server.tell(&ToHost::FenceData { number, bytes });
             }
-            let is_met = outcome.is_ok();
+            let is_met = true;
             server.tell(&ToHost::Fenced { number, is_met });
             self.watch_pmix();
         }
-        if let Err(failure) = outcome {
-            let text = format!("MPI cannot go on, so these processes are ended: {failure}");
-            let tasks = self.driver.member().node().local().clone();
-            self.tell(&tasks, &Event::Notice { text });
-            self.end_job(&IdSet::new());
-        }
+    }
+
+    /// Ranks wait for some that will not come. They are not told so: programs would end by themselves while they are being
+    /// ended, and gdb (13.1) misses the end of a process now and then that exits while a signal comes.
+    fn end_unmet(&mut self, failure: &ExchangeFailure) {
+        let text = format!("MPI cannot go on, so these processes are ended: {failure}");
+        let tasks = self.driver.member().node().local().clone();
+        self.tell(&tasks, &Event::Notice { text });
+        self.end_job(&IdSet::new());
     }
 
     /// A letter has come for this node, or one of its own is back.
@@ -143,6 +149,34 @@ impl Server {
                 is_brought: letter.is_brought,
                 bytes,
             }));
+            self.watch_pmix();
+        }
+    }
+
+    /// Tells which processes there are, as a tool wants to know.
+    pub(super) fn tell_processes(&mut self) {
+        let mut table = HostTable::default();
+        let programs = self.backend.as_ref().map(|it| it.programs());
+        for program in programs.unwrap_or_default() {
+            let pid = program.pid.unwrap_or(0);
+            let state = match program.state {
+                TaskState::Absent => HostState::Absent,
+                TaskState::Starting => HostState::Starting,
+                TaskState::Exited(code) => HostState::Exited(code),
+                TaskState::Signalled(_) => HostState::Signalled,
+                _ => HostState::Running,
+            };
+            let process = HostProcess {
+                rank: program.task.0,
+                pid,
+                state,
+                program: None,
+            };
+            let file = program.pid.and_then(|pid| proc::of(pid).program().ok());
+            table.add(process, file.map(|it| it.to_string_lossy().into_owned()));
+        }
+        if let Some(server) = &mut self.hosted.server {
+            server.tell(&ToHost::Processes(table));
             self.watch_pmix();
         }
     }

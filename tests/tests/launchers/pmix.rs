@@ -1,7 +1,7 @@
 //! MPI programs without a launcher of MPI: SDM gives them a PMIx server of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use sdm_tests::ordinary;
@@ -341,4 +341,90 @@ fn the_program_is_no_use_to_who_starts_it_otherwise() {
     let text = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(1), "{text}");
     assert!(text.contains("standard input is no socket"), "{text}");
+}
+
+/// A script of the fixtures, where the place's programs can read it.
+fn script(place: &Place, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let copy = place.path().join(name);
+    std::fs::copy(source.join(name), &copy).expect("a copy");
+    copy
+}
+
+/// A client of PMIx that nobody here has written, and that uses no MPI.
+#[test]
+fn python_programs_put_and_get() {
+    let place = Place::new();
+    let put = script(&place, "pmix_put.py");
+    for length in ["10", "3000000"] {
+        let done = local(&place, 3)
+            .args(["--batch", "--no-report", "--no-stop", "--pmix", "on"])
+            .program(
+                Path::new("/usr/bin/python3"),
+                &[put.to_str().expect("text"), length],
+            )
+            .finish()
+            .code(0);
+        let said: Vec<_> = (0..3)
+            .map(|rank| format!("rank {rank} of 3: all are there"))
+            .collect();
+        assert_eq!(lines_of(&done.out), said, "{done}");
+    }
+}
+
+/// Tools that nobody here has written see the job; many of them, and killed ones, harm nobody.
+#[test]
+fn tools_see_the_job_and_harm_nobody() {
+    let place = Place::new();
+    let late = place.compile("mpi_late", Compiler::OpenMpi);
+    let go = place.path().join("go");
+    let mut sdm = local(&place, 3)
+        .args(["--no-stop", "--tasks-per-server", "2"])
+        .talk()
+        .program(&late, &[go.to_str().expect("text")])
+        .spawn();
+    for rank in 0..3 {
+        sdm.out.wait(0, &format!("rank {rank} of 3: 3 here"));
+    }
+    let found = hosts(&place);
+    let server = found[0].to_string();
+    let ask = script(&place, "pmix_ask.py");
+    let tool = || {
+        let mut python = command(&place, "/usr/bin/python3");
+        python.arg(&ask).arg(&server);
+        ordinary::lower(&mut python);
+        python
+    };
+    let told = tool().output().expect("python3");
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("3 ranks\n"), "{told}");
+    let ranks = place.pids("mpi_late").into_iter();
+    let ranks: Vec<_> = ranks
+        .filter(|it| processes::name(*it) == "mpi_late")
+        .collect();
+    assert_eq!(ranks.len(), 3);
+    for pid in ranks {
+        // 6: it has come to the server.
+        let row = format!(": mpi_late, pid {pid}, state 6\n");
+        assert!(told.contains(&row), "no {row:?} in {told}");
+    }
+    let mut pps = command(&place, "pps");
+    let listed = ordinary::lower(&mut pps).args(["--pid", &server]).output();
+    let listed = listed.expect("pps");
+    let listed = String::from_utf8_lossy(&[listed.stdout, listed.stderr].concat()).into_owned();
+    assert!(listed.contains("Active nspaces: sdm-"), "{listed}");
+    let quiet = || tool().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let many: Vec<_> = (0..10).map(|_| quiet().expect("python3")).collect();
+    for (number, mut tool) in many.into_iter().enumerate() {
+        if number % 2 == 0 {
+            tool.kill().expect("it is ours");
+        }
+        let _ = tool.wait().expect("it ends");
+    }
+    std::fs::write(&go, "").expect("a file");
+    sdm.out.wait(0, "ranks 0-2 (3): exited normally");
+    assert_eq!(hosts(&place), found);
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+    assert_no_folder(&place);
 }

@@ -255,7 +255,7 @@ impl Node {
             } else if is_apex {
                 let lost = missing.difference(&self.reach());
                 if !lost.is_empty() {
-                    let why = format!("{} that take part cannot be reached", tasks_of(&lost));
+                    let why = format!("{} cannot be reached", tasks_of(&lost));
                     let id = self.exchanges.open[at].id.clone();
                     return self.fail_exchange(&id, &ExchangeFailure { lost, why });
                 }

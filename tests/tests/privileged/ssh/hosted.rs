@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use sdm_tests::parts::{self, Part};
@@ -156,6 +157,7 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     for rank in 0..3 {
         sdm.out.wait(0, &format!("rank {rank} of 3: 1 here"));
     }
+    a_tool_sees_all_hosts(place);
     let servers = processes::servers(place.mark());
     processes::signal(servers[&2], Signal::SIGKILL);
     sdm.out.wait(0, "MPI cannot go on");
@@ -163,6 +165,32 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
         .wait(0, "ranks 0-1 (2): terminated by signal SIGTERM");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();
+}
+
+/// Whichever host's server a tool asks.
+fn a_tool_sees_all_hosts(place: &Place) {
+    let ask = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    let server = place.pids("sdm-pmix host")[1].to_string();
+    // Its server listens on that host's loopback, and lets in its own user.
+    let told = Command::new("nsenter")
+        .args(["--target", &server, "--net", "--mount", "--uts"])
+        .args([
+            "setpriv",
+            "--reuid=nobody",
+            "--regid=nogroup",
+            "--clear-groups",
+        ])
+        .arg("/usr/bin/python3")
+        .arg(ask)
+        .arg(&server)
+        .env_remove("TMPDIR")
+        .output()
+        .expect("nsenter");
+    let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
+    for (rank, host) in [(0, "h1"), (1, "h2"), (2, "h3")] {
+        let row = format!("{rank} on {host}: mpi_late, pid ");
+        assert!(told.contains(&row), "no {row:?} in {told}");
+    }
 }
 
 /// A client that nobody here has written; the texts are more than a frame can hold, or are asked for one by one.

@@ -1,0 +1,36 @@
+//! The programs of the tasks, as whoever is beside their debugger sees them.
+
+use nix::sys::signal::Signal;
+use sdm_debug::Program;
+use sdm_idset::{IdSet, TaskId};
+
+use super::GdbBackend;
+use crate::slot::Slot;
+
+impl GdbBackend {
+    /// Sends a signal to those of these tasks that were started here.
+    pub(super) fn signal_own(&self, tasks: &IdSet, signal: i32, standing: bool) {
+        let Ok(signal) = Signal::try_from(signal) else {
+            return;
+        };
+        for task in tasks {
+            if let Some(Slot::Own(own)) = self.slot_of(task) {
+                own.signal_program(signal, standing);
+            }
+        }
+    }
+
+    /// What each task's program is doing.
+    pub(super) fn own_programs(&self) -> Vec<Program> {
+        let program = |task: &TaskId| {
+            let task = *task;
+            let driver = self.slot_of(task)?.driver(task)?;
+            Some(Program {
+                task,
+                pid: driver.pid(),
+                state: driver.task_state(),
+            })
+        };
+        self.current.keys().filter_map(program).collect()
+    }
+}

@@ -1,0 +1,276 @@
+//! Tools of PMIx, which find this server as they find any, and what they are told.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_void};
+use std::time::{Duration, Instant};
+
+use sdm_pmix::notes::{Question, Reply};
+use sdm_pmix::{FromHost, HostProcess, HostState, HostTable};
+
+use super::post::{Asker, Unsigned};
+use super::request::{Done, InfoCallback, Known, ToolCallback, Wanted};
+use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
+use crate::ffi::{
+    Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
+    TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
+};
+use sdm_pmix::notes::Note;
+
+/// The processes of the server's own node.
+const LOCAL_TABLE: &CStr = c"pmix.qry.lptable";
+const JOB_STATUS: &CStr = c"pmix.qry.jst";
+const JOB_SIZE: &CStr = c"pmix.job.size";
+const UNIVERSE_SIZE: &CStr = c"pmix.univ.size";
+const JOB_ID: &CStr = c"pmix.jobid";
+const PROCESS_COUNT: &CStr = c"pmix.local.size";
+/// How long servers and other nodes may take; who has not answered then is left out.
+const TABLE_WAIT: Duration = Duration::from_secs(10);
+
+/// The states of processes as PMIx numbers them.
+fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
+    match state {
+        HostState::Absent => (0, 0),
+        HostState::Starting => (2, 0),
+        HostState::Running if is_connected => (6, 0),
+        HostState::Running => (5, 0),
+        HostState::Exited(code) => (20, code),
+        HostState::Signalled => (54, 0),
+    }
+}
+
+/// Who wants to know a table of processes.
+enum Reader {
+    /// A tool that is connected here.
+    Tool(Vec<Wanted>, Done<InfoCallback>),
+    /// Another node, by whom it asks, and the number of its letter.
+    Node(u32, u64),
+}
+
+/// A table of processes that is being gathered.
+pub(crate) struct Gathering {
+    id: u64,
+    reader: Reader,
+    /// The servers of this node that have not answered.
+    peers: BTreeSet<u64>,
+    /// How many nodes have not.
+    nodes: usize,
+    table: HostTable,
+    due: Instant,
+}
+
+impl Host {
+    /// A tool has come.
+    pub(super) fn welcome(&mut self, name: Option<Proc>, done: Done<ToolCallback>) {
+        self.next_tool += 1;
+        let job = self.serving.as_ref().map_or("", |it| &it.job.namespace);
+        let given = Proc::new(&format!("{job}-tool-{}", self.next_tool), 0);
+        done.tell(name.unwrap_or(given));
+    }
+
+    /// A tool wants to know something: first what all processes are doing.
+    pub(super) fn query(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
+        let reads = |it: &Wanted| [PROCESS_TABLE, LOCAL_TABLE].contains(&it.key.as_c_str());
+        let needs_table = wanted.iter().any(reads);
+        let is_local = !wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE);
+        let reader = Reader::Tool(wanted, done);
+        match needs_table {
+            true => self.gather(reader, is_local),
+            false => self.tell_reader(reader, HostTable::default()),
+        }
+    }
+
+    /// Another node wants to know this one's processes.
+    pub(super) fn gather_for(&mut self, to: u32, number: u64) {
+        self.gather(Reader::Node(to, number), true);
+    }
+
+    fn gather(&mut self, reader: Reader, is_local: bool) {
+        let id = self.next_gathering;
+        self.next_gathering += 1;
+        let known = self.peers.iter().filter(|it| it.ranks.is_some());
+        let peers = known.map(|it| it.id).collect();
+        let firsts: Vec<u32> = match (&self.serving, is_local) {
+            (Some(serving), false) => serving.first_ranks_elsewhere(),
+            _ => Vec::new(),
+        };
+        self.gatherings.push(Gathering {
+            id,
+            reader,
+            peers,
+            nodes: firsts.len(),
+            table: HostTable::default(),
+            due: Instant::now() + TABLE_WAIT,
+        });
+        self.tell_all(&FromHost::WantProcesses);
+        for rank in firsts {
+            self.ask(rank, Question::Processes, Asker::Table(id));
+        }
+        self.end_gatherings(Instant::now());
+    }
+
+    /// A server has told its processes.
+    pub(super) fn add_processes(&mut self, peer: u64, table: &HostTable) {
+        for gathering in &mut self.gatherings {
+            if gathering.peers.remove(&peer) {
+                gathering.table.join(table);
+            }
+        }
+        self.end_gatherings(Instant::now());
+    }
+
+    /// Another node has told its processes, or does not.
+    pub(super) fn add_node(&mut self, id: u64, table: &HostTable) {
+        if let Some(gathering) = self.gatherings.iter_mut().find(|it| it.id == id) {
+            gathering.nodes = gathering.nodes.saturating_sub(1);
+            gathering.table.join(table);
+        }
+        self.end_gatherings(Instant::now());
+    }
+
+    /// A server is gone, and tells nothing any more.
+    pub(super) fn forget_teller(&mut self, peer: u64) {
+        self.add_processes(peer, &HostTable::default());
+    }
+
+    /// When something is given up.
+    pub(super) fn gathering_deadline(&self) -> Option<Instant> {
+        self.gatherings.iter().map(|it| it.due).min()
+    }
+
+    /// Tells those who have waited long enough, or for all.
+    pub(super) fn end_gatherings(&mut self, now: Instant) {
+        let is_over = |it: &mut Gathering| (it.peers.is_empty() && it.nodes == 0) || it.due <= now;
+        let over: Vec<_> = self.gatherings.extract_if(.., is_over).collect();
+        for gathering in over {
+            self.tell_reader(gathering.reader, gathering.table);
+        }
+    }
+
+    fn tell_reader(&mut self, reader: Reader, mut table: HostTable) {
+        table.processes.sort_by_key(|it| it.rank);
+        match reader {
+            Reader::Node(to, number) => {
+                let reply: Unsigned = (to, number, Note::Reply(Reply::Processes(table)));
+                self.send_letter(reply);
+            }
+            Reader::Tool(wanted, done) => {
+                let mut known = Known::default();
+                let told = wanted.iter().filter(|it| self.tell(it, &table, &mut known));
+                let status = match (told.count(), wanted.len()) {
+                    (0, _) if wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE) => {
+                        NOT_FOUND
+                    }
+                    (0, _) => NOT_SUPPORTED,
+                    (told, all) if told < all => PARTIAL_SUCCESS,
+                    _ => SUCCESS,
+                };
+                done.tell(status, known);
+            }
+        }
+    }
+
+    /// Adds what a tool wants to know; false where that is nothing that is known here.
+    fn tell(&self, wanted: &Wanted, table: &HostTable, known: &mut Known) -> bool {
+        let Some(serving) = &self.serving else {
+            return false;
+        };
+        let job = &serving.job;
+        let is_other = |it: &String| !it.is_empty() && *it != job.namespace;
+        if wanted.namespace.as_ref().is_some_and(is_other) {
+            return false;
+        }
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let own = &job.own_node().ranks;
+        let key = wanted.key.as_c_str();
+        if key == NAMESPACES || key == JOB_ID || key == NAMESPACE {
+            known.add_string(key, &job.namespace);
+        } else if key == JOB_SIZE || key == UNIVERSE_SIZE {
+            known
+                .infos
+                .push(Info::number(key, TYPE_UINT32, count(job.ranks().len())));
+        } else if key == PROCESS_COUNT {
+            known
+                .infos
+                .push(Info::number(key, TYPE_UINT32, count(own.len())));
+        } else if key == JOB_STATUS {
+            known.infos.push(Info::number(key, TYPE_STATUS, 0));
+        } else if key == PROCESS_TABLE || key == LOCAL_TABLE {
+            let is_wanted = |it: &&HostProcess| key == PROCESS_TABLE || serving.is_own(it.rank);
+            let rows = table.processes.iter().filter(is_wanted).map(|process| {
+                let program = table.program_of(process).unwrap_or("");
+                let is_connected = self.connected.contains(&process.rank);
+                let host = serving.host_of(process.rank);
+                known.row(&job.namespace, process, (host, program), is_connected)
+            });
+            let rows: Vec<_> = rows.collect();
+            known.add_table(key, rows);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+impl Serving {
+    /// A rank of each other node.
+    fn first_ranks_elsewhere(&self) -> Vec<u32> {
+        let others = (0..).zip(&self.job.nodes);
+        let others = others.filter(|(at, _)| *at != self.job.own);
+        let firsts = others.filter_map(|(_, node)| node.ranks.first());
+        firsts.map(|rank| rank.0).collect()
+    }
+
+    fn host_of(&self, rank: u32) -> &str {
+        let rank = sdm_idset::TaskId(rank);
+        let node = self.job.nodes.iter().find(|it| it.ranks.contains(rank));
+        node.map_or("", |node| &node.name)
+    }
+}
+
+impl Known {
+    /// A string that lives as long as this.
+    fn string(&mut self, text: &str) -> *const std::ffi::c_char {
+        self.strings.push(CString::new(text).unwrap_or_default());
+        self.strings
+            .last()
+            .map_or(std::ptr::null(), |it| it.as_ptr())
+    }
+
+    fn add_string(&mut self, key: &CStr, text: &str) {
+        let string = self.string(text);
+        self.infos
+            .push(Info::new(key, crate::ffi::TYPE_STRING, Data { string }));
+    }
+
+    fn row(
+        &mut self,
+        job: &str,
+        process: &HostProcess,
+        (host, program): (&str, &str),
+        is_connected: bool,
+    ) -> ProcInfo {
+        let (state, exit_code) = number_of(process.state, is_connected);
+        ProcInfo {
+            process: Proc::new(job, process.rank),
+            host: self.string(host),
+            program: self.string(program),
+            pid: process.pid,
+            exit_code,
+            state,
+        }
+    }
+
+    fn add_table(&mut self, key: &CStr, rows: Vec<ProcInfo>) {
+        let array = Box::new(DataArray {
+            kind: TYPE_PROC_INFO,
+            size: rows.len(),
+            array: rows.as_ptr().cast::<c_void>(),
+        });
+        let data = Data {
+            array: &raw const *array,
+        };
+        self.infos.push(Info::new(key, TYPE_DATA_ARRAY, data));
+        self.tables.push(rows);
+        self.arrays.push(array);
+    }
+}
