@@ -4,11 +4,14 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSymbol, ReadCache};
+use object::{Object, ObjectSection, ObjectSymbol, ReadCache};
 use sdm_system::files;
 
 /// The largest program that is looked into, in bytes.
 const PROGRAM_BYTES_MAX: u64 = 512 << 20;
+
+/// What Open MPI calls its library, in versions 4 and 5; MPICH's has another number.
+const OPEN_MPI_LIBRARY: &str = "libmpi.so.40";
 
 /// A launcher that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +101,8 @@ pub fn build_id(program: &Path) -> Option<String> {
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Told by what the program wants of its libraries: Open MPI's handles are objects of names of its own.
+/// Told by what the program wants of its libraries: Open MPI's handles are objects of names of its own. Who has no use for a handle
+/// needs the library all the same.
 fn mpi_of(program: &Path) -> Mpi {
     let mut bytes = Vec::new();
     let read =
@@ -110,7 +114,7 @@ fn mpi_of(program: &Path) -> Mpi {
     let symbols = object.dynamic_symbols();
     let wanted: Vec<&str> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
     let wants = |prefix: &str| wanted.iter().any(|name| name.starts_with(prefix));
-    if wants("ompi_mpi_") || wants("ompi_fortran_") {
+    if wants("ompi_mpi_") || wants("ompi_fortran_") || needs(&object, OPEN_MPI_LIBRARY) {
         return Mpi::Open;
     }
     if wanted
@@ -120,6 +124,15 @@ fn mpi_of(program: &Path) -> Mpi {
         return Mpi::Mpich;
     }
     Mpi::None
+}
+
+/// True where a program's strings for the loader have this one.
+fn needs(object: &object::File<'_>, library: &str) -> bool {
+    let section = object.section_by_name(".dynstr");
+    let strings = section.and_then(|it| it.data().ok()).unwrap_or_default();
+    strings
+        .split(|byte| *byte == 0)
+        .any(|it| it == library.as_bytes())
 }
 
 #[cfg(test)]

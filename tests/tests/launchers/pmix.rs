@@ -108,6 +108,23 @@ fn ranks_meet(place: &Place, compiler: Compiler) {
     assert_eq!(lines_of(&done.out), heard, "{done}");
 }
 
+/// What a program is linked with says whose it is, also where it names nothing but `MPI_Init`.
+#[test]
+fn a_program_without_handles_is_open_mpis_too() {
+    let place = Place::new();
+    let bare = place.compile("mpi_bare", Compiler::OpenMpi);
+    let done = local(&place, 2)
+        .args(["--batch", "--no-report", "--no-stop"])
+        .program(&bare, &[])
+        .finish()
+        .code(0);
+    assert_eq!(
+        lines_of(&done.out),
+        ["rank 0 of 2: bare", "rank 1 of 2: bare"],
+        "{done}"
+    );
+}
+
 /// Names are published and found, and two that were not together connect.
 #[test]
 fn ranks_find_one_another_by_a_published_name() {
