@@ -8,10 +8,15 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::ffi::{
     Data, Info, NAMESPACE, NAMESPACE_CHARS, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, Query,
-    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_STRING, Value, load,
+    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value, load,
     symbol, text,
 };
 
+const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
+const TOOL_RANK: &CStr = c"pmix.tool.rank";
+/// The job that a tool of ours is in the server's books, always as rank 0. A name of its own for each tool is one more job
+/// that `prterun` waits for: it does not end when the user's job does (Open MPI 5.0.11).
+const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -57,16 +62,19 @@ impl Tool {
             namespace: [0; NAMESPACE_CHARS],
             rank: 0,
         };
-        let mut info = Info::new(SERVER_PID, TYPE_PID, Data { words: [0; 3] });
-        info.value.data.pid = server;
+        let mut infos = [
+            Info::new(SERVER_PID, TYPE_PID, Data { pid: server }),
+            Info::string(TOOL_NAMESPACE, OWN_NAMESPACE),
+            Info::number(TOOL_RANK, TYPE_RANK, 0),
+        ];
         // SAFETY: both live across the call and are laid out as the library expects.
-        let status = unsafe { init(&raw mut me, &raw mut info, 1) };
+        let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), infos.len()) };
         tool.check(status)
             .with_context(|| format!("connect to the PMIx server in process {server}"))?;
         Ok(tool)
     }
 
-    /// The names of all jobs, tools and servers that the server knows.
+    /// The names of all jobs, other tools and servers that the server knows.
     pub(crate) fn namespaces(&self) -> Result<Vec<String>> {
         let results = self.ask(NAMESPACES, None).context("ask for namespaces")?;
         let mut names = Vec::new();
@@ -77,7 +85,7 @@ impl Tool {
                 names.extend(list.split(',').map(str::to_owned));
             }
         }
-        names.retain(|name| !name.is_empty());
+        names.retain(|name| !name.is_empty() && name.as_bytes() != OWN_NAMESPACE.to_bytes());
         Ok(names)
     }
 

@@ -19,9 +19,9 @@ mod ffi;
 mod host;
 mod keeper;
 mod library;
-mod once;
 mod say;
 mod sys;
+mod turn;
 
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +30,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use once::Before;
+use turn::Turn;
+
+/// The last line of an answer.
+const END: &str = "end\n";
 
 fn main() -> ExitCode {
     match run() {
@@ -54,23 +57,19 @@ fn run() -> Result<()> {
     // Nobody waits for an answer any more, and a crash leaves no core behind.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
-    let text = match once::look(server)? {
-        Before::Known(text) => text,
-        Before::Unknown(file) => {
-            let text = ask(Path::new(library), server)?;
-            once::keep(file, &text)?;
-            text
-        }
-    };
+    let text = ask(Path::new(library), server)?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
 fn ask(library: &Path, server: i32) -> Result<String> {
+    keeper::check_runs(server)?;
+    let turn = Turn::take(server)?;
     // While this process has one thread, and before anything is connected.
-    keeper::start(server)?;
+    keeper::start(server, turn.descriptor())?;
     let tool = library::Tool::connect(library, server)?;
+    turn.end();
     let mut text = String::new();
     for namespace in tool.namespaces()? {
         text.push_str(&format!("namespace\t{namespace}\n"));
@@ -86,7 +85,7 @@ fn ask(library: &Path, server: i32) -> Result<String> {
             text.push_str(&line);
         }
     }
-    text.push_str(once::END);
+    text.push_str(END);
     tool.finish();
     Ok(text)
 }
