@@ -4,14 +4,16 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use crate::ffi::{
     Data, Info, NAMESPACE, NAMESPACE_CHARS, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, Query,
-    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value, load,
-    symbol, text,
+    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value,
+    load, symbol, text,
 };
 
+const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
+const LOCAL_OUTPUT: &CStr = c"pmix.iof.local";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
 const TOOL_RANK: &CStr = c"pmix.tool.rank";
 /// The job that a tool of ours is in the server's books, always as rank 0. A name of its own for each tool is one more job
@@ -33,16 +35,25 @@ pub(crate) struct Process {
     pub(crate) program: String,
 }
 
+/// A call that has failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct CallError {
+    pub(crate) status: c_int,
+    text: String,
+}
+
 /// A connection to a server.
 pub(crate) struct Tool {
+    handle: *mut c_void,
     query: QueryInfo,
     error: ErrorString,
     finalize: ToolFinalize,
 }
 
 impl Tool {
-    /// Loads the library and connects to the server in process `server`.
-    pub(crate) fn connect(library: &Path, server: i32) -> Result<Self> {
+    /// Loads the library and connects to the server in process `server`, by its rendezvous file where that is known.
+    pub(crate) fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<Self> {
         let handle = load(library)?;
         // SAFETY: the names are those of functions with these signatures since version 2 of the
         // standard, and the library is never unloaded.
@@ -52,6 +63,7 @@ impl Tool {
             let error = symbol(handle, c"PMIx_Error_string")?;
             let finalize = symbol(handle, c"PMIx_tool_finalize")?;
             let tool = Self {
+                handle,
                 query: std::mem::transmute::<*mut c_void, QueryInfo>(query),
                 error: std::mem::transmute::<*mut c_void, ErrorString>(error),
                 finalize: std::mem::transmute::<*mut c_void, ToolFinalize>(finalize),
@@ -63,9 +75,14 @@ impl Tool {
             rank: 0,
         };
         let mut infos = [
-            Info::new(SERVER_PID, TYPE_PID, Data { pid: server }),
+            match file {
+                Some(file) => Info::string(ATTACHMENT_FILE, file),
+                None => Info::new(SERVER_PID, TYPE_PID, Data { pid: server }),
+            },
             Info::string(TOOL_NAMESPACE, OWN_NAMESPACE),
             Info::number(TOOL_RANK, TYPE_RANK, 0),
+            // What a job writes comes to us, and is not written by the library.
+            Info::flag(LOCAL_OUTPUT, false),
         ];
         // SAFETY: both live across the call and are laid out as the library expects.
         let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), infos.len()) };
@@ -154,7 +171,12 @@ impl Tool {
         }
         // SAFETY: the library gives a static string for any status.
         let text = unsafe { text((self.error)(status)) };
-        Err(anyhow!("{text}"))
+        Err(CallError { status, text }.into())
+    }
+
+    /// A function of the library.
+    pub(crate) fn function(&self, name: &CStr) -> Result<*mut c_void> {
+        symbol(self.handle, name)
     }
 
     /// Says goodbye.

@@ -150,14 +150,26 @@ mod tests {
         assert_eq!(choose(&Wanted::Any, &all), Ok(13));
         assert_eq!(choose(&Wanted::Any, &all[2..]), Ok(13));
         let error = choose(&Wanted::Any, &[a, b]).unwrap_err().to_string();
-        assert!(error.contains("prte (pid 11)") && error.contains("prte (pid 12)"), "{error}");
+        assert!(
+            error.contains("prte (pid 11)") && error.contains("prte (pid 12)"),
+            "{error}"
+        );
         assert_eq!(choose(&Wanted::Pid(12), &all), Ok(12));
         assert_eq!(choose(&Wanted::System, &all), Ok(13));
         assert!(choose(&Wanted::System, &all[..2]).is_err());
-        assert_eq!(choose(&Wanted::Namespace("prte-h-11@0".to_owned()), &all), Ok(11));
-        assert_eq!(choose(&Wanted::Uri("tcp4://127.0.0.1:12".to_owned()), &all), Ok(12));
         assert_eq!(
-            choose(&Wanted::Uri("prte-h-12@0.0;tcp4://127.0.0.1:12".to_owned()), &all),
+            choose(&Wanted::Namespace("prte-h-11@0".to_owned()), &all),
+            Ok(11)
+        );
+        assert_eq!(
+            choose(&Wanted::Uri("tcp4://127.0.0.1:12".to_owned()), &all),
+            Ok(12)
+        );
+        assert_eq!(
+            choose(
+                &Wanted::Uri("prte-h-12@0.0;tcp4://127.0.0.1:12".to_owned()),
+                &all
+            ),
             Ok(12)
         );
         assert!(choose(&Wanted::Uri("127.0.0.1:12".to_owned()), &all).is_err());

@@ -115,14 +115,23 @@ impl fmt::Display for Rendezvous {
             Level::System => ", the system's",
             Level::Session => "",
         };
-        let (program, namespace) = (printable(self.program.as_bytes()), printable(self.namespace.as_bytes()));
+        let (program, namespace) = (
+            printable(self.program.as_bytes()),
+            printable(self.namespace.as_bytes()),
+        );
         write!(f, "{program} (pid {}{level}) as {namespace}", self.pid)
     }
 }
 
 /// Where servers of this user have their files.
 pub(super) fn folders() -> Vec<PathBuf> {
-    let named = ["PMIX_SYSTEM_TMPDIR", "PMIX_SERVER_TMPDIR", "TMPDIR", "TEMP", "TMP"];
+    let named = [
+        "PMIX_SYSTEM_TMPDIR",
+        "PMIX_SERVER_TMPDIR",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+    ];
     let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut folders = Vec::new();
     for folder in named.chain([PathBuf::from("/tmp"), PathBuf::from("/run/pmix")]) {
@@ -186,7 +195,11 @@ impl Search {
             } else if kind.is_dir() && depth < DEPTH_MAX {
                 let is_ours = depth > 0 || FOLDERS.iter().any(|it| name.starts_with(it));
                 // What another user's folder says is not asked.
-                let is_own = || entry.metadata().is_ok_and(|it| it.uid() == geteuid().as_raw());
+                let is_own = || {
+                    entry
+                        .metadata()
+                        .is_ok_and(|it| it.uid() == geteuid().as_raw())
+                };
                 if is_ours && is_own() {
                     self.look(&entry.path(), depth + 1);
                 }
@@ -197,7 +210,10 @@ impl Search {
 
 /// Which servers' file a name is; none for other files.
 fn level_of(name: &str) -> Option<Level> {
-    if name.strip_prefix(SYSTEM).is_some_and(|host| !host.is_empty()) {
+    if name
+        .strip_prefix(SYSTEM)
+        .is_some_and(|host| !host.is_empty())
+    {
         return Some(Level::System);
     }
     let rest = name.strip_prefix(SESSION)?;
@@ -306,7 +322,13 @@ mod tests {
         let server = parse(&text(7)).unwrap();
         assert_eq!((server.pid, &*server.namespace), (7, "prterun-h-7@0"));
         assert_eq!(server.version, "5.0.11rc1");
-        for wrong in ["", "a", "a.0;tcp4://x\n5\n0\n", "a.0;file:/x\n5\n7\n", "a;tcp4://x\n5\n7\n"] {
+        for wrong in [
+            "",
+            "a",
+            "a.0;tcp4://x\n5\n0\n",
+            "a.0;file:/x\n5\n7\n",
+            "a;tcp4://x\n5\n7\n",
+        ] {
             assert!(parse(wrong).is_none(), "{wrong:?}");
         }
         fuzz_rendezvous(text(7).as_bytes());

@@ -1,7 +1,6 @@
 //! Tools of ours beside a job of Open MPI 5: many of them, and killed ones, do not keep its `prterun` from ending.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,19 +8,27 @@ use sdm_tests::parts;
 use sdm_tests::place::Place;
 use sdm_tests::run::{BOUND, alone};
 
-/// A job of two ranks that ends with 3 once its standard input does.
+/// A job of two ranks that ends with 3 once there is a file.
 struct Job {
     prterun: Child,
-    input: Option<OwnedFd>,
+    end: PathBuf,
 }
 
 impl Job {
     fn start(mpi: &Path, place: &Place) -> Self {
         let mut prterun = Command::new(mpi.join("bin/prterun"));
-        prterun.args(["--allow-run-as-root", "--map-by", ":oversubscribe", "--stdin", "all"]);
-        prterun.args(["-n", "2", "sh", "-c", "echo up >&2; cat > /dev/null; exit 3"]);
+        prterun.args(["--allow-run-as-root", "--map-by", ":oversubscribe"]);
+        let end = place.path().join("end");
+        let script = format!(
+            "echo up >&2; until [ -e {} ]; do sleep 0.1; done; exit 3",
+            end.display()
+        );
+        prterun.args(["-n", "2", "sh", "-c", &script]);
         prterun.env("TMPDIR", place.path());
-        prterun.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        prterun
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut prterun = prterun.spawn().expect("prterun runs");
         let mut said = std::io::BufReader::new(prterun.stderr.take().expect("a pipe"));
         let mut up = 0;
@@ -33,8 +40,7 @@ impl Job {
         }
         // What it says at the end is read by nobody, and must not stop it.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        let input = prterun.stdin.take().map(OwnedFd::from);
-        Self { prterun, input }
+        Self { prterun, end }
     }
 
     fn pid(&self) -> u32 {
@@ -43,7 +49,7 @@ impl Job {
 
     /// Ends the job, and gives the code of its starter.
     fn end(mut self) -> Option<i32> {
-        drop(self.input.take());
+        std::fs::write(&self.end, "").expect("a file");
         let deadline = Instant::now() + BOUND;
         while Instant::now() < deadline {
             if let Some(status) = self.prterun.try_wait().expect("it is ours") {
@@ -59,7 +65,8 @@ impl Job {
 
 fn tool(mpi: &Path, server: u32) -> Command {
     let mut tool = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
-    tool.arg(mpi.join("lib/openmpi/libpmix.so.2")).arg(server.to_string());
+    tool.arg(mpi.join("lib/openmpi/libpmix.so.2"))
+        .arg(server.to_string());
     tool.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
     tool.stdout(Stdio::piped()).stderr(Stdio::piped());
     tool
