@@ -6,6 +6,7 @@
 //! Nothing here knows the tree or its key, starts a server, or changes a process that it looks at.
 
 pub mod job;
+pub mod pmix;
 mod share;
 
 pub use share::{HostShare, HostShareError};

@@ -49,20 +49,22 @@ pub(crate) fn check_runs(server: i32) -> Result<()> {
 }
 
 /// Starts the keeper of this process's connections to a server. This process must have one thread.
-pub(crate) fn start(server: i32) -> Result<()> {
+///
+/// `held` is kept open as long as the keeper lives: others wait for it.
+pub(crate) fn start(server: i32, held: Option<RawFd>) -> Result<()> {
     let (own, path) = (std::process::id().cast_signed(), stat_path(server)?);
     // Both are opened here, so that neither number can be another process's by then.
     let own = sys::pidfd_open(own).context("watch this process")?;
     let server = sys::pidfd_open(server).with_context(|| format!("process {server}"))?;
     let forked = sys::fork_sharing_descriptors();
     if forked.context("start what holds the connection")? == sys::Forked::Child {
-        keep(own, server, &path);
+        keep(own, server, held, &path);
     }
     Ok(())
 }
 
 /// The keeper's life. It allocates nothing.
-fn keep(parent: RawFd, server: RawFd, stat: &std::ffi::CStr) -> ! {
+fn keep(parent: RawFd, server: RawFd, held: Option<RawFd>, stat: &std::ffi::CStr) -> ! {
     sys::detach(NAME);
     sys::wait_readable(&mut [poll_of(parent, libc::POLLIN)], None);
     // From here on the table is the keeper's own: nobody waits for what it will not write.
@@ -70,7 +72,7 @@ fn keep(parent: RawFd, server: RawFd, stat: &std::ffi::CStr) -> ! {
     let (server_at, mut count) = (0, 1);
     sockets[server_at] = poll_of(server, libc::POLLIN);
     for fd in 0..DESCRIPTORS_MAX {
-        if fd == server {
+        if fd == server || Some(fd) == held {
             continue;
         }
         if count < sockets.len() && sys::is_connected(fd) {

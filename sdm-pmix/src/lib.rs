@@ -8,6 +8,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asked;
+pub mod names;
 pub mod notes;
 mod outer;
 pub mod wire;

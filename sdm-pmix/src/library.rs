@@ -4,14 +4,21 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use crate::ffi::{
     Data, Info, NAMESPACE, NAMESPACE_CHARS, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, Query,
-    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_STRING, Value, load,
-    symbol, text,
+    SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value,
+    load, symbol, text,
 };
 
+const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
+const LOCAL_OUTPUT: &CStr = c"pmix.iof.local";
+const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
+const TOOL_RANK: &CStr = c"pmix.tool.rank";
+/// The job that a tool of ours is in the server's books, always as rank 0. A name of its own for each tool is one more job
+/// that `prterun` waits for: it does not end when the user's job does (Open MPI 5.0.11).
+const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -28,16 +35,25 @@ pub(crate) struct Process {
     pub(crate) program: String,
 }
 
+/// A call that has failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct CallError {
+    pub(crate) status: c_int,
+    text: String,
+}
+
 /// A connection to a server.
 pub(crate) struct Tool {
+    handle: *mut c_void,
     query: QueryInfo,
     error: ErrorString,
     finalize: ToolFinalize,
 }
 
 impl Tool {
-    /// Loads the library and connects to the server in process `server`.
-    pub(crate) fn connect(library: &Path, server: i32) -> Result<Self> {
+    /// Loads the library and connects to the server in process `server`, by its rendezvous file where that is known.
+    pub(crate) fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<Self> {
         let handle = load(library)?;
         // SAFETY: the names are those of functions with these signatures since version 2 of the
         // standard, and the library is never unloaded.
@@ -47,6 +63,7 @@ impl Tool {
             let error = symbol(handle, c"PMIx_Error_string")?;
             let finalize = symbol(handle, c"PMIx_tool_finalize")?;
             let tool = Self {
+                handle,
                 query: std::mem::transmute::<*mut c_void, QueryInfo>(query),
                 error: std::mem::transmute::<*mut c_void, ErrorString>(error),
                 finalize: std::mem::transmute::<*mut c_void, ToolFinalize>(finalize),
@@ -57,16 +74,24 @@ impl Tool {
             namespace: [0; NAMESPACE_CHARS],
             rank: 0,
         };
-        let mut info = Info::new(SERVER_PID, TYPE_PID, Data { words: [0; 3] });
-        info.value.data.pid = server;
+        let mut infos = [
+            match file {
+                Some(file) => Info::string(ATTACHMENT_FILE, file),
+                None => Info::new(SERVER_PID, TYPE_PID, Data { pid: server }),
+            },
+            Info::string(TOOL_NAMESPACE, OWN_NAMESPACE),
+            Info::number(TOOL_RANK, TYPE_RANK, 0),
+            // What a job writes comes to us, and is not written by the library.
+            Info::flag(LOCAL_OUTPUT, false),
+        ];
         // SAFETY: both live across the call and are laid out as the library expects.
-        let status = unsafe { init(&raw mut me, &raw mut info, 1) };
+        let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), infos.len()) };
         tool.check(status)
             .with_context(|| format!("connect to the PMIx server in process {server}"))?;
         Ok(tool)
     }
 
-    /// The names of all jobs, tools and servers that the server knows.
+    /// The names of all jobs, other tools and servers that the server knows.
     pub(crate) fn namespaces(&self) -> Result<Vec<String>> {
         let results = self.ask(NAMESPACES, None).context("ask for namespaces")?;
         let mut names = Vec::new();
@@ -77,7 +102,7 @@ impl Tool {
                 names.extend(list.split(',').map(str::to_owned));
             }
         }
-        names.retain(|name| !name.is_empty());
+        names.retain(|name| !name.is_empty() && name.as_bytes() != OWN_NAMESPACE.to_bytes());
         Ok(names)
     }
 
@@ -146,7 +171,12 @@ impl Tool {
         }
         // SAFETY: the library gives a static string for any status.
         let text = unsafe { text((self.error)(status)) };
-        Err(anyhow!("{text}"))
+        Err(CallError { status, text }.into())
+    }
+
+    /// A function of the library.
+    pub(crate) fn function(&self, name: &CStr) -> Result<*mut c_void> {
+        symbol(self.handle, name)
     }
 
     /// Says goodbye.

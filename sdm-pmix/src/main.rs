@@ -8,6 +8,8 @@
 //! its connection then; see [`keeper`]. Never run it against Open MPI 4: its server dies of a tool's connection,
 //! and the user's job with it.
 //!
+//! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_pmix::asked`.
+//!
 //! ```text
 //! sdm-pmix LIBRARY PID     ->   namespace TAB NAME                            one line for each
 //!                               process TAB NAMESPACE TAB RANK TAB PID TAB HOST TAB PROGRAM
@@ -19,18 +21,31 @@ mod ffi;
 mod host;
 mod keeper;
 mod library;
-mod once;
 mod say;
 mod sys;
+mod tool;
+mod turn;
 
+use std::ffi::CStr;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use once::Before;
+use turn::Turn;
+
+/// How often it was tried to reach a server, in the environment of this process.
+const TRIES: &str = "SDM_PMIX_TRIES";
+const TRIES_MAX: u32 = 20;
+const TRY_EVERY: Duration = Duration::from_millis(250);
+/// What the library says of a server that it cannot reach.
+const UNREACHED: i32 = -25;
+/// The last line of an answer.
+const END: &str = "end\n";
 
 fn main() -> ExitCode {
     match run() {
@@ -47,30 +62,54 @@ fn run() -> Result<()> {
     if arguments == ["host"] {
         return host::run();
     }
-    let [library, server] = &arguments[..] else {
-        bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER");
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (library, server, file) = match words[..] {
+        [library, server] => (library, server, None),
+        ["tool", library, server, file] => (library, server, Some(file)),
+        _ => bail!("usage: sdm-pmix LIBRARY PID-OF-SERVER"),
     };
     let server: i32 = server.parse().context("the server's pid")?;
     // Nobody waits for an answer any more, and a crash leaves no core behind.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("forbid a core file")?;
-    let text = match once::look(server)? {
-        Before::Known(text) => text,
-        Before::Unknown(file) => {
-            let text = ask(Path::new(library), server)?;
-            once::keep(file, &text)?;
-            text
-        }
-    };
+    let library = Path::new(library);
+    if let Some(file) = file {
+        return tool::run(library, server, file);
+    }
+    let text = ask(library, server)?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-fn ask(library: &Path, server: i32) -> Result<String> {
+/// Connects to a server, once it is this tool's turn.
+///
+/// A server that still has a tool that died before says that it cannot be reached. Its library cannot be asked a second time in one
+/// process, so that this process begins anew then, some times.
+fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<(library::Tool, Turn)> {
+    keeper::check_runs(server)?;
+    let turn = Turn::take(server)?;
     // While this process has one thread, and before anything is connected.
-    keeper::start(server)?;
-    let tool = library::Tool::connect(library, server)?;
+    keeper::start(server, turn.descriptor())?;
+    let error = match library::Tool::connect(library, server, file) {
+        Ok(tool) => return Ok((tool, turn)),
+        Err(error) => error,
+    };
+    let known = error.downcast_ref::<library::CallError>();
+    let tries = std::env::var(TRIES).ok().and_then(|it| it.parse().ok());
+    let tries: u32 = tries.unwrap_or(0);
+    if known.is_none_or(|known| known.status != UNREACHED) || tries >= TRIES_MAX {
+        return Err(error);
+    }
+    turn.end();
+    std::thread::sleep(TRY_EVERY);
+    let mut again = Command::new("/proc/self/exe");
+    again.args(std::env::args_os().skip(1));
+    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
+}
+
+fn ask(library: &Path, server: i32) -> Result<String> {
+    let (tool, turn) = connect(library, server, None)?;
     let mut text = String::new();
     for namespace in tool.namespaces()? {
         text.push_str(&format!("namespace\t{namespace}\n"));
@@ -86,7 +125,8 @@ fn ask(library: &Path, server: i32) -> Result<String> {
             text.push_str(&line);
         }
     }
-    text.push_str(once::END);
+    text.push_str(END);
     tool.finish();
+    turn.end();
     Ok(text)
 }

@@ -7,6 +7,7 @@ mod emulate;
 mod error;
 mod gdb;
 mod launch;
+mod pmix;
 mod printers;
 mod programs;
 mod run;
@@ -30,6 +31,10 @@ pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
+pub use pmix::{
+    PmixArgs, PmixChannel, PmixIoArgs, PmixJobArgs, PmixLogArgs, PmixQueryArgs, PmixServerArgs,
+    PmixSignalArgs, PmixSpawnArgs, PmixVerb,
+};
 pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
 pub use run::{Carrier, ControlBy, PmixUse, RunArgs, StdinSet};
@@ -106,6 +111,8 @@ pub enum Verb {
     Hold(JobArgs),
     /// Let held jobs be started.
     Release(JobArgs),
+    /// Be a tool of a PMIx server (`prte`, `prterun`): list and query it, log, follow, start, signal and end jobs.
+    Pmix(Box<PmixArgs>),
     /// Keep a session: started by `--keep`.
     #[command(hide = true)]
     Keeper(KeeperArgs),

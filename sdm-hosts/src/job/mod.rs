@@ -26,6 +26,8 @@ pub use access::{Obstacle, obstacles};
 pub use error::JobError;
 pub use held::stand_still_below;
 pub use hosts::{is_host, is_this_host};
+pub use pmix::PmixError;
+pub(crate) use pmix::{has_pmix, helper as pmix_helper};
 use processes::{Process, Processes};
 pub use target::Target;
 

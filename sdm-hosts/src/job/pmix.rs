@@ -53,25 +53,40 @@ pub(super) struct Namespace {
 
 /// Why a server was not asked for its jobs, or has not said.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PmixError {
+pub enum PmixError {
+    /// The helper is not installed.
     #[error("sdm-pmix is not beside sdm and not on PATH: install it there")]
     NoHelper,
+    /// The server's process cannot be looked at.
     #[error("process {pid}: {source}")]
-    Process { pid: i32, source: io::Error },
+    Process {
+        /// The server.
+        pid: i32,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The process is no server.
     #[error("no libpmix.so is loaded there")]
     NoLibrary,
+    /// The server is gone.
     #[error("it has ended")]
     Ended,
+    /// The server has other rights than its owner's.
     #[error("it does not let itself be looked at")]
     Undumpable,
+    /// What the server's rights are cannot be read.
     #[error("{0}")]
     Status(io::Error),
+    /// The server's group cannot be read.
     #[error("its group is not known")]
     NoGroup,
+    /// The server is another user's.
     #[error("it belongs to {0}")]
     Foreign(String),
+    /// The helper cannot be started, or does not answer.
     #[error("sdm-pmix: {0}")]
     Run(io::Error),
+    /// What the helper said.
     #[error("{0}")]
     Said(String),
 }
@@ -85,23 +100,30 @@ pub(super) fn is_server(process: &Process) -> bool {
     name.is_some_and(|name| SERVERS.iter().any(|server| name == *server))
 }
 
-/// The jobs of the server in a process, without those of tools. Its library is loaded by a helper that has given up
-/// everything but its owner's own rights: session, terminal, descriptors, environment and folder.
+/// The jobs of the server in a process, without those of tools.
 ///
 /// # Errors
 /// [`PmixError`]: why it cannot be asked, or has not answered.
 pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, PmixError> {
+    answer(&mut helper(server.pid, &[])?, ANSWER_WAIT)
+}
+
+/// The helper that is to load the library of the server in process `pid`, with `words`, the library and the pid as arguments. It has given
+/// up everything but its owner's own rights: session, terminal, descriptors, environment and folder.
+///
+/// # Errors
+/// [`PmixError`]: why the server cannot be asked.
+pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
     let helper = sdm_system::own_program("sdm-pmix", None).ok_or(PmixError::NoHelper)?;
-    let pid = server.pid;
     let failed = |source| PmixError::Process { pid, source };
     // Whatever is read of it is read of this process, though its number may be another's by then.
-    let folder = File::open(proc::of(server.pid).path("")).map_err(failed)?;
+    let folder = File::open(proc::of(pid).path("")).map_err(failed)?;
     let held = proc::own().path(&format!("fd/{}", folder.as_raw_fd()));
     let process = proc::at(held);
     let mut command = Command::new(helper);
     give_up_rights(&mut command, &process)?;
-    let library = library_of(&process, server.pid).ok_or(PmixError::NoLibrary)?;
-    command.arg(library).arg(server.pid.to_string());
+    let library = library_of(&process, pid).ok_or(PmixError::NoLibrary)?;
+    command.args(words).arg(library).arg(pid.to_string());
     let environment = Environment::of(&process);
     command
         .env_clear()
@@ -111,7 +133,12 @@ pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, PmixError> {
         .env("PMIX_MCA_psec", "native")
         .current_dir("/");
     sdm_system::confine(&mut command);
-    answer(&mut command, ANSWER_WAIT)
+    Ok(command)
+}
+
+/// Whether a process has a libpmix in its memory.
+pub(crate) fn has_pmix(process: &proc::Process, pid: i32) -> bool {
+    library_of(process, pid).is_some()
 }
 
 /// The server takes nobody else than its owner, and its library is that owner's: root becomes that one.

@@ -96,6 +96,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Sessions => keep::sessions(),
         Verb::Resume(args) => keep::resume(args.session.as_deref()),
         Verb::Detach(args) => keep::detach(args.session.as_deref()),
+        Verb::Pmix(args) => crate::pmix::carry_out(&args),
         Verb::Keeper(args) => keep::keeper(&args),
         // The verbs of clusters have been carried out.
         _ => 0,

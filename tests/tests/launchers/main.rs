@@ -5,4 +5,5 @@ mod mpi;
 mod openmpi5;
 mod ordinary;
 mod pmix;
+mod pmix_tool;
 mod sharing;

@@ -1,0 +1,177 @@
+//! PMIx servers of this machine that take tools, and which of them a person means.
+//!
+//! The choice is made here and not by libpmix, whose search takes files of dead servers for servers, looks through all of a big `/tmp`, and
+//! does not try the system's server first, as RFC0010 (`PMIx extension of tool interaction support`) asks for.
+
+mod rendezvous;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+pub use crate::job::PmixError;
+pub use rendezvous::{LeftOut, Level, Rendezvous, fuzz_rendezvous};
+
+/// Which server is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The system's where there is one, else the only one of a session.
+    Any,
+    /// The system's.
+    System,
+    /// The one in this process.
+    Pid(i32),
+    /// The one of this name: the namespace that it has itself.
+    Namespace(String),
+    /// The one whose rendezvous file this is.
+    File(PathBuf),
+    /// The one at this address: `NAMESPACE.RANK;tcp4://IP:PORT`, or the part behind the semicolon.
+    Uri(String),
+}
+
+/// Why no server was chosen.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ChoiceError {
+    /// There is none.
+    #[error("no PMIx server of yours that takes tools runs on this machine{}", left_out(.0))]
+    None(Vec<String>),
+    /// There is none such.
+    #[error("{wanted}: no PMIx server of yours that takes tools{}", left_out(left))]
+    NoSuch {
+        /// What was said, for a person.
+        wanted: String,
+        /// Those that were left out, and why, each for a person.
+        left: Vec<String>,
+    },
+    /// There are several, and nobody has said which.
+    #[error("say which PMIx server, by --pid or --server: {}", .0.join("; "))]
+    Several(Vec<String>),
+}
+
+fn left_out(left: &[String]) -> String {
+    match left {
+        [] => String::new(),
+        left => format!(" (left out: {})", left.join("; ")),
+    }
+}
+
+/// The servers of this machine that this user may ask, the system's first, each once; and for each file of others why its server is
+/// left out.
+#[must_use]
+pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
+    rendezvous::find(&rendezvous::folders())
+}
+
+/// The server that is meant.
+///
+/// # Errors
+/// [`ChoiceError`].
+pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
+    if let Wanted::File(file) = wanted {
+        return rendezvous::read(file).map_err(|why| ChoiceError::NoSuch {
+            wanted: sdm_text::printable_name(file),
+            left: vec![why.to_string()],
+        });
+    }
+    let (found, left) = servers();
+    choose_of(wanted, found, left)
+}
+
+/// What runs the library of a server, and is its tool: `sdm-pmix tool LIBRARY PID FILE`. It has given up everything but this user's
+/// rights, and takes its three descriptors from who starts it.
+///
+/// # Errors
+/// [`PmixError`]: why it cannot be started.
+pub fn tool(server: &Rendezvous) -> Result<Command, PmixError> {
+    let mut command = crate::job::pmix_helper(server.pid, &["tool"])?;
+    command.arg(&server.file);
+    Ok(command)
+}
+
+fn choose_of(
+    wanted: &Wanted,
+    mut found: Vec<Rendezvous>,
+    left: Vec<String>,
+) -> Result<Rendezvous, ChoiceError> {
+    let name = match wanted {
+        Wanted::Any => {
+            let system = found.iter().position(|it| it.level == Level::System);
+            return match (system, found.len()) {
+                (None, 0) => Err(ChoiceError::None(left)),
+                (None, 1) => Ok(found.remove(0)),
+                (Some(at), _) => Ok(found.remove(at)),
+                (None, _) => {
+                    let all = found.iter().map(ToString::to_string).collect();
+                    Err(ChoiceError::Several(all))
+                }
+            };
+        }
+        Wanted::System => "the system's server".to_owned(),
+        Wanted::Pid(pid) => format!("process {pid}"),
+        Wanted::Namespace(name) | Wanted::Uri(name) => sdm_text::printable(name.as_bytes()),
+        Wanted::File(file) => sdm_text::printable_name(file),
+    };
+    let is_it = |it: &Rendezvous| match wanted {
+        Wanted::System => it.level == Level::System,
+        Wanted::Pid(pid) => it.pid == *pid,
+        Wanted::Namespace(name) => it.namespace == *name,
+        Wanted::Uri(uri) => it.has_address(uri),
+        Wanted::Any | Wanted::File(_) => false,
+    };
+    let found = found.into_iter().find(is_it);
+    found.ok_or(ChoiceError::NoSuch { wanted: name, left })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(pid: i32, level: Level) -> Rendezvous {
+        Rendezvous {
+            file: PathBuf::from(format!("/tmp/prte.{pid}/pmix.h.tool")),
+            level,
+            namespace: format!("prte-h-{pid}@0"),
+            uri: format!("prte-h-{pid}@0.0;tcp4://127.0.0.1:{pid}"),
+            version: "5.0.11".to_owned(),
+            pid,
+            program: "prte".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_system_comes_first_and_one_of_several_must_be_named() {
+        let choose = |wanted: &Wanted, all: &[Rendezvous]| {
+            choose_of(wanted, all.to_vec(), Vec::new()).map(|it| it.pid)
+        };
+        let (a, b) = (server(11, Level::Session), server(12, Level::Session));
+        let system = server(13, Level::System);
+        assert_eq!(choose(&Wanted::Any, &[]), Err(ChoiceError::None(vec![])));
+        assert_eq!(choose(&Wanted::Any, std::slice::from_ref(&a)), Ok(11));
+        let all = [a.clone(), b.clone(), system];
+        assert_eq!(choose(&Wanted::Any, &all), Ok(13));
+        assert_eq!(choose(&Wanted::Any, &all[2..]), Ok(13));
+        let error = choose(&Wanted::Any, &[a, b]).unwrap_err().to_string();
+        assert!(
+            error.contains("prte (pid 11)") && error.contains("prte (pid 12)"),
+            "{error}"
+        );
+        assert_eq!(choose(&Wanted::Pid(12), &all), Ok(12));
+        assert_eq!(choose(&Wanted::System, &all), Ok(13));
+        assert!(choose(&Wanted::System, &all[..2]).is_err());
+        assert_eq!(
+            choose(&Wanted::Namespace("prte-h-11@0".to_owned()), &all),
+            Ok(11)
+        );
+        assert_eq!(
+            choose(&Wanted::Uri("tcp4://127.0.0.1:12".to_owned()), &all),
+            Ok(12)
+        );
+        assert_eq!(
+            choose(
+                &Wanted::Uri("prte-h-12@0.0;tcp4://127.0.0.1:12".to_owned()),
+                &all
+            ),
+            Ok(12)
+        );
+        assert!(choose(&Wanted::Uri("127.0.0.1:12".to_owned()), &all).is_err());
+    }
+}

@@ -1,0 +1,364 @@
+//! Rendezvous files: where a PMIx server writes how a tool reaches it.
+//!
+//! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT`, the library's version, the server's pid, its user and group (`UID:GID`), a date.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+use nix::unistd::geteuid;
+use sdm_system::{files, proc};
+use sdm_text::{printable, printable_name};
+
+use crate::job::has_pmix;
+
+/// What the file of the system's server is called, before the host's name.
+const SYSTEM: &str = "pmix.sys.";
+/// What the files of other servers are called, before the host's name; `.tool` comes behind it.
+const SESSION: &str = "pmix.";
+const TOOL: &str = ".tool";
+/// What the names of servers' own folders begin with: those of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and
+/// since), of PMIx's own, and of a server of ours.
+const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-pmix-"];
+/// How deep a folder of a server is searched.
+const DEPTH_MAX: usize = 3;
+/// The most entries that a search looks at: a big `/tmp` must not hold it for long.
+const ENTRIES_MAX: usize = 1 << 16;
+/// The most files that are read.
+const FILES_MAX: usize = 4096;
+/// The longest file that is believed, in bytes.
+const BYTES_MAX: u64 = 4096;
+/// Servers that die of a tool: Open MPI 4's.
+const HARMED: [&str; 2] = ["orterun", "orted"];
+
+/// Why the server of a file is left out.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftOut {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unread(io::Error),
+    /// It is a folder, a pipe or the like.
+    #[error("not a plain file")]
+    NoFile,
+    /// Another user has written it.
+    #[error("it belongs to {0}")]
+    Foreign(String),
+    /// It is something else.
+    #[error("not what a PMIx server writes")]
+    NoServer,
+    /// Its server is gone.
+    #[error("its server, process {0}, has ended")]
+    Ended(i32),
+    /// Its server is another user's.
+    #[error("process {pid} belongs to {owner}")]
+    ForeignProcess {
+        /// The server.
+        pid: i32,
+        /// Its owner's name.
+        owner: String,
+    },
+    /// Its server dies of a tool: Open MPI 4's.
+    #[error("{program} (pid {pid}) does not survive a tool")]
+    Harmed {
+        /// Its program's name.
+        program: String,
+        /// The server.
+        pid: i32,
+    },
+    /// The process is no server: its number is another's by now.
+    #[error("process {0} has no libpmix: its server has ended")]
+    NoLibrary(i32),
+}
+
+/// Which servers a server is among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The one of the machine.
+    System,
+    /// One of an allocation or a job.
+    Session,
+}
+
+/// A server that runs, is this user's, and takes tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendezvous {
+    /// Its file.
+    pub file: PathBuf,
+    /// Which servers it is among.
+    pub level: Level,
+    /// The namespace that it has itself, as it says.
+    pub namespace: String,
+    /// Its address, with namespace and rank.
+    pub uri: String,
+    /// The version of its library, as it says.
+    pub version: String,
+    /// Its process.
+    pub pid: i32,
+    /// The name of the program that it runs.
+    pub program: String,
+}
+
+impl Rendezvous {
+    pub(super) fn has_address(&self, uri: &str) -> bool {
+        let place = self.uri.split_once(';').map(|(_, place)| place);
+        self.uri == uri || place == Some(uri)
+    }
+}
+
+impl fmt::Display for Rendezvous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            Level::System => ", the system's",
+            Level::Session => "",
+        };
+        let (program, namespace) = (
+            printable(self.program.as_bytes()),
+            printable(self.namespace.as_bytes()),
+        );
+        write!(f, "{program} (pid {}{level}) as {namespace}", self.pid)
+    }
+}
+
+/// Where servers of this user have their files.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let named = [
+        "PMIX_SYSTEM_TMPDIR",
+        "PMIX_SERVER_TMPDIR",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+    ];
+    let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let mut folders = Vec::new();
+    for folder in named.chain([PathBuf::from("/tmp"), PathBuf::from("/run/pmix")]) {
+        if folder.is_absolute() && !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+/// The servers whose files are in these folders, the system's first, each once; and why others are left out.
+pub(super) fn find(folders: &[PathBuf]) -> (Vec<Rendezvous>, Vec<String>) {
+    let mut search = Search::default();
+    for folder in folders {
+        search.look(folder, 0);
+    }
+    let mut found: BTreeMap<(Level, i32), Rendezvous> = BTreeMap::new();
+    let mut left = Vec::new();
+    for file in search.files {
+        match read(&file) {
+            Ok(server) => {
+                found.entry((server.level, server.pid)).or_insert(server);
+            }
+            Err(why) => left.push(format!("{}: {why}", printable_name(&file))),
+        }
+    }
+    // A server with a file of each kind is the system's.
+    let system: Vec<i32> = of_level(&found, Level::System);
+    found.retain(|(level, pid), _| *level == Level::System || !system.contains(pid));
+    (found.into_values().collect(), left)
+}
+
+fn of_level(found: &BTreeMap<(Level, i32), Rendezvous>, level: Level) -> Vec<i32> {
+    let keys = found.keys().filter(|(it, _)| *it == level);
+    keys.map(|(_, pid)| *pid).collect()
+}
+
+#[derive(Default)]
+struct Search {
+    files: Vec<PathBuf>,
+    entries: usize,
+}
+
+impl Search {
+    fn look(&mut self, folder: &Path, depth: usize) {
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX || self.files.len() >= FILES_MAX {
+                return;
+            }
+            let name = entry.file_name();
+            let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else {
+                continue;
+            };
+            // A link is nobody's server, and may lead anywhere.
+            if kind.is_file() && level_of(name).is_some() {
+                self.files.push(entry.path());
+            } else if kind.is_dir() && depth < DEPTH_MAX {
+                let is_ours = depth > 0 || FOLDERS.iter().any(|it| name.starts_with(it));
+                // What another user's folder says is not asked.
+                let is_own = || {
+                    entry
+                        .metadata()
+                        .is_ok_and(|it| it.uid() == geteuid().as_raw())
+                };
+                if is_ours && is_own() {
+                    self.look(&entry.path(), depth + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Which servers' file a name is; none for other files.
+fn level_of(name: &str) -> Option<Level> {
+    if name
+        .strip_prefix(SYSTEM)
+        .is_some_and(|host| !host.is_empty())
+    {
+        return Some(Level::System);
+    }
+    let rest = name.strip_prefix(SESSION)?;
+    rest.contains(TOOL).then_some(Level::Session)
+}
+
+/// The server of a file.
+///
+/// # Errors
+/// Why it is left out, for a person: another user's, a dead one, or no such file.
+pub(super) fn read(file: &Path) -> Result<Rendezvous, LeftOut> {
+    let text = text_of(file)?;
+    let name = file.file_name().and_then(|name| name.to_str());
+    // A file that a person names may be called anything.
+    let level = name.and_then(level_of).unwrap_or(Level::Session);
+    let mut server = parse(&text).ok_or(LeftOut::NoServer)?;
+    server.level = level;
+    file.clone_into(&mut server.file);
+    check(&mut server)?;
+    Ok(server)
+}
+
+fn text_of(file: &Path) -> Result<String, LeftOut> {
+    let mut options = OpenOptions::new();
+    // A pipe would hold whoever opens it.
+    options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK);
+    let file: File = options.open(file).map_err(LeftOut::Unread)?;
+    let about = file.metadata().map_err(LeftOut::Unread)?;
+    let own = geteuid().as_raw();
+    if !about.is_file() {
+        return Err(LeftOut::NoFile);
+    }
+    if about.uid() != own {
+        return Err(LeftOut::Foreign(files::user(about.uid())));
+    }
+    files::text_of(file, BYTES_MAX).map_err(LeftOut::Unread)
+}
+
+/// What the lines of a file say; nothing is looked up.
+fn parse(text: &str) -> Option<Rendezvous> {
+    let mut lines = text.lines();
+    let uri = lines.next()?;
+    let version = lines.next()?.trim_start_matches('v');
+    let pid: i32 = lines.next()?.trim().parse().ok()?;
+    let (who, place) = uri.split_once(';')?;
+    let (namespace, rank) = who.rsplit_once('.')?;
+    let is_place = place.starts_with("tcp4://") || place.starts_with("tcp6://");
+    let fits = pid > 0 && !namespace.is_empty() && namespace.len() < 256 && is_place;
+    (fits && rank.parse::<u32>().is_ok()).then(|| Rendezvous {
+        file: PathBuf::new(),
+        level: Level::Session,
+        namespace: namespace.to_owned(),
+        uri: uri.to_owned(),
+        version: version.to_owned(),
+        pid,
+        program: String::new(),
+    })
+}
+
+/// Looks whether the process is a server of this user's.
+fn check(server: &mut Rendezvous) -> Result<(), LeftOut> {
+    let pid = server.pid;
+    let process = proc::of(pid);
+    let status = process.status();
+    let status = status.map_err(|_| LeftOut::Ended(pid))?;
+    let ids = status.ids("Uid").unwrap_or_default();
+    let own = geteuid().as_raw();
+    if ids.is_empty() || ids.iter().any(|id| *id != own) {
+        let owner = ids.first().copied().unwrap_or_default();
+        let owner = files::user(owner);
+        return Err(LeftOut::ForeignProcess { pid, owner });
+    }
+    let program = process.program().unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy();
+    if HARMED.contains(&&*program) {
+        let program = program.into_owned();
+        return Err(LeftOut::Harmed { program, pid });
+    }
+    // Its number may be another's by now.
+    if !has_pmix(&process, pid) {
+        return Err(LeftOut::NoLibrary(pid));
+    }
+    server.program = program.into_owned();
+    Ok(())
+}
+
+/// Feeds arbitrary text to the reader of rendezvous files.
+pub fn fuzz_rendezvous(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(server) = parse(&text) {
+        assert!(server.pid > 0 && server.has_address(&server.uri));
+        assert!(!server.to_string().contains('\n'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(pid: i32) -> String {
+        format!("prterun-h-{pid}@0.0;tcp4://127.0.0.1:4\n5.0.11rc1\n{pid}\n0:0\nMon\n\n")
+    }
+
+    #[test]
+    fn what_a_server_writes_is_read_and_else_nothing() {
+        let server = parse(&text(7)).unwrap();
+        assert_eq!((server.pid, &*server.namespace), (7, "prterun-h-7@0"));
+        assert_eq!(server.version, "5.0.11rc1");
+        for wrong in [
+            "",
+            "a",
+            "a.0;tcp4://x\n5\n0\n",
+            "a.0;file:/x\n5\n7\n",
+            "a;tcp4://x\n5\n7\n",
+        ] {
+            assert!(parse(wrong).is_none(), "{wrong:?}");
+        }
+        fuzz_rendezvous(text(7).as_bytes());
+    }
+
+    #[test]
+    fn files_of_dead_servers_and_of_processes_that_are_none_are_left_out_and_said() {
+        let root = std::env::temp_dir().join(format!("sdm-rendezvous-{}", std::process::id()));
+        let folder = root.join("prtrn.1/0");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let dead = ended.id().cast_signed();
+        ended.wait().unwrap();
+        let own = std::process::id().cast_signed();
+        std::fs::write(folder.join("pmix.h.tool"), text(dead)).unwrap();
+        std::fs::write(root.join("pmix.sys.h"), text(own)).unwrap();
+        std::fs::write(root.join("pmix.h.tool.7"), "nothing").unwrap();
+        std::fs::write(root.join("other"), text(own)).unwrap();
+        std::os::unix::fs::symlink(root.join("other"), root.join("pmix.x.tool")).unwrap();
+        let (found, left) = find(std::slice::from_ref(&root));
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found, []);
+        let left = left.join("\n");
+        for part in [
+            format!("process {dead}, has ended"),
+            format!("process {own} has no libpmix"),
+            "not what a PMIx server writes".to_owned(),
+        ] {
+            assert!(left.contains(&part), "no {part:?} in {left}");
+        }
+        assert!(!left.contains("pmix.x.tool"), "{left}");
+    }
+}

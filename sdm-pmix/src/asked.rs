@@ -1,0 +1,318 @@
+//! What somebody who asks and a tool of ours (`sdm-pmix tool`) say to one another, in the frames of [`wire`](crate::wire).
+//!
+//! The one who asks begins with [`ToTool::Hello`]; the tool answers with [`FromTool::Hello`] once it is connected, or with
+//! [`FromTool::Failed`]. From then on each [`Ask`] has a number, and its answer comes in parts. Values of PMIx hold others; here they are a
+//! row of [`Line`]s that say how deep they are, so that no reader recurses.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Frames, frame};
+
+/// The version of these messages: both sides must have the same.
+pub const TOOL_VERSION: u16 = 1;
+/// The deepest a line can be.
+pub const DEPTH_MAX: u8 = 12;
+/// The longest text of a value, in bytes; what is longer is cut off.
+pub const TEXT_BYTES_MAX: usize = 256 << 10;
+/// The most bytes of input that one message carries.
+pub const INPUT_BYTES_MAX: usize = 64 << 10;
+
+/// What is said to a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToTool {
+    /// The first message.
+    Hello {
+        /// [`TOOL_VERSION`].
+        version: u16,
+    },
+    /// Something to do.
+    Ask {
+        /// For the answer.
+        number: u32,
+        /// What.
+        ask: Ask,
+    },
+}
+
+/// Processes of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Among {
+    /// The job's namespace.
+    pub namespace: String,
+    /// The rank, or one of the standard's special ones: [`RANK_ALL`](crate::names::RANK_ALL).
+    pub rank: u32,
+}
+
+/// Something that a tool does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Ask {
+    /// `PMIx_Query_info` for one key: one that a server does not know makes a query of several fail.
+    Query {
+        /// The key.
+        key: String,
+        /// What narrows it down.
+        attributes: Vec<Attribute>,
+    },
+    /// `PMIx_Get`.
+    Get {
+        /// Whose value.
+        of: Among,
+        /// Its key.
+        key: String,
+    },
+    /// `PMIx_Log_nb`.
+    Log {
+        /// The key of the channel: `pmix.log.stderr`, say.
+        channel: String,
+        /// The text.
+        text: String,
+        /// True where it is an error that the server has no such channel.
+        is_required: bool,
+    },
+    /// `PMIx_Register_event_handler`: from the answer on, [`FromTool::Event`] comes.
+    Events {
+        /// Which events.
+        codes: Vec<i32>,
+    },
+    /// `PMIx_Spawn`; the answer is a line with the namespace.
+    Spawn {
+        /// How many processes.
+        count: u32,
+        /// The program and its arguments.
+        words: Vec<String>,
+        /// Its folder.
+        folder: String,
+        /// Its variables, each `NAME=VALUE`.
+        environment: Vec<String>,
+        /// What else is wanted of the job.
+        attributes: Vec<Attribute>,
+    },
+    /// `PMIx_IOF_pull`: from the answer on, [`FromTool::Output`] comes.
+    Pull {
+        /// Whose output.
+        of: Among,
+    },
+    /// `PMIx_IOF_push`.
+    Push {
+        /// Whose input.
+        to: Among,
+        /// The bytes, [`INPUT_BYTES_MAX`] at most; none where the input ends.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// `PMIx_Job_control`.
+    Control {
+        /// Who.
+        of: Among,
+        /// What.
+        attributes: Vec<Attribute>,
+    },
+}
+
+/// A word that a call takes beside its arguments: a directive or a qualifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: AttributeValue,
+    /// True where it is an error that it is not understood; else it is passed over then.
+    pub is_required: bool,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AttributeValue {
+    /// A yes or no.
+    Flag(bool),
+    /// A C `int`.
+    Number(i32),
+    /// 32 bits without a sign.
+    Unsigned(u32),
+    /// A rank.
+    Rank(u32),
+    /// A text.
+    Text(String),
+}
+
+/// What a tool says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromTool {
+    /// The first message: it is connected.
+    Hello {
+        /// [`TOOL_VERSION`].
+        version: u16,
+        /// Which library it has loaded, in that library's words.
+        library: String,
+    },
+    /// It cannot do anything, and why; the last message.
+    Failed {
+        /// The reason, on one line.
+        text: String,
+    },
+    /// A part of an answer.
+    Part {
+        /// To which question.
+        number: u32,
+        /// What is said.
+        lines: Vec<Line>,
+    },
+    /// An answer is over.
+    Done {
+        /// To which question.
+        number: u32,
+        /// The call's status; 0 for success.
+        status: i32,
+    },
+    /// Something has happened.
+    Event {
+        /// What.
+        status: i32,
+        /// Who says so.
+        source: Among,
+        /// What is said of it.
+        lines: Vec<Line>,
+    },
+    /// A process has written something.
+    Output {
+        /// Which.
+        of: Among,
+        /// The stream: a bit of the standard's.
+        channel: u16,
+        /// What; nothing where the stream has ended.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+}
+
+/// A value, or the head of one that holds the deeper ones behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// How many others it is in, at most [`DEPTH_MAX`].
+    pub depth: u8,
+    /// Its key; empty for a part of an array.
+    pub key: String,
+    /// What it is.
+    pub value: Datum,
+}
+
+/// A value of PMIx.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Datum {
+    /// None.
+    Nothing,
+    /// A yes or no.
+    Flag(bool),
+    /// A number.
+    Signed(i64),
+    /// A number without a sign.
+    Unsigned(u64),
+    /// A number with a fraction.
+    Real(f64),
+    /// A text.
+    Text(String),
+    /// Bytes: only how many they are.
+    Bytes(u64),
+    /// Seconds and microseconds.
+    Time(i64, i64),
+    /// A rank, which may be a special one.
+    Rank(u32),
+    /// A status.
+    Status(i32),
+    /// A word of the standard, named: a state, a scope or the like.
+    Word(String),
+    /// A process.
+    Process(Among),
+    /// All that a process table has of a process.
+    ProcessInfo {
+        /// Which.
+        of: Among,
+        /// Its host.
+        host: String,
+        /// Its program.
+        program: String,
+        /// Its pid there.
+        pid: i32,
+        /// Its exit code, where it has ended.
+        exit_code: i32,
+        /// Its state.
+        state: u8,
+    },
+    /// An array of as many values, which are behind it and one deeper.
+    Array(u64),
+    /// Something of this type that is not looked into.
+    Opaque(u16),
+}
+
+/// Feeds arbitrary bytes to the readers of both sides.
+pub fn fuzz_tool(bytes: &[u8]) {
+    fn fuzz<T>(bytes: &[u8])
+    where
+        T: Serialize + serde::de::DeserializeOwned,
+    {
+        let mut frames = Frames::default();
+        frames.push(bytes);
+        while let Ok(Some(message)) = frames.take::<T>() {
+            if let Ok(bytes) = frame(&message) {
+                let mut back = Frames::default();
+                back.push(&bytes);
+                assert!(matches!(back.take::<T>(), Ok(Some(_))));
+            }
+        }
+    }
+    fuzz::<ToTool>(bytes);
+    fuzz::<FromTool>(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_again_as_they_were() {
+        let of = Among {
+            namespace: "a@1".to_owned(),
+            rank: 1,
+        };
+        let lines = vec![
+            Line {
+                depth: 0,
+                key: "pmix.qry.ptable".to_owned(),
+                value: Datum::Array(1),
+            },
+            Line {
+                depth: 1,
+                key: String::new(),
+                value: Datum::ProcessInfo {
+                    of: of.clone(),
+                    host: "h".to_owned(),
+                    program: "/bin/sh".to_owned(),
+                    pid: 7,
+                    exit_code: 0,
+                    state: 5,
+                },
+            },
+        ];
+        let all = [
+            FromTool::Part { number: 1, lines },
+            FromTool::Done {
+                number: 1,
+                status: -47,
+            },
+            FromTool::Output {
+                of,
+                channel: 2,
+                bytes: b"a\n".to_vec(),
+            },
+        ];
+        let mut frames = Frames::default();
+        for message in &all {
+            let bytes = frame(message).unwrap();
+            fuzz_tool(&bytes);
+            frames.push(&bytes);
+        }
+        for message in all {
+            assert_eq!(frames.take(), Ok(Some(message)));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A tool of ours: it does what it is told on its standard input, and tells on its standard output; see `sdm_pmix::asked`.
+//!
+//! Callbacks of the library only put a message into a channel that one thread writes. Where who has started it does not read, the library waits.
+#![allow(unsafe_code)]
+
+mod calls;
+mod decode;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail};
+use sdm_pmix::asked::{FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_pmix::wire::{Frames, frame};
+
+use crate::say;
+
+/// The most messages that wait for being read.
+const WAITING_MAX: usize = 1024;
+/// About how many bytes of lines go into one message.
+const PART_BYTES: usize = 512 << 10;
+/// What a line is taken for beside its texts, in bytes.
+const LINE_BYTES: usize = 600;
+
+/// The way to who has started this process.
+static OUT: OnceLock<SyncSender<FromTool>> = OnceLock::new();
+
+/// Tells who has started this process; once it is gone, nobody reads.
+fn tell(message: FromTool) {
+    if let Some(out) = OUT.get() {
+        let _ = out.send(message);
+    }
+}
+
+/// Is a tool of the server in process `server`, whose rendezvous file this is, until standard input ends.
+pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
+    let file = CString::new(file).context("the rendezvous file")?;
+    let connected = crate::connect(library, server, Some(&file));
+    // What the library writes for itself must not come between.
+    let out = own_output().context("standard output")?;
+    let (sender, receiver) = sync_channel(WAITING_MAX);
+    OUT.get_or_init(|| sender);
+    let writer = std::thread::spawn(move || write(&receiver, &mut File::from(out)));
+    let (tool, turn) = match connected {
+        Ok(connected) => connected,
+        Err(error) => {
+            let text = format!("{error:#}");
+            tell(FromTool::Failed { text });
+            tell_no_more(writer);
+            return Err(error);
+        }
+    };
+    turn.end();
+    let done = serve(&calls::Calls::of(&tool)?);
+    tool.finish();
+    tell_no_more(writer);
+    done
+}
+
+/// Waits until all is written: the writer ends with a message that says so.
+fn tell_no_more(writer: JoinHandle<()>) {
+    tell(FromTool::Failed {
+        text: String::new(),
+    });
+    let _ = writer.join();
+}
+
+/// Standard output for us alone; the library's leads to standard error from now on.
+fn own_output() -> Result<OwnedFd> {
+    let own = std::io::stdout().as_fd().try_clone_to_owned()?;
+    nix::unistd::dup2_stdout(std::io::stderr())?;
+    Ok(own)
+}
+
+fn write(messages: &Receiver<FromTool>, out: &mut File) {
+    for message in messages {
+        if matches!(&message, FromTool::Failed { text } if text.is_empty()) {
+            return;
+        }
+        match frame(&message) {
+            Ok(bytes) if out.write_all(&bytes).is_ok() => {}
+            Ok(_) => return,
+            Err(error) => say::say(&error.to_string()),
+        }
+    }
+}
+
+fn serve(calls: &calls::Calls) -> Result<()> {
+    let mut frames = Frames::default();
+    let mut input = std::io::stdin().lock();
+    let mut bytes = vec![0; 64 << 10];
+    let mut is_known = false;
+    loop {
+        while let Some(message) = frames.take::<ToTool>().context("what was asked")? {
+            match message {
+                ToTool::Hello { version } if version == TOOL_VERSION => {
+                    is_known = true;
+                    tell(FromTool::Hello {
+                        version: TOOL_VERSION,
+                        library: calls.version(),
+                    });
+                }
+                ToTool::Ask { number, ask } if is_known => {
+                    let (status, lines) = calls.carry_out(&ask)?;
+                    answer(number, status, lines);
+                }
+                ToTool::Hello { .. } | ToTool::Ask { .. } => {
+                    bail!("asked by another version of SDM")
+                }
+            }
+        }
+        match input.read(&mut bytes).context("read what is asked")? {
+            0 => return Ok(()),
+            count => frames.push(&bytes[..count]),
+        }
+    }
+}
+
+/// Tells an answer, in parts that fit into frames.
+fn answer(number: u32, status: i32, lines: Vec<Line>) {
+    let (mut part, mut size) = (Vec::new(), 0);
+    for line in lines {
+        size += LINE_BYTES + line.key.len();
+        if let sdm_pmix::asked::Datum::Text(text) = &line.value {
+            size += text.len();
+        }
+        part.push(line);
+        if size >= PART_BYTES {
+            let lines = std::mem::take(&mut part);
+            tell(FromTool::Part { number, lines });
+            size = 0;
+        }
+    }
+    if !part.is_empty() {
+        let lines = part;
+        tell(FromTool::Part { number, lines });
+    }
+    tell(FromTool::Done { number, status });
+}

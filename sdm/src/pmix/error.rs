@@ -1,0 +1,45 @@
+//! What goes wrong at a PMIx server of somebody's.
+
+use std::io;
+use std::time::Duration;
+
+use sdm_hosts::pmix::{ChoiceError, PmixError};
+use sdm_pmix::names;
+use sdm_pmix::wire::WireError;
+
+/// Why a verb of PMIx was not carried out: each is a sentence for a person.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ToolError {
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Helper(#[from] PmixError),
+    #[error("start sdm-pmix: {0}")]
+    Start(io::Error),
+    #[error("sdm-pmix: {0}")]
+    Wire(#[from] WireError),
+    #[error("no answer within {}; the server, or its library, hangs{said}", humantime::format_duration(*wait))]
+    NoAnswer { wait: Duration, said: String },
+    #[error("sdm-pmix has ended{0}")]
+    Ended(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("{what}: {}", names::status(*status))]
+    Status { what: String, status: i32 },
+    #[error("{0}: expected NAMESPACE or NAMESPACE:RANK")]
+    NoJob(String),
+    #[error("{0}: no signal")]
+    NoSignal(String),
+    #[error("{0}: no such job at this server")]
+    UnknownJob(String),
+    #[error("{0}: no such program")]
+    NoProgram(String),
+    #[error(
+        "{0} belongs to a job, which would end with an error where this fails: --into-job starts it all the same"
+    )]
+    IntoJob(String),
+    #[error("say whose: NAMESPACE or NAMESPACE:RANK")]
+    NoWhose,
+    #[error("{0}")]
+    Shown(io::Error),
+}

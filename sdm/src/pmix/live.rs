@@ -1,0 +1,300 @@
+//! What goes on at a server: events, and the input and output of jobs.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use sdm_hosts::pmix::Rendezvous;
+use sdm_pmix::asked::{
+    Among, Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, Line,
+};
+use sdm_pmix::names::{self, RANK_ALL};
+use serde_json::json;
+
+use super::error::ToolError;
+use super::session::{Heard, Session};
+use super::{among, query, show};
+use crate::cli::{PmixIoArgs, PmixSpawnArgs};
+use crate::sink::{Sink, complain, tell};
+
+const JOB_END: i32 = -145;
+const LOST: [i32; 2] = [-61, -101];
+/// The events that are listened to, by code: a handler of all events gets none of a job's end. Ends of jobs, starts, ready for debug, ends
+/// of processes, a lost server.
+const CODES: [i32; 12] = [
+    JOB_END, -191, -192, -193, -58, -111, -200, -201, -402, -404, LOST[0], LOST[1],
+];
+const AFFECTED: &str = "pmix.evproc";
+const STATUS: &str = "pmix.job.term.status";
+const STDOUT: u16 = 2;
+/// How long output may still come behind the end of its job.
+const OUTPUT_WAIT: Duration = Duration::from_millis(500);
+/// Servers that end with their one job.
+const OF_ONE_JOB: [&str; 2] = ["prterun", "mpirun"];
+/// What a program inherits of an outer job, and must not.
+const OUTER: [&str; 4] = ["PMIX_", "PRTE_", "OMPI_", "PMI_"];
+
+struct Event {
+    status: i32,
+    /// Who it is about; the source alone does not say.
+    affected: Option<Among>,
+    lines: Vec<Line>,
+}
+
+impl Event {
+    fn of(status: i32, lines: Vec<Line>) -> Self {
+        let affected = lines.iter().find_map(|line| match &line.value {
+            Datum::Process(of) if line.key == AFFECTED => Some(of.clone()),
+            _ => None,
+        });
+        Self {
+            status,
+            affected,
+            lines,
+        }
+    }
+
+    fn ends(&self) -> Option<&str> {
+        let of = self.affected.as_ref()?;
+        (self.status == JOB_END).then_some(&*of.namespace)
+    }
+
+    /// The status that a job has ended with.
+    fn code(&self) -> i64 {
+        let value = self.lines.iter().find(|line| line.key == STATUS);
+        match value.map(|line| &line.value) {
+            Some(Datum::Status(status)) => i64::from(*status),
+            Some(Datum::Signed(code)) => *code,
+            Some(Datum::Unsigned(code)) => i64::try_from(*code).unwrap_or(i64::MAX),
+            _ => 0,
+        }
+    }
+
+    fn show(&self, is_replayed: bool, is_json: bool) -> Result<(), ToolError> {
+        let name = names::status(self.status);
+        if is_json {
+            let document = json!({
+                "event": name, "replayed": is_replayed,
+                "namespace": self.affected.as_ref().map(|it| it.namespace.clone()),
+                "about": show::document(&self.lines),
+            });
+            return tell(&document.to_string()).map_err(ToolError::Shown);
+        }
+        let who = self.affected.as_ref().map(show::among).unwrap_or_default();
+        let replayed = if is_replayed { " (earlier)" } else { "" };
+        let mut text = format!("{name}{replayed} {who}");
+        for line in &self.lines {
+            if [STATUS, "pmix.evtext"].contains(&&*line.key) {
+                text.push_str(&format!(", {}", show::text(&line.value)));
+            }
+        }
+        tell(&text).map_err(ToolError::Shown)
+    }
+}
+
+/// `sdm pmix events`.
+pub(super) fn events(
+    session: &mut Session,
+    server: &Rendezvous,
+    is_json: bool,
+) -> Result<(), ToolError> {
+    let mut running: BTreeSet<String> = BTreeSet::new();
+    for name in query::namespaces(session)? {
+        if !query::table(session, &name)?.is_empty() {
+            running.insert(name);
+        }
+    }
+    let codes = CODES.to_vec();
+    session.must("events", Ask::Events { codes })?;
+    // A server tells all earlier ends again, each twice; what comes before this answer is one of them, unless its job ran.
+    query::namespaces(session)?;
+    let mut earlier = session.take_waiting();
+    let mut known_ends: BTreeSet<String> = BTreeSet::new();
+    let is_of_one = OF_ONE_JOB.contains(&&*server.program);
+    loop {
+        let (heard, is_early) = match earlier.pop_front() {
+            Some(heard) => (Some(heard), true),
+            None => (session.next(None)?, false),
+        };
+        match heard {
+            Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
+                let event = Event::of(status, lines);
+                let ended = event.ends().map(ToOwned::to_owned);
+                if let Some(name) = &ended
+                    && !known_ends.insert(name.clone())
+                {
+                    continue;
+                }
+                let ran = ended.as_ref().is_some_and(|name| running.remove(name));
+                event.show(is_early && !ran, is_json)?;
+                let is_over = ended.as_deref() == Some(&*server.namespace);
+                if LOST.contains(&status) || is_over || (is_of_one && ran && running.is_empty()) {
+                    return Ok(());
+                }
+            }
+            Some(Heard::Ended) | None => return Err(ToolError::Ended(session.last_words())),
+            Some(_) => {}
+        }
+    }
+}
+
+fn flag(key: &str) -> Attribute {
+    Attribute {
+        key: key.to_owned(),
+        value: AttributeValue::Flag(true),
+        is_required: false,
+    }
+}
+
+/// `sdm pmix spawn`; gives the job's exit code.
+pub(super) fn spawn(
+    server: &Rendezvous,
+    args: &PmixSpawnArgs,
+    is_json: bool,
+) -> Result<u8, ToolError> {
+    if OF_ONE_JOB.contains(&&*server.program) && !args.into_job {
+        return Err(ToolError::IntoJob(server.to_string()));
+    }
+    let words: Vec<String> = args
+        .words
+        .iter()
+        .map(|it| it.to_string_lossy().into_owned())
+        .collect();
+    // A program that is not there makes a server start and end a job, at best.
+    let program = std::path::Path::new(&args.words[0]);
+    let is_there = match program.as_os_str().as_bytes().contains(&b'/') {
+        true => sdm_system::files::is_program(program),
+        false => sdm_system::files::search(program).is_some(),
+    };
+    if !is_there {
+        return Err(ToolError::NoProgram(sdm_text::printable_name(program)));
+    }
+    let folder = std::env::current_dir().unwrap_or_default();
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        let is_own = !OUTER.iter().any(|prefix| name.starts_with(prefix));
+        is_own.then(|| format!("{name}={value}"))
+    });
+    let session = &mut Session::open(server)?;
+    let codes = CODES.to_vec();
+    session.must("events", Ask::Events { codes })?;
+    let ask = Ask::Spawn {
+        count: args.count,
+        words,
+        folder: folder.to_string_lossy().into_owned(),
+        environment: variables.collect(),
+        attributes: [
+            "pmix.fwd.stdout",
+            "pmix.fwd.stderr",
+            "pmix.fwd.stdin",
+            "pmix.notecomp",
+        ]
+        .map(flag)
+        .to_vec(),
+    };
+    let started = session.must("spawn", ask)?;
+    let name = started.iter().find_map(|line| match &line.value {
+        Datum::Text(name) if !name.is_empty() => Some(name.clone()),
+        _ => None,
+    });
+    let namespace = name.ok_or_else(|| ToolError::Ended(session.last_words()))?;
+    let of = Among {
+        namespace,
+        rank: RANK_ALL,
+    };
+    session.must("output", Ask::Pull { of: of.clone() })?;
+    let code = relay(session, &of, true, is_json)?;
+    Ok(match u8::try_from(code) {
+        Ok(code) => code,
+        Err(_) => {
+            let code = i32::try_from(code).unwrap_or(i32::MIN);
+            complain(format_args!(
+                "sdm: {}: {}",
+                of.namespace,
+                names::status(code)
+            ));
+            super::FAILED
+        }
+    })
+}
+
+/// `sdm pmix io`.
+pub(super) fn io(session: &mut Session, args: &PmixIoArgs, is_json: bool) -> Result<(), ToolError> {
+    let of = among(&args.job)?;
+    if !query::namespaces(session)?.contains(&of.namespace) {
+        return Err(ToolError::UnknownJob(of.namespace));
+    }
+    let codes = CODES.to_vec();
+    session.must("events", Ask::Events { codes })?;
+    session.must("output", Ask::Pull { of: of.clone() })?;
+    relay(session, &of, args.stdin, is_json).map(|_| ())
+}
+
+/// Passes on input and output until the job has ended; gives the status that it ended with.
+fn relay(
+    session: &mut Session,
+    of: &Among,
+    with_input: bool,
+    is_json: bool,
+) -> Result<i64, ToolError> {
+    if with_input {
+        let sender = session.sender.clone();
+        std::thread::spawn(move || read_input(&sender));
+    }
+    let mut ended = None;
+    loop {
+        let wait = ended.map(|_| OUTPUT_WAIT);
+        match (session.next(wait)?, ended) {
+            (None, Some(code)) => return Ok(code),
+            (Some(Heard::Tool(FromTool::Output { of, channel, bytes })), _) => {
+                put(&of, channel, &bytes, is_json)?;
+            }
+            (Some(Heard::Tool(FromTool::Event { status, lines, .. })), _) => {
+                let event = Event::of(status, lines);
+                if event.ends() == Some(&*of.namespace) {
+                    ended = Some(event.code());
+                } else if LOST.contains(&status) && ended.is_none() {
+                    return Err(ToolError::Ended("; the server has ended".to_owned()));
+                }
+            }
+            (Some(Heard::Input(bytes)), None) => {
+                let to = of.clone();
+                session.tell(Ask::Push { to, bytes });
+            }
+            (Some(Heard::Ended) | None, _) => return Err(ToolError::Ended(session.last_words())),
+            _ => {}
+        }
+    }
+}
+
+fn put(of: &Among, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), ToolError> {
+    if is_json {
+        let document = json!({
+            "namespace": of.namespace, "rank": of.rank, "channel": names::channels(channel),
+            "text": String::from_utf8_lossy(bytes),
+        });
+        return tell(&document.to_string()).map_err(ToolError::Shown);
+    }
+    let sink = if channel & STDOUT != 0 {
+        Sink::Output
+    } else {
+        Sink::Complaints
+    };
+    sink.show(&String::from_utf8_lossy(bytes))
+        .map_err(ToolError::Shown)
+}
+
+/// Reads standard input until it ends; what is read is the job's.
+fn read_input(to: &Sender<Heard>) {
+    let mut input = std::io::stdin().lock();
+    let mut bytes = vec![0; INPUT_BYTES_MAX];
+    loop {
+        let count = input.read(&mut bytes).unwrap_or(0);
+        let is_read = to.send(Heard::Input(bytes[..count].to_vec())).is_ok();
+        if count == 0 || !is_read {
+            return;
+        }
+    }
+}

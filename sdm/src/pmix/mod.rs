@@ -1,0 +1,169 @@
+//! `sdm pmix`: a tool of somebody's PMIx server (`prte`, `prterun`), as RFC0010 describes one.
+//!
+//! The library is in a process of its own, `sdm-pmix tool`; here are the words for a person.
+
+mod error;
+mod live;
+mod query;
+mod session;
+mod show;
+
+use sdm_hosts::pmix::{Wanted, choose};
+use sdm_pmix::asked::{Among, Ask, Attribute, AttributeValue};
+use sdm_pmix::names::RANK_ALL;
+
+use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
+use crate::sink::complain;
+use error::ToolError;
+use session::Session;
+
+/// Something was not carried out.
+const FAILED: u8 = 124;
+
+/// Carries out `sdm pmix`; gives the exit code.
+pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
+    match verb(args) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(format_args!("sdm: {error}"));
+            FAILED
+        }
+    }
+}
+
+fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
+    let wanted = wanted(&args.server);
+    if matches!(args.verb, PmixVerb::List) && wanted == Wanted::Any {
+        return query::list(&sdm_hosts::pmix::servers().0, args.json);
+    }
+    let server = choose(&wanted)?;
+    if matches!(args.verb, PmixVerb::List) {
+        return query::list(&[server], args.json);
+    }
+    if let PmixVerb::Spawn(spawn) = &args.verb {
+        return live::spawn(&server, spawn, args.json);
+    }
+    let session = &mut Session::open(&server)?;
+    match &args.verb {
+        PmixVerb::Query(query) => query::query(session, query, args.json)?,
+        PmixVerb::Log(log) => {
+            let channel = match log.channel {
+                PmixChannel::Stdout => "pmix.log.stdout",
+                PmixChannel::Stderr => "pmix.log.stderr",
+                PmixChannel::Syslog => "pmix.log.syslog",
+            };
+            let ask = Ask::Log {
+                channel: channel.to_owned(),
+                // Servers write whole lines only.
+                text: format!("{}\n", log.text.trim_end_matches('\n')),
+                is_required: log.required,
+            };
+            session.must("log", ask)?;
+        }
+        PmixVerb::Events => live::events(session, &server, args.json)?,
+        PmixVerb::Io(io) => live::io(session, io, args.json)?,
+        PmixVerb::Signal(signal) => {
+            let value = AttributeValue::Number(number_of(&signal.signal)?);
+            control(session, &signal.job, "pmix.jctrl.sig", value)?;
+        }
+        PmixVerb::Kill(job) => {
+            control(
+                session,
+                &job.job,
+                "pmix.jctrl.kill",
+                AttributeValue::Flag(true),
+            )?;
+        }
+        PmixVerb::List | PmixVerb::Spawn(_) => {}
+    }
+    Ok(0)
+}
+
+fn wanted(args: &PmixServerArgs) -> Wanted {
+    match args {
+        PmixServerArgs { pid: Some(pid), .. } => Wanted::Pid(*pid),
+        PmixServerArgs {
+            server: Some(name), ..
+        } => Wanted::Namespace(name.clone()),
+        PmixServerArgs {
+            file: Some(file), ..
+        } => Wanted::File(file.clone()),
+        PmixServerArgs { uri: Some(uri), .. } => Wanted::Uri(uri.clone()),
+        PmixServerArgs { system: true, .. } => Wanted::System,
+        _ => Wanted::Any,
+    }
+}
+
+/// `NAMESPACE` or `NAMESPACE:RANK`; all ranks where none is said.
+fn among(text: &str) -> Result<Among, ToolError> {
+    let (namespace, rank) = match text.rsplit_once(':') {
+        None => (text, RANK_ALL),
+        Some((namespace, "all")) => (namespace, RANK_ALL),
+        Some((namespace, rank)) => match rank.parse() {
+            Ok(rank) => (namespace, rank),
+            Err(_) => return Err(ToolError::NoJob(text.to_owned())),
+        },
+    };
+    match namespace.is_empty() || namespace.len() > 255 {
+        true => Err(ToolError::NoJob(text.to_owned())),
+        false => Ok(Among {
+            namespace: namespace.to_owned(),
+            rank,
+        }),
+    }
+}
+
+fn number_of(signal: &str) -> Result<i32, ToolError> {
+    use nix::sys::signal::Signal;
+    let number = signal.parse::<i32>().ok();
+    let upper = signal.to_uppercase();
+    let name = match upper.starts_with("SIG") {
+        true => upper,
+        false => format!("SIG{upper}"),
+    };
+    let known = match number {
+        Some(number) => Signal::try_from(number).ok(),
+        None => name.parse().ok(),
+    };
+    let known = known.map(|signal| signal as i32);
+    known.ok_or_else(|| ToolError::NoSignal(signal.to_owned()))
+}
+
+/// A server says nothing of a job that it does not know, so that it is asked first.
+fn control(
+    session: &mut Session,
+    job: &str,
+    key: &str,
+    value: AttributeValue,
+) -> Result<(), ToolError> {
+    let of = among(job)?;
+    if !query::namespaces(session)?.contains(&of.namespace) {
+        return Err(ToolError::UnknownJob(of.namespace));
+    }
+    let attribute = Attribute {
+        key: key.to_owned(),
+        value,
+        is_required: true,
+    };
+    let attributes = vec![attribute];
+    session.must(job, Ask::Control { of, attributes })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_ranks_and_signals_are_read() {
+        let of = |text| among(text).map(|it| (it.namespace, it.rank)).ok();
+        assert_eq!(of("a@1"), Some(("a@1".to_owned(), RANK_ALL)));
+        assert_eq!(of("a@1:3"), Some(("a@1".to_owned(), 3)));
+        assert_eq!(of("a@1:all"), Some(("a@1".to_owned(), RANK_ALL)));
+        assert_eq!(of("a@1:x"), None);
+        assert_eq!(of(":1"), None);
+        assert_eq!(number_of("usr1").ok(), number_of("SIGUSR1").ok());
+        assert_eq!(number_of("9").ok(), Some(9));
+        assert!(number_of("nosuch").is_err());
+    }
+}

@@ -1,0 +1,291 @@
+//! What servers know: listed, asked for by key, and filled from elsewhere where they do not answer.
+
+use sdm_hosts::job::is_this_host;
+use sdm_hosts::pmix::Rendezvous;
+use sdm_pmix::asked::{Among, Ask, Attribute, AttributeValue, Datum, Line};
+use sdm_pmix::names;
+use sdm_system::proc;
+use serde_json::{Value, json};
+
+use super::error::ToolError;
+use super::session::Session;
+use super::{among, show};
+use crate::cli::PmixQueryArgs;
+use crate::sink::{complain, tell};
+
+const NAMESPACES: &str = "pmix.qry.ns";
+const TABLE: &str = "pmix.qry.ptable";
+const STATUS: &str = "pmix.qry.jst";
+const MEMORY: &str = "pmix.qry.mem";
+const KEYS: &str = "pmix.qry.keys";
+const QUEUES: [&str; 2] = ["pmix.qry.qlst", "pmix.qry.qst"];
+/// What a server says of a key that it does not answer.
+const NOT_SUPPORTED: i32 = -47;
+/// Words for keys.
+const WORDS: [(&str, &str); 11] = [
+    ("namespaces", NAMESPACES),
+    ("jobs", "pmix.qry.nsinfo"),
+    ("processes", TABLE),
+    ("local-processes", "pmix.qry.lptable"),
+    ("status", STATUS),
+    ("memory", MEMORY),
+    ("queues", QUEUES[0]),
+    ("queue-status", QUEUES[1]),
+    ("spawn", "pmix.qry.spawn"),
+    ("debug", "pmix.qry.debug"),
+    ("keys", KEYS),
+];
+
+fn plain(key: &str) -> Ask {
+    Ask::Query {
+        key: key.to_owned(),
+        attributes: Vec::new(),
+    }
+}
+
+/// The jobs of a server, without those of tools that are known as such.
+pub(super) fn namespaces(session: &mut Session) -> Result<Vec<String>, ToolError> {
+    let found = session.must("namespaces", plain(NAMESPACES))?;
+    let lists = found.into_iter().filter_map(|line| match line.value {
+        Datum::Text(text) => Some(text),
+        _ => None,
+    });
+    let lists: Vec<String> = lists.collect();
+    let names = lists.iter().flat_map(|list| list.split(','));
+    let names = names.filter(|name| !name.is_empty() && *name != "sdm-pmix");
+    Ok(names.map(ToOwned::to_owned).collect())
+}
+
+/// The processes of a job; nothing of a tool's.
+pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>, ToolError> {
+    let ask = Ask::Query {
+        key: TABLE.to_owned(),
+        attributes: vec![text("pmix.nspace", namespace, false)],
+    };
+    let (status, mut lines) = session.ask(ask)?;
+    lines.retain(|line| matches!(line.value, Datum::ProcessInfo { .. }));
+    Ok(if status == 0 { lines } else { Vec::new() })
+}
+
+fn text(key: &str, value: &str, is_required: bool) -> Attribute {
+    Attribute {
+        key: key.to_owned(),
+        value: AttributeValue::Text(value.to_owned()),
+        is_required,
+    }
+}
+
+/// Lists servers, their jobs and processes.
+pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolError> {
+    let mut document = Vec::new();
+    let mut failed = 0;
+    for server in servers {
+        let jobs = match jobs(server) {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                complain(format_args!("sdm: {server}: {error}"));
+                failed += 1;
+                continue;
+            }
+        };
+        if is_json {
+            let jobs: Vec<Value> = jobs.iter().map(|(name, table)| {
+                json!({"namespace": name, "status": job_status(table), "processes": show::document(table)})
+            }).collect();
+            document.push(json!({
+                "pid": server.pid, "program": server.program, "namespace": server.namespace,
+                "version": server.version, "file": server.file.to_string_lossy(), "uri": server.uri,
+                "system": server.level == sdm_hosts::pmix::Level::System, "jobs": jobs,
+            }));
+            continue;
+        }
+        let mut shown = format!(
+            "{server}, PMIx {}",
+            sdm_text::printable(server.version.as_bytes())
+        );
+        for (name, table) in jobs {
+            let name = sdm_text::printable(name.as_bytes());
+            shown.push_str(&format!("\n  {name}: {}", job_status(&table)));
+            for line in table {
+                shown.push_str(&format!("\n    {}", show::text(&line.value)));
+            }
+        }
+        tell(&shown).map_err(ToolError::Shown)?;
+    }
+    if is_json {
+        tell(&Value::Array(document).to_string()).map_err(ToolError::Shown)?;
+    } else if servers.is_empty() {
+        complain("no PMIx server of yours that takes tools runs on this machine");
+    }
+    Ok(if failed == 0 { 0 } else { super::FAILED })
+}
+
+fn jobs(server: &Rendezvous) -> Result<Vec<(String, Vec<Line>)>, ToolError> {
+    let mut session = Session::open(server)?;
+    let mut jobs = Vec::new();
+    for name in namespaces(&mut session)? {
+        let table = table(&mut session, &name)?;
+        // A tool has none.
+        if !table.is_empty() {
+            jobs.push((name, table));
+        }
+    }
+    Ok(jobs)
+}
+
+/// What the states of its processes say of a job.
+fn job_status(table: &[Line]) -> String {
+    let mut counts = std::collections::BTreeMap::<u8, usize>::new();
+    for line in table {
+        if let Datum::ProcessInfo { state, .. } = line.value {
+            *counts.entry(state).or_default() += 1;
+        }
+    }
+    let parts = counts.iter().rev().map(|(state, count)| {
+        // A rank that has ended while others run.
+        let name = match state {
+            0 => "ended".into(),
+            state => names::process_state(*state),
+        };
+        format!("{count} {name}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// `sdm pmix query`.
+pub(super) fn query(
+    session: &mut Session,
+    args: &PmixQueryArgs,
+    is_json: bool,
+) -> Result<(), ToolError> {
+    let word = WORDS.iter().find(|(word, _)| *word == args.key);
+    let key = word.map_or(args.key.as_str(), |(_, key)| key);
+    let of = args.job.as_deref().map(among).transpose()?;
+    if args.get {
+        let of = of.ok_or(ToolError::NoWhose)?;
+        let key = key.to_owned();
+        let found = session.must(&args.key, Ask::Get { of, key })?;
+        return shown(&args.key, &found, None, is_json);
+    }
+    let mut attributes = Vec::new();
+    if let Some(of) = &of {
+        attributes.push(text("pmix.nspace", &of.namespace, args.required));
+        if of.rank != names::RANK_ALL {
+            attributes.push(Attribute {
+                key: "pmix.rank".to_owned(),
+                value: AttributeValue::Rank(of.rank),
+                is_required: args.required,
+            });
+        }
+    }
+    let ask = Ask::Query {
+        key: key.to_owned(),
+        attributes,
+    };
+    match session.ask(ask)? {
+        (0, found) => shown(key, &found, None, is_json),
+        (NOT_SUPPORTED, _) => {
+            let Some((found, from)) = filled(session, key, of.as_ref())? else {
+                let what = key.to_owned();
+                let status = NOT_SUPPORTED;
+                return Err(ToolError::Status { what, status });
+            };
+            shown(key, &found, Some(from), is_json)
+        }
+        (status, found) => {
+            if !found.is_empty() {
+                shown(key, &found, None, is_json)?;
+            }
+            let what = key.to_owned();
+            Err(ToolError::Status { what, status })
+        }
+    }
+}
+
+fn shown(
+    key: &str,
+    found: &[Line],
+    from: Option<&'static str>,
+    is_json: bool,
+) -> Result<(), ToolError> {
+    if is_json {
+        let document = json!({
+            "key": key, "from": from.unwrap_or("server"), "values": show::document(found),
+        });
+        return tell(&document.to_string()).map_err(ToolError::Shown);
+    }
+    if let Some(from) = from {
+        complain(format_args!(
+            "sdm: the server does not answer {key}; this is {from}"
+        ));
+    }
+    tell(show::lines(found).trim_end()).map_err(ToolError::Shown)
+}
+
+/// What a server does not answer, from elsewhere; and from where, for a person.
+fn filled(
+    session: &mut Session,
+    key: &str,
+    of: Option<&Among>,
+) -> Result<Option<(Vec<Line>, &'static str)>, ToolError> {
+    let names = match of {
+        Some(of) => vec![of.namespace.clone()],
+        None => namespaces(session)?,
+    };
+    let line = |key: &str, value| Line {
+        depth: 0,
+        key: key.to_owned(),
+        value,
+    };
+    let mut found = Vec::new();
+    match key {
+        STATUS => {
+            for name in names {
+                let table = table(session, &name)?;
+                if !table.is_empty() {
+                    found.push(line(&name, Datum::Text(job_status(&table))));
+                }
+            }
+            Ok(Some((found, "from the states of its processes")))
+        }
+        MEMORY => {
+            for name in names {
+                for process in table(session, &name)? {
+                    let Datum::ProcessInfo {
+                        of: who, host, pid, ..
+                    } = process.value
+                    else {
+                        continue;
+                    };
+                    let is_asked =
+                        of.is_none_or(|of| [names::RANK_ALL, who.rank].contains(&of.rank));
+                    if is_asked && is_this_host(&host) {
+                        let status = proc::of(pid).status().ok();
+                        let bytes = status.and_then(|it| it.bytes("VmRSS"));
+                        found.push(line(
+                            &show::among(&who),
+                            bytes.map_or(Datum::Nothing, Datum::Unsigned),
+                        ));
+                    }
+                }
+            }
+            Ok(Some((
+                found,
+                "what /proc says, in bytes, of those on this machine",
+            )))
+        }
+        KEYS => {
+            for (_, key) in WORDS {
+                if session.ask(plain(key))?.0 != NOT_SUPPORTED {
+                    found.push(line("", Datum::Text(key.to_owned())));
+                }
+            }
+            Ok(Some((found, "which of those that sdm knows it answers")))
+        }
+        key if QUEUES.contains(&key) => Ok(Some((
+            found,
+            "empty, as it has no scheduler (`sdm queues` lists those of clusters)",
+        ))),
+        _ => Ok(None),
+    }
+}

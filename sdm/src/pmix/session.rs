@@ -1,0 +1,226 @@
+//! A conversation with `sdm-pmix tool`.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sdm_hosts::pmix::{Rendezvous, tool};
+use sdm_pmix::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_pmix::wire::{Frames, frame};
+use sdm_text::printable;
+
+use super::error::ToolError;
+
+/// How long an answer may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How long the helper may take to say goodbye.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// How much of what the helper complains of is kept, in bytes.
+const SAID_BYTES_MAX: usize = 4096;
+
+/// What comes to whoever talks to a server.
+pub(super) enum Heard {
+    /// From the tool.
+    Tool(FromTool),
+    /// From standard input: nothing where it has ended.
+    Input(Vec<u8>),
+    /// The tool has ended.
+    Ended,
+}
+
+/// A tool that is connected.
+pub(super) struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    heard: Receiver<Heard>,
+    pub(super) sender: Sender<Heard>,
+    said: Arc<Mutex<Vec<u8>>>,
+    number: u32,
+    /// What came while an answer was waited for.
+    waiting: VecDeque<Heard>,
+}
+
+impl Session {
+    /// Starts a tool of a server, and waits until it is connected.
+    pub(super) fn open(server: &Rendezvous) -> Result<Self, ToolError> {
+        let mut command = tool(server)?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(ToolError::Start)?;
+        let (sender, heard) = channel();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        if let Some(mut complaints) = child.stderr.take() {
+            let said = Arc::clone(&said);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 1024];
+                while let Ok(count @ 1..) = complaints.read(&mut bytes) {
+                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                    said.extend_from_slice(&bytes[..count]);
+                    let too_many = said.len().saturating_sub(SAID_BYTES_MAX);
+                    said.drain(..too_many);
+                }
+            });
+        }
+        if let Some(output) = child.stdout.take() {
+            let sender = sender.clone();
+            std::thread::spawn(move || read(output, &sender));
+        }
+        let mut session = Self {
+            input: child.stdin.take(),
+            child,
+            heard,
+            sender,
+            said,
+            number: 0,
+            waiting: VecDeque::new(),
+        };
+        let version = TOOL_VERSION;
+        session.send(&ToTool::Hello { version });
+        match session.next(Some(ANSWER_WAIT))? {
+            Some(Heard::Tool(FromTool::Hello { version, .. })) if version == TOOL_VERSION => {
+                Ok(session)
+            }
+            Some(Heard::Tool(FromTool::Failed { text })) => {
+                Err(ToolError::Failed(printable(text.as_bytes())))
+            }
+            _ => Err(ToolError::Ended(session.last_words())),
+        }
+    }
+
+    fn send(&mut self, message: &ToTool) {
+        if let (Some(input), Ok(bytes)) = (&mut self.input, frame(message)) {
+            // That it has ended is heard.
+            let _ = input.write_all(&bytes);
+        }
+    }
+
+    /// Asks for something, and does not wait for the answer.
+    pub(super) fn tell(&mut self, ask: Ask) -> u32 {
+        self.number += 1;
+        let number = self.number;
+        self.send(&ToTool::Ask { number, ask });
+        number
+    }
+
+    /// Asks for something; gives the status and what was found. What else comes is kept for [`Session::next`].
+    pub(super) fn ask(&mut self, ask: Ask) -> Result<(i32, Vec<Line>), ToolError> {
+        let asked = self.tell(ask);
+        let mut found = Vec::new();
+        let deadline = Instant::now() + ANSWER_WAIT;
+        loop {
+            match self
+                .heard
+                .recv_timeout(deadline - Instant::now().min(deadline))
+            {
+                Ok(Heard::Tool(FromTool::Part { number, lines })) if number == asked => {
+                    found.extend(lines);
+                }
+                Ok(Heard::Tool(FromTool::Done { number, status })) if number == asked => {
+                    return Ok((status, found));
+                }
+                Ok(Heard::Ended) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(ToolError::Ended(self.last_words()));
+                }
+                Ok(other) => self.waiting.push_back(other),
+                Err(RecvTimeoutError::Timeout) => return Err(self.no_answer()),
+            }
+        }
+    }
+
+    /// Asks for something that is an error where it fails.
+    pub(super) fn must(&mut self, what: &str, ask: Ask) -> Result<Vec<Line>, ToolError> {
+        match self.ask(ask)? {
+            (0, lines) => Ok(lines),
+            (status, _) => Err(ToolError::Status {
+                what: what.to_owned(),
+                status,
+            }),
+        }
+    }
+
+    /// The next of what comes; none where the time is over.
+    pub(super) fn next(&mut self, wait: Option<Duration>) -> Result<Option<Heard>, ToolError> {
+        if let Some(heard) = self.waiting.pop_front() {
+            return Ok(Some(heard));
+        }
+        match wait {
+            None => Ok(self.heard.recv().ok()),
+            Some(wait) => match self.heard.recv_timeout(wait) {
+                Ok(heard) => Ok(Some(heard)),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// What came before an answer.
+    pub(super) fn take_waiting(&mut self) -> VecDeque<Heard> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    fn no_answer(&mut self) -> ToolError {
+        let said = self.last_words();
+        ToolError::NoAnswer {
+            wait: ANSWER_WAIT,
+            said,
+        }
+    }
+
+    /// What the helper has said last, and how it ended; with a semicolon before it.
+    pub(super) fn last_words(&mut self) -> String {
+        let mut words = String::new();
+        if let Ok(Some(status)) = self.child.try_wait() {
+            words = format!("; {status}");
+        }
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&said);
+        match text.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("{words}; it said last: {}", printable(line.as_bytes())),
+            None => words,
+        }
+    }
+}
+
+impl Drop for Session {
+    /// The tool says goodbye once nothing more is asked; who hangs is killed, and what holds its connection goes on.
+    fn drop(&mut self) {
+        self.input = None;
+        let deadline = Instant::now() + END_WAIT;
+        while Instant::now() < deadline {
+            match self
+                .heard
+                .recv_timeout(deadline - Instant::now().min(deadline))
+            {
+                Ok(Heard::Ended) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        // It may be gone by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(mut output: impl Read, sender: &Sender<Heard>) {
+    let mut frames = Frames::default();
+    let mut bytes = vec![0; 64 << 10];
+    'all: while let Ok(count @ 1..) = output.read(&mut bytes) {
+        frames.push(&bytes[..count]);
+        loop {
+            match frames.take::<FromTool>() {
+                Ok(Some(message)) => {
+                    if sender.send(Heard::Tool(message)).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => break 'all,
+            }
+        }
+    }
+    let _ = sender.send(Heard::Ended);
+}

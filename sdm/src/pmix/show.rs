@@ -1,0 +1,173 @@
+//! Lines of a tool as text and as JSON.
+
+use sdm_pmix::asked::{Among, Datum, Line};
+use sdm_pmix::names;
+use sdm_text::printable;
+use serde_json::{Map, Value, json};
+
+/// A value on one line.
+pub(super) fn text(value: &Datum) -> String {
+    match value {
+        Datum::Nothing => "none".to_owned(),
+        Datum::Flag(flag) => flag.to_string(),
+        Datum::Signed(number) => number.to_string(),
+        Datum::Unsigned(number) => number.to_string(),
+        Datum::Real(number) => number.to_string(),
+        Datum::Text(text) | Datum::Word(text) => printable(text.as_bytes()),
+        Datum::Bytes(count) => format!("{count} bytes"),
+        Datum::Time(seconds, micros) => format!("{seconds}.{micros:06} s"),
+        Datum::Rank(rank) => names::rank(*rank).into_owned(),
+        // Where a server gives what a process ended with, it is no number of the standard's.
+        Datum::Status(status) if *status > 0 => status.to_string(),
+        Datum::Status(status) => names::status(*status).into_owned(),
+        Datum::Process(of) => among(of),
+        Datum::ProcessInfo {
+            of,
+            host,
+            program,
+            pid,
+            exit_code,
+            state,
+        } => format!(
+            "{} on {}, pid {pid}, {}, exit code {exit_code}, {}",
+            among(of),
+            printable(host.as_bytes()),
+            names::process_state(*state),
+            printable(program.as_bytes())
+        ),
+        Datum::Array(count) => format!("{count} values"),
+        Datum::Opaque(kind) => format!("({})", names::kind(*kind)),
+    }
+}
+
+/// A process for a person.
+pub(super) fn among(of: &Among) -> String {
+    format!(
+        "{}:{}",
+        printable(of.namespace.as_bytes()),
+        names::rank(of.rank)
+    )
+}
+
+fn scalar(value: &Datum) -> Value {
+    match value {
+        Datum::Nothing => Value::Null,
+        Datum::Flag(flag) => json!(flag),
+        Datum::Signed(number) => json!(number),
+        Datum::Unsigned(number) | Datum::Bytes(number) => json!(number),
+        Datum::Real(number) => json!(number),
+        Datum::Text(text) | Datum::Word(text) => json!(text),
+        Datum::Process(of) => json!({"namespace": of.namespace, "rank": rank(of.rank)}),
+        Datum::Rank(it) => rank(*it),
+        Datum::ProcessInfo {
+            of,
+            host,
+            program,
+            pid,
+            exit_code,
+            state,
+        } => json!({
+            "namespace": of.namespace, "rank": rank(of.rank), "host": host, "program": program, "pid": pid,
+            "exit_code": exit_code, "state": names::process_state(*state),
+        }),
+        Datum::Status(_) | Datum::Time(..) | Datum::Array(_) | Datum::Opaque(_) => {
+            json!(text(value))
+        }
+    }
+}
+
+fn rank(rank: u32) -> Value {
+    match names::rank(rank) {
+        name if name.parse::<u32>().is_ok() => json!(rank),
+        name => json!(name),
+    }
+}
+
+/// Lines as one value: an object of those with keys, an array of those without.
+pub(super) fn document(lines: &[Line]) -> Value {
+    let mut at = 0;
+    let depth = lines.first().map_or(0, |line| line.depth);
+    part(lines, &mut at, depth)
+}
+
+/// `depth` grows with each call and is a byte: it ends.
+fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
+    let (mut fields, mut items) = (Map::new(), Vec::new());
+    while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
+        *at += 1;
+        let is_head = matches!(line.value, Datum::Array(_));
+        let value = match depth.checked_add(1) {
+            Some(deeper) if is_head => part(lines, at, deeper),
+            _ => scalar(&line.value),
+        };
+        match line.key.is_empty() || fields.contains_key(&line.key) {
+            true => items.push(value),
+            false => {
+                fields.insert(line.key.clone(), value);
+            }
+        }
+    }
+    match (fields.is_empty(), items.is_empty()) {
+        (false, true) => Value::Object(fields),
+        (true, _) => Value::Array(items),
+        (false, false) => json!([Value::Object(fields), items]),
+    }
+}
+
+/// Lines for a person, those in others further to the right.
+pub(super) fn lines(lines: &[Line]) -> String {
+    let mut shown = String::new();
+    for line in lines {
+        let indent = "  ".repeat(usize::from(line.depth));
+        let key = printable(line.key.as_bytes());
+        let separator = if key.is_empty() { "" } else { ": " };
+        shown.push_str(&format!("{indent}{key}{separator}{}\n", text(&line.value)));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(depth: u8, key: &str, value: Datum) -> Line {
+        let key = key.to_owned();
+        Line { depth, key, value }
+    }
+
+    #[test]
+    fn rows_are_text_and_a_document() {
+        let process = Datum::ProcessInfo {
+            of: Among {
+                namespace: "a@1".to_owned(),
+                rank: 0,
+            },
+            host: "h".to_owned(),
+            program: "sh".to_owned(),
+            pid: 7,
+            exit_code: 0,
+            state: 6,
+        };
+        let all = [
+            line(0, "pmix.qry.ptable", Datum::Array(1)),
+            line(1, "", process),
+            line(0, "pmix.rank", Datum::Rank(names::RANK_ALL)),
+            line(0, "s", Datum::Status(-47)),
+        ];
+        let shown = lines(&all);
+        assert!(
+            shown.contains("  a@1:0 on h, pid 7, connected, exit code 0, sh\n"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("pmix.rank: all\ns: PMIX_ERR_NOT_SUPPORTED\n"),
+            "{shown}"
+        );
+        let document = document(&all);
+        assert_eq!(document["pmix.qry.ptable"][0]["state"], "connected");
+        assert_eq!(document["pmix.rank"], "all");
+        // However deep somebody says that they are, it ends.
+        let deep: Vec<Line> = (0..2000).map(|_| line(255, "", Datum::Array(9))).collect();
+        let _ = super::document(&deep);
+    }
+}
