@@ -83,7 +83,11 @@ unsafe fn short(string: *const c_char) -> String {
     // SAFETY: the caller says so.
     let mut text = unsafe { text(string) };
     if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        let mut end = TEXT_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
     }
     text
 }

@@ -70,31 +70,9 @@ fn exchange(step: ExchangeStep) -> Message {
     Message::Exchange(Box::new(ExchangeMessage { id, step }))
 }
 
-pub(super) fn messages() -> Vec<Message> {
-    let payload = Bytes::from_static(b"a payload of some bytes");
-    let sets = some_sets();
-    let block = |set: &IdSet, status| Block {
-        status,
-        sources: set.clone(),
-        payload: payload.clone(),
-    };
+/// What programs that meet send one another.
+fn meetings(sets: &[IdSet], payload: &Bytes) -> Vec<Message> {
     vec![
-        init(),
-        Message::Command(CommandMessage {
-            id: CommandId(7),
-            attempt: Attempt(2),
-            destination: sets[2].clone(),
-            lane: Lane::Control,
-            sync: SyncPolicy::TimeOut { ms: 5000 },
-            rule: 1,
-            rule_params: payload.clone(),
-            settled_below: CommandId(5),
-            open: vec![CommandId(3), CommandId(4)],
-            payload: payload.clone(),
-        }),
-        Message::Cancel(CommandId(u64::MAX)),
-        Message::End(EndPolicy::Detach),
-        Message::Leave,
         exchange(ExchangeStep::Taken(sets[2].clone())),
         exchange(ExchangeStep::Given {
             empty: sets[0].clone(),
@@ -117,6 +95,34 @@ pub(super) fn messages() -> Vec<Message> {
             is_brought: true,
             bytes: payload.clone(),
         })),
+    ]
+}
+
+pub(super) fn messages() -> Vec<Message> {
+    let payload = Bytes::from_static(b"a payload of some bytes");
+    let sets = some_sets();
+    let block = |set: &IdSet, status| Block {
+        status,
+        sources: set.clone(),
+        payload: payload.clone(),
+    };
+    let mut messages = vec![
+        init(),
+        Message::Command(CommandMessage {
+            id: CommandId(7),
+            attempt: Attempt(2),
+            destination: sets[2].clone(),
+            lane: Lane::Control,
+            sync: SyncPolicy::TimeOut { ms: 5000 },
+            rule: 1,
+            rule_params: payload.clone(),
+            settled_below: CommandId(5),
+            open: vec![CommandId(3), CommandId(4)],
+            payload: payload.clone(),
+        }),
+        Message::Cancel(CommandId(u64::MAX)),
+        Message::End(EndPolicy::Detach),
+        Message::Leave,
         Message::Answer(Answer {
             id: CommandId(9),
             attempt: Attempt(0),
@@ -142,7 +148,9 @@ pub(super) fn messages() -> Vec<Message> {
             health: Health::Silent,
             why: "server 9: quiet".to_owned(),
         }),
-    ]
+    ];
+    messages.extend(meetings(&sets, &payload));
+    messages
 }
 
 fn init() -> Message {
