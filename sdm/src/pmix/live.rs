@@ -154,6 +154,15 @@ fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
 }
 
+/// Rank 0 is to have the input.
+fn stdin_to_first() -> Attribute {
+    Attribute {
+        key: "pmix.stdin".to_owned(),
+        value: AttributeValue::Rank(0),
+        is_required: false,
+    }
+}
+
 fn flag(key: &str) -> Attribute {
     Attribute {
         key: key.to_owned(),
@@ -199,14 +208,8 @@ pub(super) fn spawn(
         words,
         folder: folder.to_string_lossy().into_owned(),
         environment: variables.collect(),
-        attributes: [
-            "pmix.fwd.stdout",
-            "pmix.fwd.stderr",
-            "pmix.fwd.stdin",
-            "pmix.notecomp",
-        ]
-        .map(flag)
-        .to_vec(),
+        // Without words on its output that is kept for who asks for it.
+        attributes: [flag("pmix.notecomp"), stdin_to_first()].to_vec(),
     };
     let started = session.must("spawn", ask)?;
     let name = started.iter().find_map(|line| match &line.value {
@@ -282,7 +285,10 @@ fn relay(
                 }
             }
             (Some(Heard::Input(bytes)), None) => {
-                let to = of.clone();
+                let to = Among {
+                    rank: if of.rank == RANK_ALL { 0 } else { of.rank },
+                    ..of.clone()
+                };
                 session.tell(Ask::Push { to, bytes });
             }
             (Some(Heard::Ended) | None, _) => return Err(ToolError::Ended(session.last_words())),
