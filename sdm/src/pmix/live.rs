@@ -154,15 +154,6 @@ fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
 }
 
-/// Rank 0 is to have the input.
-fn stdin_to_first() -> Attribute {
-    Attribute {
-        key: "pmix.stdin".to_owned(),
-        value: AttributeValue::Rank(0),
-        is_required: false,
-    }
-}
-
 fn flag(key: &str) -> Attribute {
     Attribute {
         key: key.to_owned(),
@@ -209,7 +200,7 @@ pub(super) fn spawn(
         folder: folder.to_string_lossy().into_owned(),
         environment: variables.collect(),
         // Without words on its output that is kept for who asks for it.
-        attributes: [flag("pmix.notecomp"), stdin_to_first()].to_vec(),
+        attributes: [flag("pmix.notecomp")].to_vec(),
     };
     let started = session.must("spawn", ask)?;
     let name = started.iter().find_map(|line| match &line.value {
