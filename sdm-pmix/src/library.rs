@@ -13,12 +13,15 @@ use crate::ffi::{
 };
 
 const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
-const LOCAL_OUTPUT: &CStr = c"pmix.iof.local";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
 const TOOL_RANK: &CStr = c"pmix.tool.rank";
 /// The job that a tool of ours is in the server's books, always as rank 0. A name of its own for each tool is one more job
 /// that `prterun` waits for: it does not end when the user's job does (Open MPI 5.0.11).
+///
+/// A server that lives until it is told to end keeps names of its own choice apart, and sends output to no other ones.
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
+/// The server that ends with its job.
+const OF_ONE_JOB: &str = "prterun";
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -81,11 +84,14 @@ impl Tool {
             },
             Info::string(TOOL_NAMESPACE, OWN_NAMESPACE),
             Info::number(TOOL_RANK, TYPE_RANK, 0),
-            // What a job writes comes to us, and is not written by the library.
-            Info::flag(LOCAL_OUTPUT, false),
         ];
+        let program = std::fs::read_link(format!("/proc/{server}/exe")).unwrap_or_default();
+        let count = match program.file_name().is_some_and(|name| name == OF_ONE_JOB) {
+            true => infos.len(),
+            false => 1,
+        };
         // SAFETY: both live across the call and are laid out as the library expects.
-        let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), infos.len()) };
+        let status = unsafe { init(&raw mut me, infos.as_mut_ptr(), count) };
         tool.check(status)
             .with_context(|| format!("connect to the PMIx server in process {server}"))?;
         Ok(tool)

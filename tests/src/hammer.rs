@@ -69,6 +69,12 @@ pub fn targets() -> Vec<Target> {
             expressions(),
         ),
         target("pmix", sdm_pmix::wire::fuzz_frames, pmix_frames()),
+        target("pmix-tool", sdm_pmix::asked::fuzz_tool, pmix_frames()),
+        target(
+            "pmix-rendezvous",
+            sdm_hosts::pmix::fuzz_rendezvous,
+            vec![b"a@0.0;tcp4://127.0.0.1:4\n5.0.11\n7\n0:0\n".to_vec()],
+        ),
         target("keeper", sdm_keep::fuzz_frames, keeper_frames()),
         target(
             "proxy",

@@ -38,6 +38,8 @@ pub(super) enum ToolError {
         "{0} belongs to a job, which would end with an error where this fails: --into-job starts it all the same"
     )]
     IntoJob(String),
+    #[error("{0} sends the output of its job to nobody else than its own terminal")]
+    NoOutput(String),
     #[error("say whose: NAMESPACE or NAMESPACE:RANK")]
     NoWhose,
     #[error("{0}")]

@@ -122,6 +122,13 @@ pub(super) fn events(
             Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 let ended = event.ends().map(ToOwned::to_owned);
+                // Tools come and go under one name; that one is gone is no news.
+                if ended.as_deref() == Some("sdm-pmix") {
+                    continue;
+                }
+                if LOST.contains(&status) && is_there(session)? {
+                    continue;
+                }
                 if let Some(name) = &ended
                     && !known_ends.insert(name.clone())
                 {
@@ -138,6 +145,13 @@ pub(super) fn events(
             Some(_) => {}
         }
     }
+}
+
+/// Whether the server still answers: that a connection is lost may be said of another tool's.
+fn is_there(session: &mut Session) -> Result<bool, ToolError> {
+    let key = "pmix.qry.ns".to_owned();
+    let attributes = Vec::new();
+    Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
 }
 
 fn flag(key: &str) -> Attribute {
@@ -185,14 +199,8 @@ pub(super) fn spawn(
         words,
         folder: folder.to_string_lossy().into_owned(),
         environment: variables.collect(),
-        attributes: [
-            "pmix.fwd.stdout",
-            "pmix.fwd.stderr",
-            "pmix.fwd.stdin",
-            "pmix.notecomp",
-        ]
-        .map(flag)
-        .to_vec(),
+        // Without words on its output that is kept for who asks for it.
+        attributes: [flag("pmix.notecomp")].to_vec(),
     };
     let started = session.must("spawn", ask)?;
     let name = started.iter().find_map(|line| match &line.value {
@@ -221,7 +229,15 @@ pub(super) fn spawn(
 }
 
 /// `sdm pmix io`.
-pub(super) fn io(session: &mut Session, args: &PmixIoArgs, is_json: bool) -> Result<(), ToolError> {
+pub(super) fn io(
+    session: &mut Session,
+    server: &Rendezvous,
+    args: &PmixIoArgs,
+    is_json: bool,
+) -> Result<(), ToolError> {
+    if OF_ONE_JOB.contains(&&*server.program) {
+        return Err(ToolError::NoOutput(server.to_string()));
+    }
     let of = among(&args.job)?;
     if !query::namespaces(session)?.contains(&of.namespace) {
         return Err(ToolError::UnknownJob(of.namespace));
@@ -255,12 +271,15 @@ fn relay(
                 let event = Event::of(status, lines);
                 if event.ends() == Some(&*of.namespace) {
                     ended = Some(event.code());
-                } else if LOST.contains(&status) && ended.is_none() {
+                } else if LOST.contains(&status) && ended.is_none() && !is_there(session)? {
                     return Err(ToolError::Ended("; the server has ended".to_owned()));
                 }
             }
             (Some(Heard::Input(bytes)), None) => {
-                let to = of.clone();
+                let to = Among {
+                    rank: if of.rank == RANK_ALL { 0 } else { of.rank },
+                    ..of.clone()
+                };
                 session.tell(Ask::Push { to, bytes });
             }
             (Some(Heard::Ended) | None, _) => return Err(ToolError::Ended(session.last_words())),

@@ -61,7 +61,7 @@ fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
             session.must("log", ask)?;
         }
         PmixVerb::Events => live::events(session, &server, args.json)?,
-        PmixVerb::Io(io) => live::io(session, io, args.json)?,
+        PmixVerb::Io(io) => live::io(session, &server, io, args.json)?,
         PmixVerb::Signal(signal) => {
             let value = AttributeValue::Number(number_of(&signal.signal)?);
             control(session, &signal.job, "pmix.jctrl.sig", value)?;

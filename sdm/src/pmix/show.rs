@@ -1,5 +1,7 @@
 //! Lines of a tool as text and as JSON.
 
+use std::collections::BTreeMap;
+
 use sdm_pmix::asked::{Among, Datum, Line};
 use sdm_pmix::names;
 use sdm_text::printable;
@@ -92,7 +94,9 @@ pub(super) fn document(lines: &[Line]) -> Value {
 
 /// `depth` grows with each call and is a byte: it ends.
 fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
-    let (mut fields, mut items) = (Map::new(), Vec::new());
+    let (mut fields, mut items) = (Map::<String, Value>::new(), Vec::new());
+    // Of a key that comes several times, all values are in one array.
+    let mut repeated: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
         *at += 1;
         let is_head = matches!(line.value, Datum::Array(_));
@@ -100,13 +104,21 @@ fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
             Some(deeper) if is_head => part(lines, at, deeper),
             _ => scalar(&line.value),
         };
-        match line.key.is_empty() || fields.contains_key(&line.key) {
-            true => items.push(value),
-            false => {
-                fields.insert(line.key.clone(), value);
-            }
+        if line.key.is_empty() {
+            items.push(value);
+        } else if let Some(all) = repeated.get_mut(&line.key) {
+            all.push(value);
+        } else if let Some(first) = fields.remove(&line.key) {
+            repeated.insert(line.key.clone(), vec![first, value]);
+        } else {
+            fields.insert(line.key.clone(), value);
         }
     }
+    fields.extend(
+        repeated
+            .into_iter()
+            .map(|(key, all)| (key, Value::Array(all))),
+    );
     match (fields.is_empty(), items.is_empty()) {
         (false, true) => Value::Object(fields),
         (true, _) => Value::Array(items),

@@ -112,6 +112,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-fake",
             "sdm-hosts",
             "sdm-launch",
+            "sdm-pmix",
             "sdm-rm",
             "sdm-keep",
             "sdm-session",
