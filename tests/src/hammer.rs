@@ -68,7 +68,7 @@ pub fn targets() -> Vec<Target> {
             sdm_shell::commands::fuzz_set_expr,
             expressions(),
         ),
-        target("pmix", sdm_pmix::wire::fuzz_frames, pmix_frames()),
+        target("pmix", fuzz_pmix, pmix_frames()),
         target("pmix-tool", sdm_pmix::asked::fuzz_tool, pmix_frames()),
         target(
             "pmix-rendezvous",
@@ -184,4 +184,10 @@ mod tests {
         let found = hammer(&target, 100_000, 1).expect_err("it is planted");
         assert!(found.starts_with(b"\x01\x80"));
     }
+}
+
+/// What the servers of a session and their PMIx servers say, and these to those of other hosts.
+fn fuzz_pmix(bytes: &[u8]) {
+    sdm_pmix::wire::fuzz_frames(bytes);
+    sdm_pmix::notes::fuzz_notes(bytes);
 }
