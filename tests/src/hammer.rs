@@ -157,6 +157,12 @@ impl Mutator {
     }
 }
 
+/// What the servers of a session and their PMIx servers say, and these to those of other hosts.
+fn fuzz_pmix(bytes: &[u8]) {
+    sdm_pmix::wire::fuzz_frames(bytes);
+    sdm_pmix::notes::fuzz_notes(bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use sdm_core::frame::Frame;
@@ -184,10 +190,4 @@ mod tests {
         let found = hammer(&target, 100_000, 1).expect_err("it is planted");
         assert!(found.starts_with(b"\x01\x80"));
     }
-}
-
-/// What the servers of a session and their PMIx servers say, and these to those of other hosts.
-fn fuzz_pmix(bytes: &[u8]) {
-    sdm_pmix::wire::fuzz_frames(bytes);
-    sdm_pmix::notes::fuzz_notes(bytes);
 }
