@@ -83,7 +83,9 @@ unsafe fn short(string: *const c_char) -> String {
     // SAFETY: the caller says so.
     let mut text = unsafe { text(string) };
     if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        let is_end = |at: &usize| text.is_char_boundary(*at);
+        let end = (0..=TEXT_BYTES_MAX).rev().find(is_end);
+        text.truncate(end.unwrap_or(0));
     }
     text
 }
