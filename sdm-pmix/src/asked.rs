@@ -36,7 +36,7 @@ pub enum ToTool {
 
 /// Processes of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Among {
+pub struct JobPart {
     /// The job's namespace.
     pub namespace: String,
     /// The rank, or one of the standard's special ones: [`RANK_ALL`](crate::names::RANK_ALL).
@@ -56,7 +56,7 @@ pub enum Ask {
     /// `PMIx_Get`.
     Get {
         /// Whose value.
-        of: Among,
+        of: JobPart,
         /// Its key.
         key: String,
     },
@@ -90,12 +90,12 @@ pub enum Ask {
     /// `PMIx_IOF_pull`: from the answer on, [`FromTool::Output`] comes.
     Pull {
         /// Whose output.
-        of: Among,
+        of: JobPart,
     },
     /// `PMIx_IOF_push`.
     Push {
         /// Whose input.
-        to: Among,
+        to: JobPart,
         /// The bytes, [`INPUT_BYTES_MAX`] at most; none where the input ends.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
@@ -103,7 +103,7 @@ pub enum Ask {
     /// `PMIx_Job_control`.
     Control {
         /// Who.
-        of: Among,
+        of: JobPart,
         /// What.
         attributes: Vec<Attribute>,
     },
@@ -169,14 +169,14 @@ pub enum FromTool {
         /// What.
         status: i32,
         /// Who says so.
-        source: Among,
+        source: JobPart,
         /// What is said of it.
         lines: Vec<Line>,
     },
     /// A process has written something.
     Output {
         /// Which.
-        of: Among,
+        of: JobPart,
         /// The stream: a bit of the standard's.
         channel: u16,
         /// What; nothing where the stream has ended.
@@ -222,11 +222,11 @@ pub enum Datum {
     /// A word of the standard, named: a state, a scope or the like.
     Word(String),
     /// A process.
-    Process(Among),
+    Process(JobPart),
     /// All that a process table has of a process.
     ProcessInfo {
         /// Which.
-        of: Among,
+        of: JobPart,
         /// Its host.
         host: String,
         /// Its program.
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn messages_are_read_again_as_they_were() {
-        let of = Among {
+        let of = JobPart {
             namespace: "a@1".to_owned(),
             rank: 1,
         };

@@ -17,6 +17,7 @@
 //! ```
 //! What goes wrong is one sentence on standard error and exit code 1.
 
+mod connecting;
 mod ffi;
 mod host;
 mod keeper;
@@ -26,24 +27,14 @@ mod sys;
 mod tool;
 mod turn;
 
-use std::ffi::CStr;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use turn::Turn;
 
-/// How often it was tried to reach a server, in the environment of this process.
-const TRIES: &str = "SDM_PMIX_TRIES";
-const TRIES_MAX: u32 = 20;
-const TRY_EVERY: Duration = Duration::from_millis(250);
-/// What the library says of a server that it cannot reach.
-const UNREACHED: i32 = -25;
 /// The last line of an answer.
 const END: &str = "end\n";
 
@@ -82,34 +73,8 @@ fn run() -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Connects to a server, once it is this tool's turn.
-///
-/// A server that still has a tool that died before says that it cannot be reached. Its library cannot be asked a second time in one
-/// process, so that this process begins anew then, some times.
-fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<(library::Tool, Turn)> {
-    keeper::check_runs(server)?;
-    let turn = Turn::take(server)?;
-    // While this process has one thread, and before anything is connected.
-    keeper::start(server, turn.descriptor())?;
-    let error = match library::Tool::connect(library, server, file) {
-        Ok(tool) => return Ok((tool, turn)),
-        Err(error) => error,
-    };
-    let known = error.downcast_ref::<library::CallError>();
-    let tries = std::env::var(TRIES).ok().and_then(|it| it.parse().ok());
-    let tries: u32 = tries.unwrap_or(0);
-    if known.is_none_or(|known| known.status != UNREACHED) || tries >= TRIES_MAX {
-        return Err(error);
-    }
-    turn.end();
-    std::thread::sleep(TRY_EVERY);
-    let mut again = Command::new("/proc/self/exe");
-    again.args(std::env::args_os().skip(1));
-    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
-}
-
 fn ask(library: &Path, server: i32) -> Result<String> {
-    let (tool, turn) = connect(library, server, None)?;
+    let (tool, turn) = connecting::connect(library, server, None)?;
     let mut text = String::new();
     for namespace in tool.namespaces()? {
         text.push_str(&format!("namespace\t{namespace}\n"));

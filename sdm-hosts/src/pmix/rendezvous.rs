@@ -144,7 +144,7 @@ pub(super) fn folders() -> Vec<PathBuf> {
 
 /// The servers whose files are in these folders, the system's first, each once; and why others are left out.
 pub(super) fn find(folders: &[PathBuf]) -> (Vec<Rendezvous>, Vec<String>) {
-    let mut search = Search::default();
+    let mut search = Walk::default();
     for folder in folders {
         search.look(folder, 0);
     }
@@ -170,12 +170,12 @@ fn of_level(found: &BTreeMap<(Level, i32), Rendezvous>, level: Level) -> Vec<i32
 }
 
 #[derive(Default)]
-struct Search {
+struct Walk {
     files: Vec<PathBuf>,
     entries: usize,
 }
 
-impl Search {
+impl Walk {
     fn look(&mut self, folder: &Path, depth: usize) {
         let Ok(entries) = std::fs::read_dir(folder) else {
             return;

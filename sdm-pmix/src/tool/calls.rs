@@ -6,9 +6,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use sdm_pmix::asked::{Among, Ask, Attribute, AttributeValue, Datum, FromTool, Line};
+use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, FromTool, JobPart, Line};
 
-use super::{decode, tell};
+use super::decode;
+use super::out::tell;
 use crate::ffi::{ByteObject, Info, Proc, Query, SUCCESS, TYPE_RANK, TYPE_UINT32, Value, text};
 use crate::library::Tool;
 
@@ -149,7 +150,7 @@ fn c_text(text: &str) -> Result<CString> {
     CString::new(text).context("a text with a zero byte")
 }
 
-fn process(of: &Among) -> Proc {
+fn process(of: &JobPart) -> Proc {
     Proc::new(&of.namespace, of.rank)
 }
 
@@ -224,7 +225,7 @@ impl<'a> Calls<'a> {
         Ok((status, lines))
     }
 
-    fn get(&self, of: &Among, key: &str) -> Result<(c_int, Vec<Line>)> {
+    fn get(&self, of: &JobPart, key: &str) -> Result<(c_int, Vec<Line>)> {
         // SAFETY: the signature is the standard's.
         let get: Get = unsafe { std::mem::transmute(self.tool.function(c"PMIx_Get")?) };
         let (of, text) = (process(of), c_text(key)?);
@@ -326,7 +327,7 @@ impl<'a> Calls<'a> {
         Ok((status, vec![line]))
     }
 
-    fn pull(&self, of: &Among) -> Result<c_int> {
+    fn pull(&self, of: &JobPart) -> Result<c_int> {
         // SAFETY: the signature is the standard's.
         let pull: Pull = unsafe { std::mem::transmute(self.tool.function(c"PMIx_IOF_pull")?) };
         wait_for(process(of), |of, waiter| {
@@ -347,7 +348,7 @@ impl<'a> Calls<'a> {
         })
     }
 
-    fn push(&self, to: &Among, bytes: &[u8]) -> Result<c_int> {
+    fn push(&self, to: &JobPart, bytes: &[u8]) -> Result<c_int> {
         // SAFETY: the signature is the standard's.
         let push: Push = unsafe { std::mem::transmute(self.tool.function(c"PMIx_IOF_push")?) };
         let flag = match bytes.is_empty() {
@@ -375,7 +376,7 @@ impl<'a> Calls<'a> {
         })
     }
 
-    fn control(&self, of: &Among, attributes: &[Attribute]) -> Result<(c_int, Vec<Line>)> {
+    fn control(&self, of: &JobPart, attributes: &[Attribute]) -> Result<(c_int, Vec<Line>)> {
         let name = c"PMIx_Job_control";
         // SAFETY: the signature is the standard's since version 4.
         let control: Control = unsafe { std::mem::transmute(self.tool.function(name)?) };
@@ -443,7 +444,7 @@ unsafe extern "C" fn notified(
     // SAFETY: a process of the library's, or null.
     let source = unsafe { source.as_ref() };
     let source = source.map_or_else(
-        || Among {
+        || JobPart {
             namespace: String::new(),
             rank: u32::MAX,
         },

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use sdm_pmix::asked::{Among, DEPTH_MAX, Datum, Line, TEXT_BYTES_MAX};
+use sdm_pmix::asked::{DEPTH_MAX, Datum, JobPart, Line, TEXT_BYTES_MAX};
 use sdm_pmix::names;
 
 use crate::ffi::{
@@ -32,11 +32,11 @@ struct Described {
 const _: () = assert!(size_of::<Described>() == 536);
 
 /// A process of the library's.
-pub(super) fn among(process: &Proc) -> Among {
+pub(super) fn among(process: &Proc) -> JobPart {
     let end = process.namespace.iter().position(|it| *it == 0);
     let name = &process.namespace[..end.unwrap_or(process.namespace.len())];
     let bytes: Vec<u8> = name.iter().map(|it| it.cast_unsigned()).collect();
-    Among {
+    JobPart {
         namespace: String::from_utf8_lossy(&bytes).into_owned(),
         rank: process.rank,
     }
@@ -83,11 +83,9 @@ unsafe fn short(string: *const c_char) -> String {
     // SAFETY: the caller says so.
     let mut text = unsafe { text(string) };
     if text.len() > TEXT_BYTES_MAX {
-        let mut end = TEXT_BYTES_MAX;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        let is_end = |at: &usize| text.is_char_boundary(*at);
+        let end = (0..=TEXT_BYTES_MAX).rev().find(is_end);
+        text.truncate(end.unwrap_or(0));
     }
     text
 }

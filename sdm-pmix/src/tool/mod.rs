@@ -5,14 +5,14 @@
 
 mod calls;
 mod decode;
+mod out;
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +20,7 @@ use sdm_pmix::asked::{FromTool, Line, TOOL_VERSION, ToTool};
 use sdm_pmix::wire::{Frames, frame};
 
 use crate::say;
+use out::tell;
 
 /// The most messages that wait for being read.
 const WAITING_MAX: usize = 1024;
@@ -28,24 +29,14 @@ const PART_BYTES: usize = 512 << 10;
 /// What a line is taken for beside its texts, in bytes.
 const LINE_BYTES: usize = 600;
 
-/// The way to who has started this process.
-static OUT: OnceLock<SyncSender<FromTool>> = OnceLock::new();
-
-/// Tells who has started this process; once it is gone, nobody reads.
-fn tell(message: FromTool) {
-    if let Some(out) = OUT.get() {
-        let _ = out.send(message);
-    }
-}
-
 /// Is a tool of the server in process `server`, whose rendezvous file this is, until standard input ends.
 pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     let file = CString::new(file).context("the rendezvous file")?;
-    let connected = crate::connect(library, server, Some(&file));
+    let connected = crate::connecting::connect(library, server, Some(&file));
     // What the library writes for itself must not come between.
     let out = own_output().context("standard output")?;
     let (sender, receiver) = sync_channel(WAITING_MAX);
-    OUT.get_or_init(|| sender);
+    out::begin(sender);
     let writer = std::thread::spawn(move || write(&receiver, &mut File::from(out)));
     let (tool, turn) = match connected {
         Ok(connected) => connected,

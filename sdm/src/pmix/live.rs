@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use sdm_hosts::pmix::Rendezvous;
 use sdm_pmix::asked::{
-    Among, Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, Line,
+    Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line,
 };
 use sdm_pmix::names::{self, RANK_ALL};
 use serde_json::json;
 
 use super::error::ToolError;
 use super::session::{Heard, Session};
-use super::{among, query, show};
+use super::words::{FAILED, among};
+use super::{query, show};
 use crate::cli::{PmixIoArgs, PmixSpawnArgs};
 use crate::sink::{Sink, complain, tell};
 
@@ -39,7 +40,7 @@ const OUTER: [&str; 4] = ["PMIX_", "PRTE_", "OMPI_", "PMI_"];
 struct Event {
     status: i32,
     /// Who it is about; the source alone does not say.
-    affected: Option<Among>,
+    affected: Option<JobPart>,
     lines: Vec<Line>,
 }
 
@@ -208,7 +209,7 @@ pub(super) fn spawn(
         _ => None,
     });
     let namespace = name.ok_or_else(|| ToolError::Ended(session.last_words()))?;
-    let of = Among {
+    let of = JobPart {
         namespace,
         rank: RANK_ALL,
     };
@@ -223,7 +224,7 @@ pub(super) fn spawn(
                 of.namespace,
                 names::status(code)
             ));
-            super::FAILED
+            FAILED
         }
     })
 }
@@ -251,7 +252,7 @@ pub(super) fn io(
 /// Passes on input and output until the job has ended; gives the status that it ended with.
 fn relay(
     session: &mut Session,
-    of: &Among,
+    of: &JobPart,
     with_input: bool,
     is_json: bool,
 ) -> Result<i64, ToolError> {
@@ -276,7 +277,7 @@ fn relay(
                 }
             }
             (Some(Heard::Input(bytes)), None) => {
-                let to = Among {
+                let to = JobPart {
                     rank: if of.rank == RANK_ALL { 0 } else { of.rank },
                     ..of.clone()
                 };
@@ -288,7 +289,7 @@ fn relay(
     }
 }
 
-fn put(of: &Among, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), ToolError> {
+fn put(of: &JobPart, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), ToolError> {
     if is_json {
         let document = json!({
             "namespace": of.namespace, "rank": of.rank, "channel": names::channels(channel),

@@ -7,18 +7,16 @@ mod live;
 mod query;
 mod session;
 mod show;
+mod words;
 
 use sdm_hosts::pmix::{Wanted, choose};
-use sdm_pmix::asked::{Among, Ask, Attribute, AttributeValue};
-use sdm_pmix::names::RANK_ALL;
+use sdm_pmix::asked::{Ask, Attribute, AttributeValue};
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
 use crate::sink::complain;
 use error::ToolError;
 use session::Session;
-
-/// Something was not carried out.
-const FAILED: u8 = 124;
+use words::{FAILED, among};
 
 /// Carries out `sdm pmix`; gives the exit code.
 pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
@@ -94,25 +92,6 @@ fn wanted(args: &PmixServerArgs) -> Wanted {
     }
 }
 
-/// `NAMESPACE` or `NAMESPACE:RANK`; all ranks where none is said.
-fn among(text: &str) -> Result<Among, ToolError> {
-    let (namespace, rank) = match text.rsplit_once(':') {
-        None => (text, RANK_ALL),
-        Some((namespace, "all")) => (namespace, RANK_ALL),
-        Some((namespace, rank)) => match rank.parse() {
-            Ok(rank) => (namespace, rank),
-            Err(_) => return Err(ToolError::NoJob(text.to_owned())),
-        },
-    };
-    match namespace.is_empty() || namespace.len() > 255 {
-        true => Err(ToolError::NoJob(text.to_owned())),
-        false => Ok(Among {
-            namespace: namespace.to_owned(),
-            rank,
-        }),
-    }
-}
-
 fn number_of(signal: &str) -> Result<i32, ToolError> {
     use nix::sys::signal::Signal;
     let number = signal.parse::<i32>().ok();
@@ -153,6 +132,7 @@ fn control(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sdm_pmix::names::RANK_ALL;
 
     #[test]
     fn jobs_ranks_and_signals_are_read() {

@@ -2,14 +2,15 @@
 
 use sdm_hosts::job::is_this_host;
 use sdm_hosts::pmix::Rendezvous;
-use sdm_pmix::asked::{Among, Ask, Attribute, AttributeValue, Datum, Line};
+use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_pmix::names;
 use sdm_system::proc;
 use serde_json::{Value, json};
 
 use super::error::ToolError;
 use super::session::Session;
-use super::{among, show};
+use super::show;
+use super::words::{FAILED, among};
 use crate::cli::PmixQueryArgs;
 use crate::sink::{complain, tell};
 
@@ -117,7 +118,7 @@ pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolErro
     } else if servers.is_empty() {
         complain("no PMIx server of yours that takes tools runs on this machine");
     }
-    Ok(if failed == 0 { 0 } else { super::FAILED })
+    Ok(if failed == 0 { 0 } else { FAILED })
 }
 
 fn jobs(server: &Rendezvous) -> Result<Vec<(String, Vec<Line>)>, ToolError> {
@@ -226,7 +227,7 @@ fn shown(
 fn filled(
     session: &mut Session,
     key: &str,
-    of: Option<&Among>,
+    of: Option<&JobPart>,
 ) -> Result<Option<(Vec<Line>, &'static str)>, ToolError> {
     let names = match of {
         Some(of) => vec![of.namespace.clone()],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_pmix::asked::{Among, Datum, Line};
+use sdm_pmix::asked::{Datum, JobPart, Line};
 use sdm_pmix::names;
 use sdm_text::printable;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ pub(super) fn text(value: &Datum) -> String {
 }
 
 /// A process for a person.
-pub(super) fn among(of: &Among) -> String {
+pub(super) fn among(of: &JobPart) -> String {
     format!(
         "{}:{}",
         printable(of.namespace.as_bytes()),
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn rows_are_text_and_a_document() {
         let process = Datum::ProcessInfo {
-            of: Among {
+            of: JobPart {
                 namespace: "a@1".to_owned(),
                 rank: 0,
             },

@@ -49,6 +49,8 @@ targets! {
     set_grammar "set-grammar"
     keeper "keeper"
     pmix "pmix"
+    pmix_tool "pmix-tool"
+    pmix_rendezvous "pmix-rendezvous"
     proxy "proxy"
     model "model"
     claim "claim"

@@ -1,0 +1,48 @@
+//! How a tool comes to be connected.
+
+use std::ffi::CStr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::turn::Turn;
+use crate::{keeper, library};
+
+/// How often it was tried to reach a server, in the environment of this process.
+const TRIES: &str = "SDM_PMIX_TRIES";
+const TRIES_MAX: u32 = 20;
+const TRY_EVERY: Duration = Duration::from_millis(250);
+/// What the library says of a server that it cannot reach.
+const UNREACHED: i32 = -25;
+/// Connects to a server, once it is this tool's turn.
+///
+/// A server that still has a tool that died before says that it cannot be reached. Its library cannot be asked a second time in one
+/// process, so that this process begins anew then, some times.
+pub(crate) fn connect(
+    library: &Path,
+    server: i32,
+    file: Option<&CStr>,
+) -> Result<(library::Tool, Turn)> {
+    keeper::check_runs(server)?;
+    let turn = Turn::take(server)?;
+    // While this process has one thread, and before anything is connected.
+    keeper::start(server, turn.descriptor())?;
+    let error = match library::Tool::connect(library, server, file) {
+        Ok(tool) => return Ok((tool, turn)),
+        Err(error) => error,
+    };
+    let known = error.downcast_ref::<library::CallError>();
+    let tries = std::env::var(TRIES).ok().and_then(|it| it.parse().ok());
+    let tries: u32 = tries.unwrap_or(0);
+    if known.is_none_or(|known| known.status != UNREACHED) || tries >= TRIES_MAX {
+        return Err(error);
+    }
+    turn.end();
+    std::thread::sleep(TRY_EVERY);
+    let mut again = Command::new("/proc/self/exe");
+    again.args(std::env::args_os().skip(1));
+    Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
+}

@@ -1,0 +1,28 @@
+//! Words of a command line, and exit codes.
+
+use sdm_pmix::asked::JobPart;
+use sdm_pmix::names::RANK_ALL;
+
+use super::error::ToolError;
+
+/// Something was not carried out.
+pub(super) const FAILED: u8 = 124;
+
+/// `NAMESPACE` or `NAMESPACE:RANK`; all ranks where none is said.
+pub(super) fn among(text: &str) -> Result<JobPart, ToolError> {
+    let (namespace, rank) = match text.rsplit_once(':') {
+        None => (text, RANK_ALL),
+        Some((namespace, "all")) => (namespace, RANK_ALL),
+        Some((namespace, rank)) => match rank.parse() {
+            Ok(rank) => (namespace, rank),
+            Err(_) => return Err(ToolError::NoJob(text.to_owned())),
+        },
+    };
+    match namespace.is_empty() || namespace.len() > 255 {
+        true => Err(ToolError::NoJob(text.to_owned())),
+        false => Ok(JobPart {
+            namespace: namespace.to_owned(),
+            rank,
+        }),
+    }
+}
