@@ -83,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-shell",
         ],
     ),
+    ("sdm-screen", &["sdm-text", "sdm-runtime"]),
     (
         "sdm-master",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],
@@ -113,11 +114,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-hosts",
             "sdm-launch",
             "sdm-rm",
+            "sdm-runtime",
             "sdm-keep",
             "sdm-session",
             "sdm-view",
             "sdm-shell",
             "sdm-dap",
+            "sdm-screen",
         ],
     ),
 ];
