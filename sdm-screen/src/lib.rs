@@ -14,6 +14,8 @@ mod rows;
 mod style;
 mod table;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod top;
 
 pub use facts::{Cluster, Facts, Item, Output, Wants};

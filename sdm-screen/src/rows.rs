@@ -182,8 +182,8 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
     jobs.into_iter().map(row).collect()
 }
 
-/// The processes of one job, those alike in one row.
-pub(crate) fn processes(facts: &Facts) -> Vec<Row> {
+/// The processes of one job, by its cluster and its id: those alike in one row.
+pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
     let nodes: BTreeMap<(&str, &str), &str> = facts
         .of(Kind::Node)
         .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get("name")?)))
@@ -209,8 +209,11 @@ pub(crate) fn processes(facts: &Facts) -> Vec<Row> {
             state,
         }
     };
-    // Those that are asked for whole have no sets.
-    let alike = facts.of(Kind::Process).filter(|it| !it.sets.is_empty());
+    // Those that are asked for whole have no sets. What is known can still be that of a job that was selected before.
+    let alike = facts
+        .of(Kind::Process)
+        .filter(|it| !it.sets.is_empty())
+        .filter(|it| (&it.cluster, &it.parent) == (&job.0, &job.1));
     alike.map(row).collect()
 }
 

@@ -48,7 +48,7 @@ pub(crate) const fn cut(head: &'static str) -> Column {
 }
 
 /// One row.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     /// Which element it is: the cluster's name and the element's id.
     pub(crate) key: (String, String),
@@ -70,8 +70,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Takes new rows; the selection stays on the same element, or at its place where that is gone.
-    pub(crate) fn fill(&mut self, heads: &'static [Column], rows: Vec<Row>) {
+    /// Takes new rows; the selection stays on the same element, or at its place where that is gone. True where they are
+    /// others than before.
+    pub(crate) fn fill(&mut self, heads: &'static [Column], rows: Vec<Row>) -> bool {
+        if rows == self.rows {
+            return false;
+        }
         let key = self.selected().map(|row| row.key.clone());
         let same = key.and_then(|key| rows.iter().position(|row| row.key == key));
         self.at = same.unwrap_or(self.at).min(rows.len().saturating_sub(1));
@@ -92,6 +96,7 @@ impl Table {
         });
         self.widths = widths.collect();
         self.rows = rows;
+        true
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -9,8 +9,12 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
 };
+use ratatui::layout::Rect;
+
+use ratatui::{TerminalOptions, Viewport};
 
 use crate::Top;
 
@@ -62,7 +66,7 @@ impl Terminal {
                 before(panic);
             }));
         });
-        let mut terminal = Self(ratatui::Terminal::new(CrosstermBackend::new(stdout()))?);
+        let mut terminal = Self(blank()?);
         terminal.resume()?;
         Ok(terminal)
     }
@@ -79,7 +83,16 @@ impl Terminal {
     pub fn resume(&mut self) -> Result<(), TerminalError> {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen)?;
-        self.0.clear()?;
+        self.renew()
+    }
+
+    /// Begins with an empty screen of the size that the terminal has now.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn renew(&mut self) -> Result<(), TerminalError> {
+        self.0 = blank()?;
+        execute!(stdout(), Clear(ClearType::All))?;
         Ok(())
     }
 
@@ -106,6 +119,15 @@ impl Terminal {
             _ => None,
         })
     }
+}
+
+/// A screen with nothing on it. Its size is fixed: ratatui's own way to follow the terminal's asks that where its cursor is, and
+/// fails where that does not answer soon.
+fn blank() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
+    let (columns, lines) = size()?;
+    let viewport = Viewport::Fixed(Rect::new(0, 0, columns, lines));
+    let options = TerminalOptions { viewport };
+    ratatui::Terminal::with_options(CrosstermBackend::new(stdout()), options)
 }
 
 impl Drop for Terminal {

@@ -141,7 +141,7 @@ impl Top {
     pub fn handle_time(&mut self, now: u64) {
         if now != self.now {
             self.now = now;
-            self.fill_aged();
+            self.changed |= self.fill_aged();
         }
     }
 
@@ -270,8 +270,10 @@ impl Top {
             return self.map.step(by(right), by(down));
         }
         self.table().step(down);
-        if self.view == View::Machines {
-            self.fill_map();
+        match self.view {
+            View::Machines => self.fill_map(),
+            View::Jobs if !self.second => self.fill_processes(),
+            _ => {}
         }
     }
 
@@ -440,21 +442,31 @@ impl Top {
     fn fill(&mut self) {
         let machines = self.filtered(rows::machines(&self.facts), View::Machines);
         self.machines.fill(rows::MACHINES, machines);
-        self.processes
-            .fill(rows::PROCESSES, rows::processes(&self.facts));
         self.fill_aged();
+        self.fill_processes();
         self.fill_map();
         self.changed = true;
     }
 
-    /// Makes what time alone changes.
-    fn fill_aged(&mut self) {
+    /// Makes what time alone changes; true where something of it is looked at.
+    fn fill_aged(&mut self) -> bool {
         let managers = self.filtered(rows::managers(&self.facts, self.now), View::Managers);
-        self.managers.fill(rows::MANAGERS, managers);
+        let managers = self.managers.fill(rows::MANAGERS, managers);
         let jobs = rows::jobs(&self.facts, self.listing, self.now);
         let jobs = self.filtered(jobs, View::Jobs);
-        self.jobs.fill(rows::JOBS, jobs);
-        self.changed = true;
+        let jobs = self.jobs.fill(rows::JOBS, jobs);
+        match self.view {
+            View::Managers => managers,
+            View::Machines => false,
+            View::Jobs | View::Process => jobs,
+        }
+    }
+
+    fn fill_processes(&mut self) {
+        let job = self.jobs.selected().map(|row| row.key.clone());
+        let rows = job.map(|job| rows::processes(&self.facts, &job));
+        self.processes
+            .fill(rows::PROCESSES, rows.unwrap_or_default());
     }
 
     fn fill_map(&mut self) {

@@ -68,13 +68,16 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
         }
         match terminal.input(TICK)? {
             Some(Input::Key(key)) => top.handle_key(key),
-            Some(Input::Resized) => top.handle_resize(),
+            Some(Input::Resized) => {
+                terminal.renew()?;
+                top.handle_resize();
+            }
             None => {}
         }
         while let Some(request) = top.poll_request() {
             match request {
                 Request::Quit => return Ok(0),
-                Request::Redraw => terminal.resume()?,
+                Request::Redraw => terminal.renew()?,
                 Request::Suspend => {
                     terminal.suspend();
                     raise(Signal::SIGTSTP).map_err(std::io::Error::from)?;
