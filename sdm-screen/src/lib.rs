@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod facts;
+mod line;
 mod map;
 mod paint;
 mod rows;

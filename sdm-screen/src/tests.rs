@@ -88,6 +88,18 @@ fn facts() -> Facts {
         ];
         items.push(item(Kind::Job, "1", &ids, &known));
     }
+    items.extend(processes());
+    facts.output = Some(Output {
+        path: "/home/ann/out".to_owned(),
+        lines: vec!["step 1".to_owned(), "step 2\x07".to_owned()],
+        error: String::new(),
+    });
+    facts
+}
+
+/// Those of the job 3, a hundred in each state, and the first of them by itself.
+fn processes() -> Vec<Item> {
+    let mut items = Vec::new();
     let mut first = 1000;
     for state in PROCESS.words {
         let ids = format!("{first}-{}", first + 99);
@@ -103,12 +115,7 @@ fn facts() -> Facts {
     }
     let known = [("processState", "STARTING"), ("processPID", "1000")];
     items.push(item(Kind::Process, "203", "1000", &known));
-    facts.output = Some(Output {
-        path: "/home/ann/out".to_owned(),
-        lines: vec!["step 1".to_owned(), "step 2\x07".to_owned()],
-        error: String::new(),
-    });
-    facts
+    items
 }
 
 fn top(style: Style) -> Top {
@@ -313,7 +320,7 @@ fn the_selection_stays_on_its_job_and_what_is_the_same_draws_nothing() {
     let mut fewer = facts();
     fewer
         .items
-        .retain(|it| it.kind != Kind::Job || it.ids > "202".to_owned());
+        .retain(|it| it.kind != Kind::Job || it.ids.as_str() > "202");
     top.handle_facts(fewer);
     assert!(top.take_changed());
     assert_eq!(top.wants().job, chosen);

@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sdm_text::printable;
 
 use crate::facts::{Facts, Wants};
+use crate::line::{edit, split, words};
 use crate::map::Map;
 use crate::rows::{self, Listing};
 use crate::style::Style;
@@ -13,8 +14,6 @@ use crate::table::{Row, Table};
 
 /// So many commands are kept in the log.
 const LOG_MAX: usize = 100;
-/// A line that is typed has so many characters at most.
-const LINE_MAX: usize = 4096;
 /// How many rows PgUp and PgDn go.
 const PAGE: isize = 15;
 
@@ -307,7 +306,7 @@ impl Top {
             (KeyCode::Char('e'), _) => {
                 self.over = Over::Command(format!("cluster edit {name} "));
             }
-            (KeyCode::Char('d'), _) => self.show(crate::top::words(&["show", &name])),
+            (KeyCode::Char('d'), _) => self.show(crate::line::words(&["show", &name])),
             (KeyCode::Enter, _) => self.go(View::Machines),
             _ => {}
         }
@@ -491,40 +490,4 @@ impl Top {
         }
         rows
     }
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-fn edit(line: &mut String, code: KeyCode) {
-    match code {
-        KeyCode::Char(c) if line.len() < LINE_MAX => line.push(c),
-        KeyCode::Backspace => {
-            line.pop();
-        }
-        _ => {}
-    }
-}
-
-/// The words of a line as a shell parts them, quotation marks and backslashes alone; none where a mark is left open.
-fn split(line: &str) -> Option<Vec<String>> {
-    let mut all = Vec::new();
-    let mut word: Option<String> = None;
-    let mut open = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (open, c) {
-            (Some(mark), c) if c == mark => open = None,
-            (None, '\'' | '"') => {
-                open = Some(c);
-                word.get_or_insert_default();
-            }
-            (Some('"') | None, '\\') => word.get_or_insert_default().push(chars.next()?),
-            (None, c) if c.is_whitespace() => all.extend(word.take()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    all.extend(word);
-    (open.is_none() && !all.is_empty()).then_some(all)
 }
