@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use sdm_runtime::wire::event::Kind;
 use sdm_text::printable;
 
-use crate::style::Tone;
+use crate::style::{Style, Tone};
 use crate::table::{Table, shortened};
 use crate::top::{MENU, Over, Top, View};
 
@@ -55,8 +55,8 @@ impl Top {
         self.draw_head(frame, head);
         match self.view {
             View::Managers => {
-                let area = self.boxed(frame, body, "1 resource managers", true);
-                self.draw_table(
+                let area = self.style.boxed(frame, body, "1 resource managers", true);
+                self.style.table(
                     frame,
                     area,
                     &self.managers,
@@ -95,14 +95,14 @@ impl Top {
         if !self.facts.error.is_empty() {
             text.push_str(&format!("  [{}]", self.facts.error));
         }
-        self.text(frame, area, 0, &text, self.style.head());
+        self.style.text(frame, area, 0, &text, self.style.head());
     }
 
     fn draw_machines(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let parts = [Constraint::Percentage(35), Constraint::Percentage(65)];
         let [left, right] = Layout::horizontal(parts).areas(area);
-        let inner = self.boxed(frame, left, "2 machines", !self.second);
-        self.draw_table(
+        let inner = self.style.boxed(frame, left, "2 machines", !self.second);
+        self.style.table(
             frame,
             inner,
             &self.machines,
@@ -110,7 +110,7 @@ impl Top {
             "no machine is known",
         );
         let title = format!("nodes ({})", self.map.total());
-        let inner = self.boxed(frame, right, &title, self.second);
+        let inner = self.style.boxed(frame, right, &title, self.second);
         if inner.height < 4 {
             return;
         }
@@ -118,7 +118,9 @@ impl Top {
         let [cells, detail] = Layout::vertical(parts).areas(inner);
         let block = self.map.draw(frame, cells, self.style, self.second);
         let Some((node, id)) = self.map.selected() else {
-            return self.text(frame, cells, 0, "no node is known", self.style.head());
+            return self
+                .style
+                .text(frame, cells, 0, "no node is known", self.style.head());
         };
         let name = match (node.get("name"), id) {
             (Some(name), _) => name.to_owned(),
@@ -129,16 +131,19 @@ impl Top {
         let state = node.text("nodeState");
         let used = node.text("nodeExtraState");
         let line = format!("{signs} {name}  {state} {used}");
-        self.text(frame, detail, 0, &line, self.style.tone(tone));
+        self.style
+            .text(frame, detail, 0, &line, self.style.tone(tone));
         let reason = node.text("nodeReason");
         let cpus = node.get("nodeCpus").map(|cpus| format!("{cpus} cpus  "));
         let line = format!("{}{reason}", cpus.unwrap_or_default());
-        self.text(frame, detail, 1, &line, self.style.tone(Tone::Good));
+        self.style
+            .text(frame, detail, 1, &line, self.style.tone(Tone::Good));
         let line = match block {
             1 => "a cell is a node".to_owned(),
             block => format!("a cell is the worst of {block} nodes"),
         };
-        self.text(frame, detail, 2, &line, self.style.tone(Tone::Off));
+        self.style
+            .text(frame, detail, 2, &line, self.style.tone(Tone::Off));
     }
 
     fn draw_jobs(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -155,16 +160,17 @@ impl Top {
         if self.listing.own {
             title.push_str(", mine");
         }
-        let inner = self.boxed(frame, upper, &title, !self.second);
+        let inner = self.style.boxed(frame, upper, &title, !self.second);
         let nothing = match self.filter.is_empty() {
             true => "no jobs: `n` submits one",
             false => "no job has these letters: Esc shows all",
         };
-        self.draw_table(frame, inner, &self.jobs, !self.second, nothing);
+        self.style
+            .table(frame, inner, &self.jobs, !self.second, nothing);
         let job = self.jobs.selected().map(|row| row.name.clone());
         let title = format!("processes of {}", job.as_deref().unwrap_or("-"));
-        let inner = self.boxed(frame, lower, &title, self.second);
-        self.draw_table(
+        let inner = self.style.boxed(frame, lower, &title, self.second);
+        self.style.table(
             frame,
             inner,
             &self.processes,
@@ -181,15 +187,19 @@ impl Top {
             Constraint::Min(0),
         ];
         let [list, attributes, output] = Layout::vertical(parts).areas(area);
-        let inner = self.boxed(frame, list, "4 processes", true);
-        self.draw_table(frame, inner, &self.processes, true, "no process is known");
+        let inner = self.style.boxed(frame, list, "4 processes", true);
+        self.style
+            .table(frame, inner, &self.processes, true, "no process is known");
         let first = self.processes.selected().map(|row| row.key.1.clone());
-        let inner = self.boxed(frame, attributes, "attributes of the first of them", false);
+        let inner = self
+            .style
+            .boxed(frame, attributes, "attributes of the first of them", false);
         let mut whole = self.facts.of(Kind::Process).filter(|it| it.sets.is_empty());
         if let Some(it) = whole.find(|it| Some(&it.ids) == first.as_ref()) {
             for (at, (id, value)) in (0..inner.height).zip(&it.attributes) {
                 let line = format!("{id:<20} {value}");
-                self.text(frame, inner, at, &line, self.style.tone(Tone::Good));
+                self.style
+                    .text(frame, inner, at, &line, self.style.tone(Tone::Good));
             }
         }
         let (title, lines) = match &self.facts.output {
@@ -197,10 +207,11 @@ impl Top {
             Some(it) if !it.error.is_empty() => ("output".to_owned(), vec![it.error.clone()]),
             Some(it) => (format!("output: {}", it.path), it.lines.clone()),
         };
-        let inner = self.boxed(frame, output, &title, false);
+        let inner = self.style.boxed(frame, output, &title, false);
         let hidden = lines.len().saturating_sub(usize::from(inner.height));
         for (at, line) in (0..inner.height).zip(lines.iter().skip(hidden)) {
-            self.text(frame, inner, at, line, ratatui::style::Style::new());
+            self.style
+                .text(frame, inner, at, line, ratatui::style::Style::new());
         }
     }
 
@@ -216,7 +227,8 @@ impl Top {
                 Some((false, said)) => (format!(": failed: {said}"), Tone::Bad),
             };
             let line = format!("{command}{end}");
-            self.text(frame, area, at, &line, self.style.tone(tone));
+            self.style
+                .text(frame, area, at, &line, self.style.tone(tone));
         }
     }
 
@@ -240,7 +252,8 @@ impl Top {
                 text.remove(1);
             }
         }
-        self.text(frame, area, 0, &text, self.style.tone(tone));
+        self.style
+            .text(frame, area, 0, &text, self.style.tone(tone));
     }
 
     /// The keys that do something here.
@@ -291,48 +304,44 @@ impl Top {
             height,
         );
         frame.render_widget(Clear, place);
-        let inner = self.boxed(frame, place, title, true);
+        let inner = self.style.boxed(frame, place, title, true);
         for (y, (line, text)) in (0..inner.height).zip(lines.iter().enumerate()) {
             let cells = match at == Some(line) {
                 true => self.style.selected(true),
                 false => ratatui::style::Style::new(),
             };
-            self.text(frame, inner, y, text, cells);
+            self.style.text(frame, inner, y, text, cells);
         }
     }
+}
 
-    fn boxed(&self, frame: &mut Frame<'_>, area: Rect, title: &str, has_focus: bool) -> Rect {
+/// What views are made of.
+impl Style {
+    fn boxed(self, frame: &mut Frame<'_>, area: Rect, title: &str, has_focus: bool) -> Rect {
         let mark = if has_focus { "*" } else { " " };
         let title = shortened(
             &format!("{mark}{title} "),
             usize::from(area.width.saturating_sub(2)),
-            self.style,
+            self,
         );
         let block = Block::bordered()
-            .border_set(self.style.border())
+            .border_set(self.border())
             .title(Line::from(title));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         inner
     }
 
-    fn draw_table(
-        &self,
-        frame: &mut Frame<'_>,
-        area: Rect,
-        table: &Table,
-        focus: bool,
-        nothing: &str,
-    ) {
+    fn table(self, frame: &mut Frame<'_>, area: Rect, table: &Table, focus: bool, nothing: &str) {
         match table.len() {
-            0 => self.text(frame, area, 0, nothing, self.style.tone(Tone::Off)),
-            _ => table.draw(frame, area, self.style, focus),
+            0 => self.text(frame, area, 0, nothing, self.tone(Tone::Off)),
+            _ => table.draw(frame, area, self, focus),
         }
     }
 
     /// A line of an area, cut where that ends; nothing below it.
     fn text(
-        &self,
+        self,
         frame: &mut Frame<'_>,
         area: Rect,
         line: u16,
@@ -340,7 +349,7 @@ impl Top {
         cells: ratatui::style::Style,
     ) {
         if line < area.height {
-            let text = shortened(text, usize::from(area.width), self.style);
+            let text = shortened(text, usize::from(area.width), self);
             let width = usize::from(area.width);
             let buffer = frame.buffer_mut();
             buffer.set_stringn(area.x, area.y + line, text, width, cells);
