@@ -24,7 +24,7 @@ use clap_complete::Shell;
 pub use batch::BatchArgs;
 pub use cluster::{
     AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs,
-    ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs,
+    ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs, TopArgs,
 };
 pub use core::CoreArgs;
 pub use emulate::EmulateArgs;
@@ -101,6 +101,8 @@ pub enum Verb {
     Ps(PsArgs),
     /// Show all attributes of a job, node, queue, machine or cluster.
     Show(ShowArgs),
+    /// Look at clusters, machines, jobs and processes on a full screen.
+    Top(TopArgs),
     /// Submit a job, and print its number: `sdm submit -n 8 -- ./app args`.
     Submit(SubmitArgs),
     /// Show what a job has written.

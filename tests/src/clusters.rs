@@ -122,6 +122,30 @@ impl Shell {
         command
     }
 
+    /// Words for `env` that start `sdm` with these words as the ordinary user with his environment: for a terminal.
+    ///
+    /// # Panics
+    /// Where the path of `sdm` is no text.
+    #[must_use]
+    pub fn lowered(&self, words: &[&str]) -> Vec<String> {
+        let own = self.environment().into_iter();
+        let mut all: Vec<String> = own.map(|(name, value)| format!("{name}={value}")).collect();
+        let sdm = binaries::folder().join("sdm");
+        let user = ordinary::USER.to_string();
+        let lower = [
+            "setpriv",
+            "--reuid",
+            &user,
+            "--regid",
+            &user,
+            "--clear-groups",
+        ];
+        all.extend(lower.map(str::to_owned));
+        all.push(sdm.to_str().expect("text").to_owned());
+        all.extend(words.iter().map(|word| (*word).to_owned()));
+        all
+    }
+
     /// What comes of `sdm` with these words, parted by spaces.
     ///
     /// # Panics

@@ -28,6 +28,14 @@ pub struct ListArgs {
     pub watch: bool,
 }
 
+/// `sdm top`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct TopArgs {
+    /// Lines and signs of ASCII only.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
 /// `sdm cluster`.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {

@@ -69,6 +69,12 @@ pub(crate) enum ClusterError {
     /// This folder has no name.
     #[error("this folder: {0}")]
     NoFolder(io::Error),
+    /// There is no screen.
+    #[error(transparent)]
+    Screen(#[from] sdm_screen::TerminalError),
+    /// The system says no.
+    #[error("the system: {0}")]
+    System(#[from] io::Error),
     /// Nobody reads any more.
     #[error("standard output: {0}")]
     Output(io::Error),

@@ -17,6 +17,7 @@ mod show;
 mod submit;
 mod table;
 mod times;
+mod top;
 mod watch;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
         Verb::Jobs(args) => watch::shown(&args.list, list::Which::Jobs { all: args.all }),
         Verb::Ps(args) => job::processes(args),
         Verb::Show(args) => show::show(args),
+        Verb::Top(args) => top::top(args),
         Verb::Submit(args) => submit::submit(args),
         Verb::Logs(args) => logs::logs(args),
         Verb::Cancel(args) => change::change(args, change::Change::Cancel),

@@ -83,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-shell",
         ],
     ),
+    ("sdm-screen", &["sdm-text", "sdm-runtime"]),
     (
         "sdm-master",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],
@@ -114,11 +115,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-launch",
             "sdm-pmix",
             "sdm-rm",
+            "sdm-runtime",
             "sdm-keep",
             "sdm-session",
             "sdm-view",
             "sdm-shell",
             "sdm-dap",
+            "sdm-screen",
         ],
     ),
 ];

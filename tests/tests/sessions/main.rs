@@ -42,6 +42,7 @@ mod stdin;
 mod steering;
 mod stopped;
 mod told;
+mod top;
 mod unharmed;
 mod unread;
 mod watch;

@@ -1,0 +1,163 @@
+//! What is known of the runtime platform at one moment, as the screen takes it.
+
+use sdm_runtime::wire::event::Kind;
+use sdm_text::printable;
+
+/// A resource manager that is defined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// What runs there: `slurm`, `local`, ...
+    pub rm_type: String,
+    /// Where it is; empty for this host.
+    pub host: String,
+    /// Its state, a word of "PTP runtime platform, Resource Manager".
+    pub state: String,
+    /// Since when it is in its state, in seconds of Unix time; 0 where that is not known.
+    pub since: u64,
+    /// Why it is in its state; empty where nothing is said.
+    pub reason: String,
+    /// True where its elements are those of an earlier time.
+    pub stale: bool,
+    /// The user's name there; empty where it is not known.
+    pub user: String,
+}
+
+/// Elements of one kind that are alike in all that was asked for, or a single one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The name of the cluster that has them.
+    pub cluster: String,
+    /// What they are.
+    pub kind: Kind,
+    /// The id of the element that they are below.
+    pub parent: String,
+    /// Their ids as a range set.
+    pub ids: String,
+    /// Ids of definitions and values, as people read them.
+    pub attributes: Vec<(String, String)>,
+    /// Ids of definitions and the numbers that the elements have for them, as range sets.
+    pub sets: Vec<(String, String)>,
+}
+
+/// The end of what a job has written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The file.
+    pub path: String,
+    /// Its last lines.
+    pub lines: Vec<String>,
+    /// Why it cannot be shown; empty where it can.
+    pub error: String,
+}
+
+/// What is known at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The resource managers that are defined.
+    pub clusters: Vec<Cluster>,
+    /// Machines, nodes, queues and jobs, and the processes of the job that is [wanted](Wants).
+    pub items: Vec<Item>,
+    /// The output of the job that is wanted, where its process is looked at.
+    pub output: Option<Output>,
+    /// Why nothing is known; empty where all went well.
+    pub error: String,
+}
+
+/// What the screen wants to know beyond what it always shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The cluster and the element's id of the job whose processes are shown.
+    pub job: Option<(String, String)>,
+    /// The element's id of the process of that job of which all is shown, and the job's output with it.
+    pub process: Option<String>,
+}
+
+impl Facts {
+    /// The same with nothing in any text that could steer a terminal.
+    pub(crate) fn escaped(mut self) -> Self {
+        for it in &mut self.clusters {
+            let texts = [&mut it.name, &mut it.rm_type, &mut it.host, &mut it.state];
+            texts.into_iter().for_each(escape);
+            [&mut it.reason, &mut it.user].into_iter().for_each(escape);
+        }
+        for it in &mut self.items {
+            [&mut it.cluster, &mut it.parent, &mut it.ids]
+                .into_iter()
+                .for_each(escape);
+            for (id, value) in it.attributes.iter_mut().chain(&mut it.sets) {
+                escape(id);
+                escape(value);
+            }
+        }
+        if let Some(output) = &mut self.output {
+            escape(&mut output.path);
+            escape(&mut output.error);
+            output.lines.iter_mut().for_each(escape);
+        }
+        escape(&mut self.error);
+        self
+    }
+
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(move |item| item.kind == kind)
+    }
+}
+
+impl Item {
+    /// An attribute's value; an empty one is none.
+    pub(crate) fn get(&self, id: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|(known, _)| known == id);
+        found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
+    }
+
+    pub(crate) fn text(&self, id: &str) -> String {
+        self.get(id).unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn number(&self, id: &str) -> Option<u64> {
+        self.get(id).and_then(|value| value.parse().ok())
+    }
+
+    pub(crate) fn set(&self, id: &str) -> &str {
+        let found = self.sets.iter().find(|(known, _)| known == id);
+        found.map_or("", |(_, numbers)| numbers)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.get("name").unwrap_or(&self.ids)
+    }
+
+    /// A job's number, as its manager's own commands take it.
+    pub(crate) fn job(&self) -> &str {
+        let known = ["systemJobId", "jobId"]
+            .into_iter()
+            .find_map(|id| self.get(id));
+        known.unwrap_or(&self.ids)
+    }
+
+    /// The ranges of the elements' numbers, ascending as they come; none for an element with a string id.
+    pub(crate) fn ranges(&self) -> Vec<(u32, u32)> {
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (first <= last).then_some((first, last))
+        };
+        let all: Option<Vec<_>> = self.ids.split(',').map(range).collect();
+        all.unwrap_or_default()
+    }
+
+    /// How many elements there are.
+    pub(crate) fn count(&self) -> u64 {
+        let each = self.ranges().into_iter();
+        let sum: u64 = each.map(|(first, last)| u64::from(last - first) + 1).sum();
+        sum.max(1)
+    }
+}
+
+fn escape(text: &mut String) {
+    if text.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
+        *text = printable(text.as_bytes()).replace('\t', " ");
+    }
+}

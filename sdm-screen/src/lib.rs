@@ -1,0 +1,26 @@
+//! The full-screen terminal: `sdm top`, the four views of the runtime platform ("PTP runtime platform, Runtime Views").
+//!
+//! [`Top`] is a machine without I/O. Keys ([`Top::handle_key`]), what is known ([`Top::handle_facts`]), how a command has ended
+//! ([`Top::handle_end`]) and the time go in; frames ([`Top::draw`]) and requests ([`Top::poll_request`]) come out. It never asks
+//! a resource manager and starts no program: a request is a command line of `sdm`, which its owner carries out, and which the
+//! screen shows in its log. What is shown is escaped when it comes in ([`Facts`]). [`Terminal`] alone touches the terminal.
+
+#![forbid(unsafe_code)]
+
+mod facts;
+mod line;
+mod map;
+mod paint;
+mod rows;
+mod style;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod top;
+
+pub use facts::{Cluster, Facts, Item, Output, Wants};
+pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+pub use style::Style;
+pub use terminal::{Input, Terminal, TerminalError};
+pub use top::{Request, Top};

@@ -1,0 +1,42 @@
+//! A line that is typed, and the words that it has.
+
+use ratatui::crossterm::event::KeyCode;
+
+/// A line that is typed has so many bytes at most.
+const LINE_MAX: usize = 4096;
+
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+pub(crate) fn edit(line: &mut String, code: KeyCode) {
+    match code {
+        KeyCode::Char(c) if line.len() < LINE_MAX => line.push(c),
+        KeyCode::Backspace => {
+            line.pop();
+        }
+        _ => {}
+    }
+}
+
+/// The words of a line as a shell parts them, quotation marks and backslashes alone; none where a mark is left open.
+pub(crate) fn split(line: &str) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    let mut word: Option<String> = None;
+    let mut open = None;
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (open, c) {
+            (Some(mark), c) if c == mark => open = None,
+            (None, '\'' | '"') => {
+                open = Some(c);
+                word.get_or_insert_default();
+            }
+            (Some('"') | None, '\\') => word.get_or_insert_default().push(chars.next()?),
+            (None, c) if c.is_whitespace() => all.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    all.extend(word);
+    (open.is_none() && !all.is_empty()).then_some(all)
+}

@@ -1,0 +1,164 @@
+//! The nodes of a machine as a map: a cell for each, or for a block of them where there are more than cells.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::facts::Item;
+use crate::style::{Style, Tone, state, used};
+
+/// A cell: the sign of the state, the sign of the use, and a space.
+const CELL_COLUMNS: u16 = 3;
+
+/// Nodes that follow one another and are alike.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// The place of the first one among the machine's nodes.
+    start: u64,
+    /// How many there are; at least 1.
+    len: u64,
+    /// The number of the first one's element; none where it has a string id.
+    id: Option<u32>,
+    /// Which of the items they are.
+    item: usize,
+}
+
+/// The nodes of one machine.
+#[derive(Debug, Default)]
+pub(crate) struct Map {
+    items: Vec<Item>,
+    spans: Vec<Span>,
+    total: u64,
+    /// How many nodes a cell stands for; as few as fit where absent.
+    block: Option<u64>,
+    /// The place of the node that is selected, `< total` where there is one.
+    at: u64,
+    /// How many cells a line of the last frame had.
+    across: u64,
+    /// How many nodes a cell of the last frame stood for.
+    drawn: u64,
+}
+
+impl Map {
+    /// Takes the nodes as they are now.
+    pub(crate) fn fill(&mut self, items: Vec<Item>) {
+        let mut found: Vec<(Option<u32>, u64, usize)> = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let ranges = item.ranges();
+            if ranges.is_empty() {
+                found.push((None, 1, at));
+            }
+            let each = ranges.into_iter();
+            found.extend(each.map(|(first, last)| (Some(first), u64::from(last - first) + 1, at)));
+        }
+        found.sort_by_key(|(id, _, item)| (*id, *item));
+        self.total = 0;
+        self.spans.clear();
+        for (id, len, item) in found {
+            self.spans.push(Span {
+                start: self.total,
+                len,
+                id,
+                item,
+            });
+            self.total += len;
+        }
+        self.items = items;
+        self.at = self.at.min(self.total.saturating_sub(1));
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Moves the selection by cells to the right and down.
+    pub(crate) fn step(&mut self, right: i64, down: i64) {
+        let across = i64::try_from(self.across.max(1)).unwrap_or(i64::MAX);
+        let block = i64::try_from(self.drawn.max(1)).unwrap_or(i64::MAX);
+        let by = down.saturating_mul(across).saturating_add(right);
+        let by = by.saturating_mul(block);
+        let last = self.total.saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
+    }
+
+    /// Halves or doubles what a cell stands for.
+    pub(crate) fn zoom(&mut self, closer: bool) {
+        let now = self.block.unwrap_or(self.drawn).max(1);
+        self.block = Some(match closer {
+            true => (now / 2).max(1),
+            false => (now * 2).min(self.total.next_power_of_two().max(1)),
+        });
+    }
+
+    /// What is known of the node that is selected, and its element's number.
+    pub(crate) fn selected(&self) -> Option<(&Item, Option<u32>)> {
+        let found = self.spans.partition_point(|span| span.start <= self.at);
+        let span = self.spans.get(found.checked_sub(1)?)?;
+        let offset = u32::try_from(self.at - span.start).ok();
+        let id = span.id.zip(offset).map(|(id, offset)| id + offset);
+        Some((&self.items[span.item], id))
+    }
+
+    /// Draws the map; gives how many nodes a cell stands for.
+    pub(crate) fn draw(
+        &mut self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        style: Style,
+        focus: bool,
+    ) -> u64 {
+        let across = u64::from((area.width / CELL_COLUMNS).max(1));
+        let cells = across * u64::from(area.height.max(1));
+        let fits = self.total.div_ceil(cells).max(1).next_power_of_two();
+        let block = self.block.unwrap_or(fits).max(1);
+        (self.across, self.drawn) = (across, block);
+        // The line of the selected cell is among those that are drawn.
+        let line = self.at / block / across;
+        let first_line = (line + 1).saturating_sub(u64::from(area.height));
+        let mut span = 0;
+        for y in 0..area.height {
+            for x in 0..across {
+                let cell = (first_line + u64::from(y)) * across + x;
+                let begin = cell.saturating_mul(block);
+                if begin >= self.total {
+                    return block;
+                }
+                let (signs, tone) = self.block_signs(begin, block, &mut span);
+                let column = area.x + u16::try_from(x).unwrap_or(0) * CELL_COLUMNS;
+                let mut cells = style.tone(tone);
+                if self.at / block == cell {
+                    cells = cells.patch(style.selected(focus));
+                }
+                let buffer = frame.buffer_mut();
+                buffer.set_stringn(column, area.y + y, signs, 2, cells);
+            }
+        }
+        block
+    }
+
+    /// What stands for the nodes from `begin` on: the worst of them. `span` is where to begin to look.
+    fn block_signs(&self, begin: u64, block: u64, span: &mut usize) -> (String, Tone) {
+        while let Some(it) = self.spans.get(*span)
+            && it.start + it.len <= begin
+        {
+            *span += 1;
+        }
+        let inside = self.spans.iter().skip(*span);
+        let inside = inside.take_while(|it| it.start < begin + block);
+        let each = inside.map(|it| self.signs(it.item));
+        each.max_by_key(|(_, tone)| *tone)
+            .unwrap_or_else(|| ("??".to_owned(), Tone::Unknown))
+    }
+
+    fn signs(&self, item: usize) -> (String, Tone) {
+        signs(&self.items[item])
+    }
+}
+
+/// Two signs that tell every combination of state and use from every other one.
+pub(crate) fn signs(node: &Item) -> (String, Tone) {
+    let (first, good) = state(node.get("nodeState").unwrap_or("UNKNOWN"));
+    let (second, of_use) = used(node.get("nodeExtraState").unwrap_or("NONE"));
+    // What is wrong with a node counts, else what it is used for.
+    let tone = if good > Tone::Good { good } else { of_use };
+    (format!("{first}{second}"), tone)
+}

@@ -1,0 +1,254 @@
+//! What each view lists of what is known.
+
+use std::collections::BTreeMap;
+
+use sdm_runtime::wire::event::Kind;
+
+use crate::facts::{Facts, Item};
+use crate::table::{Column, Row, cut, left, right};
+
+pub(crate) const MANAGERS: &[Column] = &[
+    left("CLUSTER"),
+    left("TYPE"),
+    cut("HOST"),
+    left("STATE"),
+    right("SINCE"),
+    cut("REASON"),
+];
+pub(crate) const MACHINES: &[Column] = &[cut("MACHINE"), left("STATE"), right("NODES")];
+pub(crate) const JOBS: &[Column] = &[
+    left("CLUSTER"),
+    right("JOB"),
+    cut("NAME"),
+    left("USER"),
+    left("STATE"),
+    left("QUEUE"),
+    right("PROCS"),
+    right("TIME"),
+    cut("NODES"),
+    cut("REASON"),
+];
+pub(crate) const PROCESSES: &[Column] = &[
+    cut("RANKS"),
+    right("COUNT"),
+    left("STATE"),
+    cut("NODE"),
+    left("EXIT"),
+    cut("PIDS"),
+];
+
+/// By what jobs are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// By cluster and number.
+    #[default]
+    Number,
+    State,
+    User,
+    Processes,
+    Time,
+}
+
+impl Order {
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Self::Number => Self::State,
+            Self::State => Self::User,
+            Self::User => Self::Processes,
+            Self::Processes => Self::Time,
+            Self::Time => Self::Number,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::State => "state",
+            Self::User => "user",
+            Self::Processes => "processes",
+            Self::Time => "time",
+        }
+    }
+}
+
+/// How jobs are listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) order: Order,
+    pub(crate) reverse: bool,
+    /// Those of the user alone.
+    pub(crate) own: bool,
+}
+
+pub(crate) fn managers(facts: &Facts, now: u64) -> Vec<Row> {
+    let row = |it: &crate::facts::Cluster| {
+        let since = (it.since > 0).then(|| span(now.saturating_sub(it.since)));
+        let reason = match it.stale {
+            true => format!("as it was then; {}", it.reason),
+            false => it.reason.clone(),
+        };
+        Row {
+            key: (it.name.clone(), String::new()),
+            name: it.name.clone(),
+            state: it.state.clone(),
+            cells: vec![
+                it.name.clone(),
+                it.rm_type.clone(),
+                it.host.clone(),
+                it.state.clone(),
+                since.unwrap_or_default(),
+                reason,
+            ],
+        }
+    };
+    facts.clusters.iter().map(row).collect()
+}
+
+pub(crate) fn machines(facts: &Facts) -> Vec<Row> {
+    let mut nodes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for node in facts.of(Kind::Node) {
+        *nodes.entry((&node.cluster, &node.parent)).or_default() += node.count();
+    }
+    let row = |it: &Item| {
+        let state = it.text("machineState");
+        let count = nodes.get(&(&*it.cluster, &*it.ids)).copied();
+        Row {
+            key: (it.cluster.clone(), it.ids.clone()),
+            name: it.name().to_owned(),
+            cells: vec![
+                it.name().to_owned(),
+                state.clone(),
+                count.unwrap_or_default().to_string(),
+            ],
+            state,
+        }
+    };
+    facts.of(Kind::Machine).map(row).collect()
+}
+
+pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
+    let users = facts.clusters.iter().map(|it| (&*it.name, &*it.user));
+    let users: BTreeMap<&str, &str> = users.filter(|(_, user)| !user.is_empty()).collect();
+    let queues: BTreeMap<(&str, &str), &str> = facts
+        .of(Kind::Queue)
+        .map(|it| ((&*it.cluster, &*it.ids), it.name()))
+        .collect();
+    let is_shown = |job: &&Item| match (users.get(&*job.cluster), job.get("userId")) {
+        (Some(user), Some(owner)) => !listing.own || *user == owner,
+        _ => true,
+    };
+    let mut jobs: Vec<&Item> = facts.of(Kind::Job).filter(is_shown).collect();
+    // 17_3 is behind 2.
+    jobs.sort_by_cached_key(|job| {
+        let digits = job.job().split(|c: char| !c.is_ascii_digit()).next();
+        let number: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+        (&job.cluster, number, job.job())
+    });
+    match listing.order {
+        Order::Number => {}
+        Order::State => jobs.sort_by_cached_key(|job| job.text("jobState")),
+        Order::User => jobs.sort_by_cached_key(|job| job.text("userId")),
+        Order::Processes => jobs.sort_by_cached_key(|job| job.number("jobNumProcs")),
+        Order::Time => jobs.sort_by_cached_key(|job| elapsed(job, now)),
+    }
+    if listing.reverse {
+        jobs.reverse();
+    }
+    let row = |job: &Item| {
+        let queue = job.get("queueId").unwrap_or_default();
+        let queue = queues.get(&(&*job.cluster, queue)).copied();
+        let word = match job.get("debugSession") {
+            Some(_) => Some("DEBUGGED"),
+            None => job.get("jobStatus").or_else(|| job.get("jobState")),
+        };
+        Row {
+            key: (job.cluster.clone(), job.ids.clone()),
+            name: format!("{}:{}", job.cluster, job.job()),
+            state: job.get("jobState").unwrap_or("UNKNOWN").to_owned(),
+            cells: vec![
+                job.cluster.clone(),
+                job.job().to_owned(),
+                job.name().to_owned(),
+                job.text("userId"),
+                word.unwrap_or_default().to_owned(),
+                queue.unwrap_or_default().to_owned(),
+                job.text("jobNumProcs"),
+                elapsed(job, now).map(span).unwrap_or_default(),
+                job.text("jobNodes"),
+                reason(job),
+            ],
+        }
+    };
+    jobs.into_iter().map(row).collect()
+}
+
+/// The processes of one job, by its cluster and its id: those alike in one row.
+pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
+    let nodes: BTreeMap<(&str, &str), &str> = facts
+        .of(Kind::Node)
+        .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get("name")?)))
+        .collect();
+    let row = |it: &Item| {
+        let node = it.get("processNodeId").unwrap_or_default();
+        let node = nodes.get(&(&*it.cluster, node)).copied().unwrap_or(node);
+        let exit = it.get("processSignalName");
+        let exit = exit.or_else(|| it.get("processExitCode"));
+        let state = it.text("processState");
+        let first = it.ids.split([',', '-']).next().unwrap_or_default();
+        Row {
+            key: (it.cluster.clone(), first.to_owned()),
+            name: it.set("processIndex").to_owned(),
+            cells: vec![
+                it.set("processIndex").to_owned(),
+                it.count().to_string(),
+                state.clone(),
+                node.to_owned(),
+                exit.unwrap_or_default().to_owned(),
+                it.set("processPID").to_owned(),
+            ],
+            state,
+        }
+    };
+    // Those that are asked for whole have no sets. What is known can still be that of a job that was selected before.
+    let alike = facts
+        .of(Kind::Process)
+        .filter(|it| !it.sets.is_empty())
+        .filter(|it| (&it.cluster, &it.parent) == (&job.0, &job.1));
+    alike.map(row).collect()
+}
+
+/// How long a job has run, or ran, in seconds.
+fn elapsed(job: &Item, now: u64) -> Option<u64> {
+    let start = job.number("startTime").or_else(|| job.number("submitTime"));
+    let end = match job.get("jobState") {
+        Some("TERMINATED" | "ERROR") => job.number("endTime"),
+        Some("PENDING" | "UNKNOWN") | None => None,
+        Some(_) => Some(now),
+    };
+    let start = start.filter(|start| *start > 0)?;
+    Some(end?.saturating_sub(start))
+}
+
+/// Why a job is where it is: the manager's words, or how it ended.
+fn reason(job: &Item) -> String {
+    if let Some(said) = job.get("jobStatusMessage").filter(|said| *said != "None") {
+        return said.to_owned();
+    }
+    let number = |id| job.number(id).filter(|number| *number != 0);
+    match (number("exitSignal"), number("exitCode")) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// Seconds as Slurm writes them: `3:07`, `1:02:03`, `2-01:02:03`.
+pub(crate) fn span(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds % 86_400 / 3600);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{rest:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
+        _ => format!("{days}-{hours:02}:{minutes:02}:{rest:02}"),
+    }
+}

@@ -1,0 +1,205 @@
+//! Tables whose selected row stays the same one while rows come and go.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use sdm_text::{beginning, columns};
+
+use crate::style::{Style, Tone};
+
+/// What stands between two columns.
+const GAP: u16 = 1;
+/// No column is wider, in columns of the terminal.
+const WIDTH_MAX: usize = 1000;
+/// A column that may be cut keeps so many columns of the terminal at least.
+const KEPT_MIN: u16 = 8;
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) head: &'static str,
+    /// To the right: numbers.
+    pub(crate) right: bool,
+    /// It gives way where the line is too long.
+    pub(crate) cut: bool,
+}
+
+pub(crate) const fn left(head: &'static str) -> Column {
+    Column {
+        head,
+        right: false,
+        cut: false,
+    }
+}
+
+pub(crate) const fn right(head: &'static str) -> Column {
+    Column {
+        head,
+        right: true,
+        cut: false,
+    }
+}
+
+pub(crate) const fn cut(head: &'static str) -> Column {
+    Column {
+        head,
+        right: false,
+        cut: true,
+    }
+}
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Which element it is: the cluster's name and the element's id.
+    pub(crate) key: (String, String),
+    /// What a command calls it.
+    pub(crate) name: String,
+    /// Its state's word.
+    pub(crate) state: String,
+    /// A text for each column.
+    pub(crate) cells: Vec<String>,
+}
+
+/// Rows, and the one that is selected.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) heads: &'static [Column],
+    rows: Vec<Row>,
+    at: usize,
+    widths: Vec<u16>,
+}
+
+impl Table {
+    /// Takes new rows; the selection stays on the same element, or at its place where that is gone. True where they are
+    /// others than before.
+    pub(crate) fn fill(&mut self, heads: &'static [Column], rows: Vec<Row>) -> bool {
+        if rows == self.rows {
+            return false;
+        }
+        let key = self.selected().map(|row| row.key.clone());
+        let same = key.and_then(|key| rows.iter().position(|row| row.key == key));
+        self.at = same.unwrap_or(self.at).min(rows.len().saturating_sub(1));
+        self.heads = heads;
+        let width = |at: usize| {
+            let cells = rows.iter().filter_map(|row| row.cells.get(at));
+            cells.map(|cell| columns(cell)).max().unwrap_or(0)
+        };
+        let widths = heads.iter().enumerate().map(|(at, column)| {
+            // A column without anything in it is left out.
+            let width = width(at);
+            let shown = if width == 0 {
+                0
+            } else {
+                width.max(column.head.len())
+            };
+            u16::try_from(shown.min(WIDTH_MAX)).unwrap_or(u16::MAX)
+        });
+        self.widths = widths.collect();
+        self.rows = rows;
+        true
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn selected(&self) -> Option<&Row> {
+        self.rows.get(self.at)
+    }
+
+    /// Moves the selection by so many rows, which stops at both ends.
+    pub(crate) fn step(&mut self, by: isize) {
+        let last = self.rows.len().saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
+    }
+
+    /// Draws the head and as many rows as there is room for, the selected one among them.
+    pub(crate) fn draw(&self, frame: &mut Frame<'_>, area: Rect, style: Style, has_focus: bool) {
+        if area.height == 0 || area.width < 4 {
+            return;
+        }
+        let widths = self.fitted(area.width - 2);
+        let heads: Vec<&str> = self.heads.iter().map(|column| column.head).collect();
+        let line = self.line(&heads, &widths, style);
+        let buffer = frame.buffer_mut();
+        buffer.set_stringn(
+            area.x + 2,
+            area.y,
+            &line,
+            usize::from(area.width - 2),
+            style.head(),
+        );
+        let room = usize::from(area.height - 1);
+        let first = (self.at + 1).saturating_sub(room);
+        for (y, (at, row)) in
+            (area.y + 1..area.bottom()).zip(self.rows.iter().enumerate().skip(first))
+        {
+            let cells: Vec<&str> = row.cells.iter().map(String::as_str).collect();
+            let line = self.line(&cells, &widths, style);
+            let (sign, tone) = match row.state.is_empty() {
+                true => (' ', Tone::Good),
+                false => crate::style::state(&row.state),
+            };
+            let cells = match row.state.is_empty() {
+                true => ratatui::style::Style::new(),
+                false => style.tone(tone),
+            };
+            buffer.set_string(area.x, y, sign.to_string(), cells);
+            buffer.set_stringn(area.x + 2, y, &line, usize::from(area.width - 2), cells);
+            if at == self.at {
+                buffer.set_style(
+                    Rect::new(area.x, y, area.width, 1),
+                    style.selected(has_focus),
+                );
+            }
+        }
+    }
+
+    fn line(&self, cells: &[&str], widths: &[u16], style: Style) -> String {
+        let mut line = String::new();
+        for ((cell, width), column) in cells.iter().zip(widths).zip(self.heads) {
+            if *width == 0 {
+                continue;
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            let cell = shortened(cell, usize::from(*width), style);
+            let space = " ".repeat(usize::from(*width).saturating_sub(columns(&cell)));
+            match column.right {
+                true => line.extend([space, cell]),
+                false => line.extend([cell, space]),
+            }
+        }
+        line
+    }
+
+    /// How wide the columns are: the widest that may be cut gives way first.
+    fn fitted(&self, width: u16) -> Vec<u16> {
+        let mut widths = self.widths.clone();
+        loop {
+            let shown = widths.iter().filter(|width| **width > 0);
+            let all: u32 = shown.map(|width| u32::from(*width + GAP)).sum();
+            let excess = all.saturating_sub(u32::from(width + GAP));
+            let may = |at: &usize| self.heads[*at].cut && widths[*at] > KEPT_MIN;
+            let widest = (0..widths.len()).filter(may).max_by_key(|at| widths[*at]);
+            match widest {
+                Some(at) if excess > 0 => {
+                    let less = u16::try_from(excess).unwrap_or(u16::MAX);
+                    widths[at] = widths[at].saturating_sub(less).max(KEPT_MIN);
+                }
+                _ => return widths,
+            }
+        }
+    }
+}
+
+/// A text of at most so many columns; what is cut ends with a sign.
+pub(crate) fn shortened(text: &str, width: usize, style: Style) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut cut = beginning(text, width.saturating_sub(1)).to_owned();
+    cut.push(style.cut());
+    cut
+}

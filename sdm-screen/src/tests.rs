@@ -1,0 +1,385 @@
+//! Snapshots of every view, and what keys do. `UPDATE_GOLDEN=1` writes the snapshots anew.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sdm_runtime::model::states::{JOB, MANAGER, NODE, NODE_EXTRA, PROCESS};
+use sdm_runtime::wire::event::Kind;
+
+use crate::{Cluster, Facts, Item, Output, Request, Style, Top};
+
+const NOW: u64 = 1_800_000_000;
+
+fn item(kind: Kind, parent: &str, ids: &str, attributes: &[(&str, &str)]) -> Item {
+    let attributes = attributes.iter();
+    Item {
+        cluster: "here".to_owned(),
+        kind,
+        parent: parent.to_owned(),
+        ids: ids.to_owned(),
+        attributes: attributes
+            .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()))
+            .collect(),
+        sets: Vec::new(),
+    }
+}
+
+/// Managers, nodes, jobs and processes in every state that there is.
+fn facts() -> Facts {
+    let mut facts = Facts::default();
+    for (at, state) in MANAGER.words.iter().enumerate() {
+        facts.clusters.push(Cluster {
+            name: if at == 1 {
+                "here".to_owned()
+            } else {
+                format!("c{at}")
+            },
+            rm_type: "slurm".to_owned(),
+            host: "me@login".to_owned(),
+            state: (*state).to_owned(),
+            since: NOW - 3_723,
+            reason: if *state == "ERROR" {
+                "no license\x1b[2J".to_owned()
+            } else {
+                String::new()
+            },
+            stale: *state == "ERROR",
+            user: "ann".to_owned(),
+        });
+    }
+    let items = &mut facts.items;
+    items.push(item(
+        Kind::Machine,
+        "1",
+        "2",
+        &[("name", "blue"), ("machineState", "UP")],
+    ));
+    items.push(item(
+        Kind::Machine,
+        "1",
+        "3",
+        &[("name", "grey"), ("machineState", "DOWN")],
+    ));
+    items.push(item(Kind::Queue, "1", "4", &[("name", "batch")]));
+    let mut id = 100;
+    for state in NODE.words {
+        for used in NODE_EXTRA.words {
+            let (name, ids) = (format!("n{id}"), id.to_string());
+            let known = [
+                ("name", &*name),
+                ("nodeState", state),
+                ("nodeExtraState", used),
+            ];
+            items.push(item(Kind::Node, "2", &ids, &known));
+            id += 1;
+        }
+    }
+    for (number, state) in (1..).zip(JOB.words) {
+        let (ids, number) = ((200 + number).to_string(), number.to_string());
+        let known = [
+            ("systemJobId", &*number),
+            ("name", "halo 世界"),
+            ("userId", if *state == "PENDING" { "bob" } else { "ann" }),
+            ("jobState", state),
+            ("queueId", "4"),
+            ("jobNumProcs", "1000000"),
+            ("startTime", "1799999000"),
+            ("endTime", "1799999100"),
+        ];
+        items.push(item(Kind::Job, "1", &ids, &known));
+    }
+    items.extend(processes());
+    facts.output = Some(Output {
+        path: "/home/ann/out".to_owned(),
+        lines: vec!["step 1".to_owned(), "step 2\x07".to_owned()],
+        error: String::new(),
+    });
+    facts
+}
+
+/// Those of the job 3, a hundred in each state, and the first of them by itself.
+fn processes() -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut first = 1000;
+    for state in PROCESS.words {
+        let ids = format!("{first}-{}", first + 99);
+        let known = [("processState", *state), ("processNodeId", "100")];
+        let mut process = item(Kind::Process, "203", &ids, &known);
+        let ranks = format!("{}-{}", first - 1000, first - 901);
+        process.sets = vec![
+            ("processIndex".to_owned(), ranks),
+            ("processPID".to_owned(), ids),
+        ];
+        items.push(process);
+        first += 100;
+    }
+    let known = [("processState", "STARTING"), ("processPID", "1000")];
+    items.push(item(Kind::Process, "203", "1000", &known));
+    items
+}
+
+fn top(style: Style) -> Top {
+    let mut top = Top::new(style, NOW);
+    top.handle_facts(facts());
+    top
+}
+
+const PLAIN: Style = Style {
+    color: false,
+    ascii: false,
+};
+
+fn keys(top: &mut Top, keys: &str) {
+    for c in keys.chars() {
+        let code = match c {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '\x1b' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            '→' => KeyCode::Right,
+            c => KeyCode::Char(c),
+        };
+        top.handle_key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+}
+
+fn frame(top: &mut Top, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| top.draw(frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| {
+        // The cell behind a wide character is a part of it.
+        let covered = |x: u16| x > 0 && sdm_text::columns(buffer[(x - 1, y)].symbol()) == 2;
+        let cells = (0..width).filter(|x| !covered(*x));
+        let cells = cells.map(|x| buffer[(x, y)].symbol());
+        cells.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    (0..height).map(line).collect()
+}
+
+fn check(name: &str, top: &mut Top) {
+    for (width, height) in [(80, 24), (200, 60)] {
+        let text = frame(top, width, height);
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+        let path = folder.join(format!("{name}_{width}x{height}.txt"));
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == text,
+            "{name} at {width}x{height} is now:\n{text}\nkept:\n{kept}"
+        );
+    }
+}
+
+#[test]
+fn every_view_is_as_it_was() {
+    for (name, typed) in [
+        ("managers", "1"),
+        ("machines", "2"),
+        ("nodes", "2\n→→"),
+        ("jobs", "3"),
+        ("jobs_filtered", "/running\n"),
+        ("processes", "3↓↓\t↓"),
+        ("process", "3↓↓\t\n"),
+        ("help", "?"),
+        ("menu", "↓↓\n"),
+        ("confirm", "c"),
+        ("command", ":submit -n 2 -- ./a"),
+        ("refused", "↓h"),
+    ] {
+        let mut top = top(PLAIN);
+        keys(&mut top, typed);
+        check(name, &mut top);
+    }
+    let mut empty = Top::new(PLAIN, NOW);
+    check("nothing", &mut empty);
+}
+
+#[test]
+fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
+    let style = Style {
+        color: false,
+        ascii: true,
+    };
+    let mut facts = facts();
+    facts.items.retain(|it| it.kind != Kind::Job);
+    for typed in ["1", "2", "3", "4", "?"] {
+        let mut top = Top::new(style, NOW);
+        top.handle_facts(facts.clone());
+        keys(&mut top, typed);
+        let text = frame(&mut top, 80, 24);
+        assert!(text.is_ascii(), "{text}");
+    }
+}
+
+/// Without colour every combination of a node's state and its use is another pair of signs, and every state of one kind of
+/// element another sign.
+#[test]
+fn signs_tell_all_states_apart() {
+    let mut seen = std::collections::BTreeSet::new();
+    for state in NODE.words {
+        for used in NODE_EXTRA.words {
+            let node = item(
+                Kind::Node,
+                "",
+                "1",
+                &[("nodeState", state), ("nodeExtraState", used)],
+            );
+            assert!(seen.insert(crate::map::signs(&node).0), "{state} {used}");
+        }
+    }
+    for states in sdm_runtime::model::states::ALL {
+        let signs: std::collections::BTreeSet<char> = match states.attribute {
+            "nodeExtraState" => states
+                .words
+                .iter()
+                .map(|it| crate::style::used(it).0)
+                .collect(),
+            _ => states
+                .words
+                .iter()
+                .map(|it| crate::style::state(it).0)
+                .collect(),
+        };
+        assert_eq!(signs.len(), states.words.len(), "{}", states.attribute);
+    }
+}
+
+#[test]
+fn nothing_is_drawn_in_colour_without_colours() {
+    let mut top = top(PLAIN);
+    for view in ["1", "2", "3", "4"] {
+        keys(&mut top, view);
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| top.draw(frame)).unwrap();
+        let cells = terminal.backend().buffer().content().iter();
+        let reset = ratatui::style::Color::Reset;
+        assert!(cells.into_iter().all(|it| it.fg == reset && it.bg == reset));
+    }
+}
+
+#[test]
+fn a_job_is_ended_once_that_is_confirmed_and_the_log_says_how_it_went() {
+    let words = ["cancel", "here:1"].map(str::to_owned).to_vec();
+    let mut top = top(PLAIN);
+    keys(&mut top, "cn");
+    assert_eq!(top.poll_request(), None);
+    keys(&mut top, "cy");
+    assert_eq!(top.poll_request(), Some(Request::Run(words.clone())));
+    assert!(frame(&mut top, 80, 24).contains("$ sdm cancel here:1 ..."));
+    top.handle_end(&words, false, "sdm: here: no\x1b[2J\n");
+    let text = frame(&mut top, 80, 24);
+    assert!(
+        text.contains("$ sdm cancel here:1: failed: sdm: here: no\\x1b[2J"),
+        "{text}"
+    );
+    // A job that runs cannot be held, and the screen says why.
+    keys(&mut top, "↓↓h");
+    assert_eq!(top.poll_request(), None);
+    assert!(frame(&mut top, 80, 24).contains("a job is held while it is PENDING"));
+}
+
+#[test]
+fn commands_menus_and_views_are_reached_by_keys() {
+    let mut top = top(PLAIN);
+    keys(&mut top, ":submit -- sh -c 'echo a b'\n");
+    let words = ["submit", "--", "sh", "-c", "echo a b"].map(str::to_owned);
+    assert_eq!(top.poll_request(), Some(Request::Run(words.to_vec())));
+    keys(&mut top, ":stacks 'open\n");
+    assert_eq!(top.poll_request(), None);
+    keys(&mut top, "↓\n↓↓\n");
+    let words = ["attach", "here:2"].map(str::to_owned);
+    assert_eq!(top.poll_request(), Some(Request::Show(words.to_vec())));
+    keys(&mut top, ":machines\n");
+    assert!(frame(&mut top, 80, 24).contains("sdm top > machines"));
+    keys(&mut top, "q");
+    assert_eq!(top.poll_request(), Some(Request::Quit));
+}
+
+#[test]
+fn the_selection_stays_on_its_job_and_what_is_the_same_draws_nothing() {
+    let mut top = top(PLAIN);
+    keys(&mut top, "↓↓");
+    let chosen = top.wants().job;
+    assert_eq!(chosen, Some(("here".to_owned(), "203".to_owned())));
+    assert!(top.take_changed());
+    top.handle_facts(facts());
+    top.handle_time(NOW);
+    assert!(!top.take_changed());
+    // Two of the jobs are at work, and get older; machines do not.
+    top.handle_time(NOW + 1);
+    assert!(top.take_changed());
+    keys(&mut top, "2");
+    assert!(top.take_changed());
+    top.handle_time(NOW + 2);
+    assert!(!top.take_changed());
+    keys(&mut top, "3");
+    let mut fewer = facts();
+    fewer
+        .items
+        .retain(|it| it.kind != Kind::Job || it.ids.as_str() > "202");
+    top.handle_facts(fewer);
+    assert!(top.take_changed());
+    assert_eq!(top.wants().job, chosen);
+}
+
+/// What is known of processes comes later than the selection moves.
+#[test]
+fn processes_are_never_shown_below_another_job() {
+    let mut top = top(PLAIN);
+    keys(&mut top, "↓↓");
+    assert!(frame(&mut top, 80, 24).contains("EXITED_SIGNALLED"));
+    keys(&mut top, "↓");
+    let text = frame(&mut top, 80, 24);
+    assert!(text.contains("processes of here:4"), "{text}");
+    assert!(text.contains("no process is known"), "{text}");
+}
+
+#[test]
+fn any_size_and_a_hundred_thousand_nodes_and_a_million_processes_are_drawn() {
+    let mut facts = facts();
+    facts
+        .items
+        .retain(|it| it.kind == Kind::Machine || it.kind == Kind::Job);
+    let known = [("nodeState", "UP"), ("nodeExtraState", "NONE")];
+    facts
+        .items
+        .push(item(Kind::Node, "2", "1000-100999", &known));
+    let mut all = item(
+        Kind::Process,
+        "203",
+        "200000-1199999",
+        &[("processState", "RUNNING")],
+    );
+    all.sets
+        .push(("processIndex".to_owned(), "0-999999".to_owned()));
+    facts.items.push(all);
+    let mut top = Top::new(PLAIN, NOW);
+    top.handle_facts(facts);
+    for typed in [
+        "1",
+        "2",
+        "\n→",
+        "++",
+        "----------------",
+        "3",
+        "↓↓",
+        "\t",
+        "4",
+        "?",
+    ] {
+        keys(&mut top, typed);
+        for (width, height) in [(1, 1), (40, 10), (41, 11), (80, 24), (300, 100)] {
+            let _ = frame(&mut top, width, height);
+        }
+    }
+    keys(&mut top, "\x1b3");
+    let text = frame(&mut top, 80, 24);
+    assert!(text.contains("0-999999"), "{text}");
+    // It was zoomed out until one cell is all.
+    keys(&mut top, "2");
+    assert!(frame(&mut top, 80, 24).contains("a cell is the worst of 131072 nodes"));
+}

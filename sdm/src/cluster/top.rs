@@ -1,0 +1,344 @@
+//! `sdm top`: what the screen is told, and what becomes of what it asks for.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, raise};
+use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
+use sdm_runtime::wire::event::Kind as ModelKind;
+use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Style, Terminal, Top, Wants};
+
+use super::element::{self, Element};
+use super::error::ClusterError;
+use super::times;
+use crate::cli::TopArgs;
+
+/// How long a key is waited for before what is new is looked for: no longer than a thirtieth of a second goes by with less
+/// than that many frames, and nothing is written where nothing has changed.
+const TICK: Duration = Duration::from_millis(50);
+/// How often managers are asked whether something is new.
+const ASK_PERIOD: Duration = Duration::from_millis(500);
+/// How long a manager may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// Nodes are named one by one where there are no more; else those alike in state and use are one.
+const NODES_NAMED_MAX: u64 = 4096;
+/// So many bytes of a job's output are read, from its end.
+const OUTPUT_BYTES_MAX: u64 = 32 << 10;
+/// So many bytes of what a command has said are kept.
+const SAID_BYTES_MAX: usize = 4096;
+
+/// What the screen hears of.
+enum News {
+    Facts(Facts),
+    End(Vec<String>, bool, String),
+}
+
+/// Shows the screen until the user ends it.
+pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let style = Style {
+        color: !no_color,
+        ascii: args.ascii,
+    };
+    let mut terminal = Terminal::take()?;
+    let mut top = Top::new(style, times::now());
+    let (news, hears) = channel();
+    let (wants, wanted) = channel();
+    let told = news.clone();
+    std::thread::spawn(move || watch(&wanted, &told));
+    let mut last = None;
+    loop {
+        top.handle_time(times::now());
+        for new in hears.try_iter() {
+            match new {
+                News::Facts(facts) => top.handle_facts(facts),
+                News::End(words, went_well, said) => top.handle_end(&words, went_well, &said),
+            }
+        }
+        let now = top.wants();
+        if last.as_ref() != Some(&now) {
+            // The watcher ends with this thread only.
+            let _ = wants.send(now.clone());
+            last = Some(now);
+        }
+        if top.take_changed() {
+            terminal.draw(&mut top)?;
+        }
+        match terminal.input(TICK)? {
+            Some(Input::Key(key)) => top.handle_key(key),
+            Some(Input::Resized) => {
+                terminal.renew()?;
+                top.handle_resize();
+            }
+            None => {}
+        }
+        while let Some(request) = top.poll_request() {
+            match request {
+                Request::Quit => return Ok(0),
+                Request::Redraw => terminal.renew()?,
+                Request::Suspend => {
+                    terminal.suspend();
+                    raise(Signal::SIGTSTP).map_err(std::io::Error::from)?;
+                    terminal.resume()?;
+                }
+                Request::Run(words) => {
+                    let news = news.clone();
+                    std::thread::spawn(move || run(words, &news));
+                }
+                Request::Show(words) => show(&mut terminal, &words)?,
+            }
+            top.handle_resize();
+        }
+    }
+}
+
+/// Carries out `sdm` beside the screen.
+fn run(words: Vec<String>, news: &Sender<News>) {
+    let done = own().and_then(|mut sdm| sdm.args(&words).stdin(Stdio::null()).output());
+    let (went_well, said) = match done {
+        Ok(done) => {
+            let all = [done.stderr, done.stdout].concat();
+            let all = &all[..all.len().min(SAID_BYTES_MAX)];
+            (
+                done.status.success(),
+                String::from_utf8_lossy(all).into_owned(),
+            )
+        }
+        Err(error) => (false, error.to_string()),
+    };
+    // Who is not there any more has ended the screen.
+    let _ = news.send(News::End(words, went_well, said));
+}
+
+/// Gives the terminal to `sdm`, and takes it again once a key says that its words are read.
+fn show(terminal: &mut Terminal, words: &[String]) -> Result<(), ClusterError> {
+    terminal.suspend();
+    let ended = own().and_then(|mut sdm| sdm.args(words).status());
+    if let Err(error) = ended {
+        crate::sink::complain(format_args!("sdm: {error}"));
+    }
+    crate::sink::complain(format_args!("[Enter: back to sdm top]"));
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(ClusterError::Output)?;
+    Ok(terminal.resume()?)
+}
+
+fn own() -> std::io::Result<Command> {
+    Ok(Command::new(std::env::current_exe()?))
+}
+
+/// Tells what is known whenever it has changed, or something else is wanted.
+fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
+    let mut wants = Wants::default();
+    let mut known = None;
+    loop {
+        let is_new = match wanted.recv_timeout(ASK_PERIOD) {
+            Ok(new) => {
+                wants = wanted.try_iter().last().unwrap_or(new);
+                true
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => false,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+        };
+        let versions = versions();
+        // Output grows without a word of the manager's.
+        let is_same = known.as_ref() == Some(&versions) && wants.process.is_none();
+        if is_same && !is_new {
+            continue;
+        }
+        known = Some(versions);
+        if news.send(News::Facts(facts(&wants))).is_err() {
+            return;
+        }
+    }
+}
+
+/// What tells whether something has changed: the definitions, and which version of its elements each manager has.
+fn versions() -> Vec<(Definition, Option<u64>)> {
+    let Ok(all) = Clusters::load() else {
+        return Vec::new();
+    };
+    let version = |it: &Definition| {
+        let is_running = sdm_rm::is_running(&it.name);
+        let asked = is_running.then(|| sdm_rm::ask(&it.name, &Question::State, ANSWER_WAIT));
+        asked.and_then(Result::ok).map(|answer| answer.version)
+    };
+    all.iter().map(|it| (it.clone(), version(it))).collect()
+}
+
+fn facts(wants: &Wants) -> Facts {
+    let mut facts = Facts::default();
+    let all = match Clusters::load() {
+        Ok(all) => all,
+        Err(error) => {
+            facts.error = error.to_string();
+            return facts;
+        }
+    };
+    for definition in all.iter() {
+        add(&mut facts, definition, wants);
+    }
+    facts
+}
+
+fn by(kinds: &[Kind], attributes: &[&str]) -> Look {
+    Look {
+        by: Some(attributes.iter().map(|it| (*it).to_owned()).collect()),
+        ..Look::at(kinds)
+    }
+}
+
+/// What there is to ask a cluster for.
+fn looks(name: &str, wants: &Wants) -> Vec<Look> {
+    let mut looks = vec![
+        Look::at(&[Kind::Machine, Kind::Queue, Kind::Job]),
+        by(&[Kind::Node], &["nodeState", "nodeExtraState"]),
+    ];
+    if let Some((_, job)) = wants.job.as_ref().filter(|(cluster, _)| cluster == name) {
+        looks.push(Look {
+            parent: Some(job.clone()),
+            sets: ["processIndex", "processPID"].map(str::to_owned).to_vec(),
+            ..by(
+                &[Kind::Process],
+                &[
+                    "processNodeId",
+                    "processState",
+                    "processSignalName",
+                    "processExitCode",
+                ],
+            )
+        });
+        if let Some(process) = &wants.process {
+            looks.push(Look {
+                ids: Some(vec![process.clone()]),
+                ..Look::at(&[Kind::Process])
+            });
+        }
+    }
+    looks
+}
+
+fn add(facts: &mut Facts, definition: &Definition, wants: &Wants) {
+    let name = &definition.name;
+    let mut cluster = Cluster {
+        name: name.clone(),
+        rm_type: definition.rm_type.clone(),
+        host: definition.host.clone().unwrap_or_default(),
+        state: "STOPPED".to_owned(),
+        ..Cluster::default()
+    };
+    let looks = looks(name, wants);
+    let asked = sdm_rm::is_running(name)
+        .then(|| sdm_rm::ask(name, &Question::Elements { looks }, ANSWER_WAIT));
+    match asked {
+        None => {}
+        Some(Err(error)) => {
+            "ERROR".clone_into(&mut cluster.state);
+            cluster.reason = error.to_string();
+        }
+        Some(Ok(answer)) => {
+            let it = &answer.manager;
+            element::state(it.state).clone_into(&mut cluster.state);
+            cluster.since = it.since;
+            cluster.reason = it.reason.clone().unwrap_or_default();
+            cluster.stale = it.stale;
+            let answer = named(name, answer);
+            let own = Element::all(std::slice::from_ref(&answer), Kind::Machine)
+                .find_map(|machine| machine.get("userId"));
+            own.unwrap_or_default().clone_into(&mut cluster.user);
+            if wants.process.is_some()
+                && let Some((_, job)) = wants.job.as_ref().filter(|(of, _)| of == name)
+            {
+                facts.output = Some(output(definition, &answer, job));
+            }
+            facts.items.extend(answer.groups.into_iter().map(|group| {
+                Item {
+                    cluster: name.clone(),
+                    kind: kind(group.kind),
+                    parent: group.parent,
+                    ids: group.ids,
+                    attributes: group.attributes,
+                    sets: group
+                        .sets
+                        .into_iter()
+                        .map(|it| (it.attribute, it.numbers))
+                        .collect(),
+                }
+            }));
+        }
+    }
+    facts.clusters.push(cluster);
+}
+
+/// The same with each node by itself, where there are not too many.
+fn named(name: &str, mut answer: Answer) -> Answer {
+    let nodes = answer.groups.iter().filter(|it| it.kind == Kind::Node);
+    let count: u64 = nodes.map(|it| count(&it.ids)).sum();
+    if (1..=NODES_NAMED_MAX).contains(&count) {
+        let looks = vec![Look::at(&[Kind::Node])];
+        if let Ok(more) = sdm_rm::ask(name, &Question::Elements { looks }, ANSWER_WAIT)
+            && more.error.is_none()
+        {
+            answer.groups.retain(|it| it.kind != Kind::Node);
+            answer.groups.extend(more.groups);
+        }
+    }
+    answer
+}
+
+/// How many elements a range set stands for.
+fn count(ids: &str) -> u64 {
+    let number = |part: &str| part.parse().unwrap_or(0_u64);
+    let each = ids.split(',').map(|part| match part.split_once('-') {
+        Some((first, last)) => number(last).saturating_sub(number(first)) + 1,
+        None => 1,
+    });
+    each.sum()
+}
+
+/// The end of what a job of this host has written.
+fn output(definition: &Definition, answer: &Answer, job: &str) -> Output {
+    let answers = std::slice::from_ref(answer);
+    let job = Element::all(answers, Kind::Job).find(|it| it.group.ids == job);
+    let error = |text: &str| Output {
+        error: text.to_owned(),
+        ..Output::default()
+    };
+    let Some(path) = job.and_then(|it| it.get("outputPath")) else {
+        return error("the manager does not say where it is");
+    };
+    if definition.host.is_some() {
+        return error("it is on another host: `l` shows it");
+    }
+    match end_of(path) {
+        Ok(text) => Output {
+            path: path.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            error: String::new(),
+        },
+        Err(why) => error(&why.to_string()),
+    }
+}
+
+fn end_of(path: &str) -> std::io::Result<String> {
+    let mut file = sdm_system::files::open(std::path::Path::new(path))?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn kind(kind: Kind) -> ModelKind {
+    match kind {
+        Kind::Machine => ModelKind::Machine,
+        Kind::Queue => ModelKind::Queue,
+        Kind::Node => ModelKind::Node,
+        Kind::Job => ModelKind::Job,
+        Kind::Process => ModelKind::Process,
+    }
+}
