@@ -13,7 +13,7 @@ use crate::{keeper, library};
 
 /// How often it was tried to reach a server, in the environment of this process.
 const TRIES: &str = "SDM_PMIX_TRIES";
-const TRIES_MAX: u32 = 20;
+const TRIES_MAX: u32 = 120;
 const TRY_EVERY: Duration = Duration::from_millis(250);
 /// What the library says of a server that it cannot reach.
 const UNREACHED: i32 = -25;

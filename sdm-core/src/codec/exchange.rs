@@ -2,8 +2,7 @@
 
 use sdm_idset::TaskId;
 
-use super::message::unexpected;
-use super::{DecodeError, Reader, Writer, read_list};
+use super::{DecodeError, Reader, Writer, read_list, unexpected};
 use crate::limits::{BLOCKS_MAX, EXCHANGE_CHUNK_BYTES, TEXT_BYTES_MAX};
 use crate::message::{ExchangeId, ExchangeMessage, ExchangeStep, Letter, Piece};
 

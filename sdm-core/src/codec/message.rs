@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 
 use super::exchange::{read_exchange, read_letter, write_exchange, write_letter};
 use super::plan::{read_slice, write_slice};
-use super::{DecodeError, EncodeError, Reader, Writer, read_list};
+use super::{DecodeError, EncodeError, Reader, Writer, read_list, unexpected};
 use crate::config::Config;
 use crate::ids::{Attempt, CommandId};
 use crate::limits::{
@@ -411,8 +411,4 @@ fn read_tag<T: Copy>(
         .get(usize::from(tag))
         .copied()
         .ok_or(unexpected(what, offset))
-}
-
-pub(super) fn unexpected(what: &'static str, offset: usize) -> DecodeError {
-    DecodeError::Unexpected { what, offset }
 }

@@ -369,6 +369,10 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn unexpected(what: &'static str, offset: usize) -> DecodeError {
+    DecodeError::Unexpected { what, offset }
+}
+
 /// A list of at most `max` elements, each read by `read`.
 fn read_list<T>(
     r: &mut Reader<'_>,

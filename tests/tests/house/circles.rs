@@ -59,7 +59,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-core",
-        "node node::adoption node::audit node::ending node::events node::family node::local node::open node::plan node::root",
+        "node node::adoption node::audit node::ending node::events node::exchange node::exchange::state node::family node::local node::open node::plan node::root",
         "one type, whose methods are in a file for each concern, with the data of that concern",
     ),
     (
@@ -96,6 +96,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "sdm-launch",
         "control launcher",
         "a launcher says how it can hold what it starts, and holding asks the launcher",
+    ),
+    (
+        "sdm-pmix",
+        "host host::barrier host::board host::post host::request host::server host::tools host::upcalls",
+        "one type, whose methods are in a file for each concern; what the library asks for names who waits for the answer",
     ),
     (
         "sdm-session",
