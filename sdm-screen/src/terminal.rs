@@ -1,9 +1,11 @@
 //! The terminal itself: taken, given back whatever happens, and asked for keys.
 
 use std::io::{self, IsTerminal, Stdout, stdin, stdout};
+use std::os::fd::AsFd;
 use std::sync::Once;
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
@@ -110,6 +112,7 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone.
     pub fn input(&mut self, within: Duration) -> Result<Option<Input>, TerminalError> {
+        check_is_there()?;
         if !event::poll(within)? {
             return Ok(None);
         }
@@ -118,6 +121,20 @@ impl Terminal {
             Event::Resize(..) => Some(Input::Resized),
             _ => None,
         })
+    }
+}
+
+/// Nobody is at the other end of a terminal that has hung up: looking for keys there would never end.
+fn check_is_there() -> io::Result<()> {
+    let input = stdin();
+    let mut fds = [PollFd::new(input.as_fd(), PollFlags::empty())];
+    poll(&mut fds, PollTimeout::ZERO)?;
+    match fds[0].any() {
+        Some(true) => Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "it has hung up",
+        )),
+        _ => Ok(()),
     }
 }
 
