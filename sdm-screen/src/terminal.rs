@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Once;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -112,8 +113,8 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone.
     pub fn input(&mut self, within: Duration) -> Result<Option<Input>, TerminalError> {
-        check_is_there()?;
-        if !event::poll(within)? {
+        wait(within)?;
+        if !event::poll(Duration::ZERO)? {
             return Ok(None);
         }
         Ok(match event::read()? {
@@ -124,13 +125,20 @@ impl Terminal {
     }
 }
 
-/// Nobody is at the other end of a terminal that has hung up: looking for keys there would never end.
-fn check_is_there() -> io::Result<()> {
+/// Waits for a key or another size. Nobody is at the other end of a terminal that has hung up: crossterm, which would wait for its
+/// keys, never comes back from that.
+fn wait(within: Duration) -> io::Result<()> {
     let input = stdin();
-    let mut fds = [PollFd::new(input.as_fd(), PollFlags::empty())];
-    poll(&mut fds, PollTimeout::ZERO)?;
-    match fds[0].any() {
-        Some(true) => Err(io::Error::new(
+    let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+    let within = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+    match poll(&mut fds, within) {
+        // The signal that says that the size has changed.
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    match fds[0].revents() {
+        Some(what) if what.intersects(gone) => Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
             "it has hung up",
         )),
