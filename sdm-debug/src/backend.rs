@@ -7,6 +7,7 @@ use sdm_core::CommandId;
 use sdm_core::message::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
+use crate::command::StartPoint;
 use crate::{Command, Event, Failure, Reply, TaskState};
 
 /// Drives the tasks of one server.
@@ -93,6 +94,12 @@ pub trait Backend {
 
     /// The programs of its tasks.
     fn programs(&self) -> Vec<Program> {
+        Vec::new()
+    }
+
+    /// What stops a task now, for another one that is to have the same.
+    fn points(&self, task: TaskId) -> Vec<StartPoint> {
+        let _ = task;
         Vec::new()
     }
 

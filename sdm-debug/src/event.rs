@@ -83,6 +83,22 @@ pub enum Event {
         /// Why, in its words; it may be empty.
         text: String,
     },
+    /// These tasks have come into being, as a task has started programs (`MPI_Comm_spawn`). Nothing was heard of them before; they
+    /// run, or will soon.
+    Joined(Joined),
+}
+
+/// How tasks have come into being.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// The number of the task that has started them.
+    pub by: u32,
+    /// The number of the task whose breakpoints they have.
+    pub like: u32,
+    /// Their program, as that task named it.
+    pub program: Vec<u8>,
+    /// Its arguments, without the program itself.
+    pub args: Vec<Vec<u8>>,
 }
 
 /// A stream of the program's own output.

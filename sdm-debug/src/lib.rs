@@ -22,7 +22,7 @@ pub mod wire;
 
 pub use backend::{Backend, BackendOutput, InterestChange, Program};
 pub use command::Command;
-pub use event::Event;
+pub use event::{Event, Joined};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
 pub use outcome::{Failure, FailureCode, Outcome};
 pub use reply::Reply;

@@ -33,6 +33,8 @@ pub struct PmixJob {
     pub needed: bool,
     /// The nodes: what each calls itself, and the tasks there.
     pub nodes: Vec<(String, IdSet)>,
+    /// Tasks that no program is for yet: those that programs start themselves (`MPI_Comm_spawn`) become these. Each node has some.
+    pub spare: IdSet,
 }
 
 /// What is not as usual with gdb.

@@ -19,6 +19,7 @@ pub(crate) const TYPE_STRING: u16 = 3;
 pub(crate) const TYPE_PID: u16 = 5;
 pub(crate) const TYPE_UINT32: u16 = 14;
 pub(crate) const TYPE_STATUS: u16 = 20;
+pub(crate) const TYPE_PROC: u16 = 22;
 pub(crate) const TYPE_BYTE_OBJECT: u16 = 27;
 pub(crate) const TYPE_PROC_INFO: u16 = 38;
 pub(crate) const TYPE_DATA_ARRAY: u16 = 39;
@@ -52,6 +53,7 @@ pub(crate) union Data {
     pub(crate) string: *const c_char,
     pub(crate) bytes: ByteObject,
     pub(crate) array: *const DataArray,
+    pub(crate) process: *const Proc,
     /// As large as the largest that the standard has.
     pub(crate) words: [u64; 3],
 }
@@ -102,6 +104,19 @@ pub(crate) struct ProcInfo {
     pub(crate) state: u8,
 }
 
+/// A program that is to be started.
+#[repr(C)]
+pub(crate) struct App {
+    pub(crate) command: *const c_char,
+    pub(crate) arguments: *const *const c_char,
+    pub(crate) environment: *const *const c_char,
+    pub(crate) directory: *const c_char,
+    pub(crate) count: c_int,
+    pub(crate) infos: *const Info,
+    pub(crate) info_count: usize,
+}
+
+const _: () = assert!(size_of::<App>() == 56);
 const _: () = assert!(size_of::<Value>() == 32 && size_of::<Proc>() == 260);
 const _: () = assert!(size_of::<Info>() == 552 && size_of::<Query>() == 24);
 const _: () = assert!(size_of::<ProcInfo>() == 296 && size_of::<DataArray>() == 24);
@@ -121,6 +136,14 @@ impl Proc {
             namespace: chars,
             rank,
         }
+    }
+
+    /// Its namespace.
+    pub(crate) fn name(&self) -> String {
+        let end = self.namespace.iter().position(|it| *it == 0);
+        let chars = &self.namespace[..end.unwrap_or(NAMESPACE_CHARS)];
+        let bytes: Vec<u8> = chars.iter().map(|it| it.cast_unsigned()).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

@@ -16,5 +16,5 @@ pub mod wire;
 
 pub use outer::is_outer;
 pub use wire::{
-    FromHost, HostJob, HostLetter, HostNode, HostProcess, HostState, HostTable, ToHost,
+    FromHost, HostJob, HostLetter, HostNode, HostProcess, HostProgram, HostState, HostTable, ToHost,
 };

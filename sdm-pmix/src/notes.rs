@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 
+use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{HostTable, LETTER_BYTES_MAX};
@@ -68,6 +69,41 @@ pub enum Question {
     },
     /// The node's processes.
     Processes,
+    /// To know of a job that is about to be started at the asking node.
+    Know(Offspring),
+}
+
+/// A job that a process has started (`MPI_Comm_spawn`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offspring {
+    /// Its name among the jobs of all PMIx servers.
+    pub namespace: String,
+    /// The session's task that its rank 0 is; those behind it follow.
+    pub first: u32,
+    /// How many processes it has.
+    pub count: u32,
+    /// The node that they run on, by its place among the nodes of the first job.
+    pub node: u32,
+    /// The task that has started it.
+    pub parent: u32,
+}
+
+impl Offspring {
+    /// Its tasks.
+    #[must_use]
+    pub fn tasks(&self) -> IdSet {
+        match self.first.checked_add(self.count) {
+            Some(end) if end > self.first => IdSet::from_range(self.first..=end - 1),
+            _ => IdSet::new(),
+        }
+    }
+
+    /// Whether a task is one of its.
+    #[must_use]
+    pub fn has(&self, task: u32) -> bool {
+        task.checked_sub(self.first)
+            .is_some_and(|rank| rank < self.count)
+    }
 }
 
 /// What it is told.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most nodes of a job.
@@ -55,6 +55,8 @@ pub enum ToHost {
         job: HostJob,
         /// Those ranks of this node that are this server's.
         ranks: IdSet,
+        /// Numbers for processes that are started later, which this server starts then.
+        spare: IdSet,
     },
     /// A part of what all nodes have for a barrier; in order.
     FenceData {
@@ -75,6 +77,28 @@ pub enum ToHost {
     Letter(HostLetter),
     /// Its processes, as they were asked for.
     Processes(HostTable),
+    /// Programs that were to be started run, or cannot be.
+    Spawned {
+        /// Which ones, as it was told.
+        number: u64,
+        /// True where all of them run.
+        is_started: bool,
+    },
+}
+
+/// A program that a process wants to be started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostProgram {
+    /// The program, in that process's words: a path that may be relative, or a name.
+    pub program: Vec<u8>,
+    /// Its arguments, without the program itself.
+    pub arguments: Vec<Vec<u8>>,
+    /// What its environment has beside: `NAME=VALUE`.
+    pub environment: Vec<Vec<u8>>,
+    /// Its directory.
+    pub directory: Option<Vec<u8>>,
+    /// How many processes run it.
+    pub count: u32,
 }
 
 /// What is known of processes of a job.
@@ -222,6 +246,19 @@ pub enum FromHost {
     Letter(HostLetter),
     /// A tool wants to know the job's processes: each server tells its own.
     WantProcesses,
+    /// A process wants programs to be started, to the server that has the numbers for them.
+    Spawn {
+        /// For the answer.
+        number: u64,
+        /// The process, by its number.
+        by: u32,
+        /// The numbers of the new processes, in a row.
+        tasks: IdSet,
+        /// What they run, in the order of the numbers.
+        programs: Vec<HostProgram>,
+        /// What all of them find in their environment, beside `PMIX_RANK` with their number among `tasks`.
+        environment: Vec<(String, String)>,
+    },
 }
 
 /// Bytes that are no frame or message.
@@ -409,6 +446,7 @@ mod tests {
             version: VERSION,
             job: job(),
             ranks: "2".parse().expect("ranks"),
+            spare: "3-9".parse().expect("ranks"),
         };
         let bytes = [frame(&hello).unwrap(), frame(&hello).unwrap()].concat();
         fuzz_frames(&bytes);

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use sdm_core::message::ExchangeId;
-use sdm_debug::{BackendSettings, PmixJob};
+use sdm_debug::{Backend, BackendSettings, Failure, PmixJob};
 use sdm_idset::IdSet;
 
-use crate::own_tasks::WaitingCommand;
+use crate::own_tasks::{Tasks, WaitingCommand};
 use crate::pmix::PmixServer;
+use crate::spawning::Spawning;
 
 /// The PMIx server of this node, and what waits for it.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Hosted {
     pub(crate) spoken: Vec<(ExchangeId, u64)>,
     /// A process has ended the job: when those of these tasks that still run are killed.
     pub(crate) ending: Option<(Instant, IdSet)>,
+    /// The programs that processes have started.
+    pub(crate) spawning: Spawning,
 }
 
 /// What a backend will be like.
@@ -39,6 +42,20 @@ impl Hosted {
     /// Where commands wait, while they do.
     pub(crate) fn waiting(&mut self) -> Option<&mut Vec<WaitingCommand>> {
         self.setting_up.as_mut().map(|it| &mut it.waiting)
+    }
+
+    /// The tasks of the server that this is of.
+    pub(crate) fn tasks<'a>(
+        &'a mut self,
+        backend: &'a mut Option<Box<dyn Backend>>,
+        stopped: &'a Option<Failure>,
+    ) -> Tasks<'a> {
+        Tasks {
+            backend,
+            stopped,
+            waiting: self.setting_up.as_mut().map(|it| &mut it.waiting),
+            like: self.server.as_ref().map(|_| &mut self.spawning.like),
+        }
     }
 
     /// When the PMIx server is to be there.

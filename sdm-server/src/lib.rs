@@ -12,3 +12,4 @@ mod pmix;
 pub mod run;
 mod said;
 mod shim;
+mod spawning;

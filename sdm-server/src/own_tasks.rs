@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sdm_core::CommandId;
 use sdm_core::message::Status;
 use sdm_core::node::OwnTasks;
+use sdm_debug::command::StartSpec;
 use sdm_debug::{Backend, Command, Failure, FailureCode, wire};
 use sdm_idset::IdSet;
 
@@ -17,6 +18,8 @@ pub(crate) struct Tasks<'a> {
     pub(crate) stopped: &'a Option<Failure>,
     /// Where commands wait for a backend that is on its way.
     pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,
+    /// Where it is kept how programs are started, where others may be started like them.
+    pub(crate) like: Option<&'a mut StartSpec>,
 }
 
 /// A command that waits for a backend.
@@ -45,6 +48,9 @@ impl OwnTasks for Tasks<'_> {
         let failure = match (&mut *self.backend, wire::decode::<Command>(payload)) {
             (Some(backend), Ok(command)) => {
                 tracing::info!(command = id.0, %tasks, "begins {}", command.name());
+                if let (Some(like), Command::Start(spec)) = (&mut self.like, &command) {
+                    like.clone_from(spec);
+                }
                 let result = backend.execute_at_once(now, id, tasks, command)?;
                 let (status, payload) = payload_of(result);
                 tracing::info!(command = id.0, %tasks, "answered: {status:?}");

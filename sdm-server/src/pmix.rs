@@ -17,7 +17,7 @@ use sdm_core::link::LinkConfig;
 use sdm_core::transport::meeting_name;
 use sdm_idset::IdSet;
 use sdm_pmix::wire::{Frames, VERSION, WireError, frame};
-use sdm_pmix::{FromHost, HostJob, HostLetter, ToHost, is_outer};
+use sdm_pmix::{FromHost, HostJob, HostLetter, HostProgram, ToHost, is_outer};
 use sdm_system::peer::check_this_user;
 use sdm_system::stream::Stream;
 
@@ -78,8 +78,25 @@ pub(crate) enum Heard {
     Letter(HostLetter),
     /// A tool wants to know the processes.
     WantProcesses,
+    /// A process wants programs to be started.
+    Spawn(SpawnRequest),
     /// It has gone, and how.
     Gone(String),
+}
+
+/// Programs that a process wants to be started.
+#[derive(Debug)]
+pub(crate) struct SpawnRequest {
+    /// For the answer.
+    pub(crate) number: u64,
+    /// The task that wants them.
+    pub(crate) by: u32,
+    /// What they will be.
+    pub(crate) tasks: IdSet,
+    /// What they run, in that order.
+    pub(crate) programs: Vec<HostProgram>,
+    /// What all of them find in their environment.
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// A barrier at which ranks of several nodes meet, as this node's PMIx server tells it.
@@ -120,7 +137,8 @@ struct Started {
 }
 
 impl PmixServer {
-    /// Connects to the PMIx server of this node, which is started where it is not there yet, for `own` tasks of the job.
+    /// Connects to the PMIx server of this node, which is started where it is not there yet, for `own` tasks of the job; the `spare` ones are
+    /// for processes that are started later.
     ///
     /// # Errors
     /// [`PmixError`].
@@ -128,6 +146,7 @@ impl PmixServer {
         config: &LinkConfig,
         job: &HostJob,
         own: &IdSet,
+        spare: &IdSet,
     ) -> Result<Self, PmixError> {
         let system = |what| move |source| PmixError::System { what, source };
         let what = format!("pmix {}", job.own_node().name);
@@ -158,6 +177,7 @@ impl PmixServer {
             version: VERSION,
             job: job.clone(),
             ranks: own.clone(),
+            spare: spare.clone(),
         };
         // It reads as soon as it is there; a job of a million ranks is some hundred bytes.
         stream
@@ -315,6 +335,19 @@ impl PmixServer {
             }),
             FromHost::Letter(letter) => Heard::Letter(letter),
             FromHost::WantProcesses => Heard::WantProcesses,
+            FromHost::Spawn {
+                number,
+                by,
+                tasks,
+                programs,
+                environment,
+            } => Heard::Spawn(SpawnRequest {
+                number,
+                by,
+                tasks,
+                programs,
+                environment,
+            }),
         })
     }
 }

@@ -3,6 +3,7 @@
 mod hosted;
 mod meeting;
 mod shims;
+mod spawning;
 
 use std::collections::HashMap;
 use std::ffi::{CString, OsString};
@@ -28,7 +29,7 @@ use sdm_core::transport::{
     ConnectionString, HostTransport, Transport as _, own_addresses, shaped::Shaped,
     tcp::TcpTransport,
 };
-use sdm_debug::{Backend, EndPolicy, Failure, GdbOptions, InterestChange};
+use sdm_debug::{Backend, BackendOutput, EndPolicy, Failure, GdbOptions, InterestChange};
 use sdm_idset::IdSet;
 use sdm_system::identity::Identity;
 
@@ -39,7 +40,6 @@ use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
 use crate::hosted::Hosted;
 use crate::network;
-use crate::own_tasks::Tasks;
 use crate::said::{Said, Upward};
 use crate::shim::{self, Role, ShimListener};
 
@@ -278,7 +278,8 @@ impl Server {
 
     fn run(mut self) -> Result<u8> {
         loop {
-            if self.alone && !self.is_leaving() {
+            let is_leaving = self.backend.as_ref().is_some_and(|it| it.is_leaving());
+            if self.alone && !is_leaving {
                 if let Some(backend) = &mut self.backend {
                     backend.dismiss();
                 }
@@ -290,11 +291,7 @@ impl Server {
                 .as_ref()
                 .and_then(|backend| backend.poll_timeout());
             let timeout = timeout.into_iter().chain(self.hosted.deadline()).min();
-            let mut tasks = Tasks {
-                backend: &mut self.backend,
-                stopped: &self.stopped,
-                waiting: self.hosted.waiting(),
-            };
+            let mut tasks = self.hosted.tasks(&mut self.backend, &self.stopped);
             let event = self.driver.next_with(timeout, Some(&mut tasks));
             let event = event.context("wait for events")?;
             let now = Instant::now();
@@ -328,10 +325,6 @@ impl Server {
             self.handle_pmix_timeout(now);
             self.drain_backend();
         }
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.backend.as_ref().is_some_and(|b| b.is_leaving())
     }
 
     fn handle_output(&mut self, now: Instant, output: Output) {
@@ -376,11 +369,7 @@ impl Server {
     }
 
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, payload: &[u8]) {
-        let mut own = Tasks {
-            backend: &mut self.backend,
-            stopped: &self.stopped,
-            waiting: self.hosted.waiting(),
-        };
+        let mut own = self.hosted.tasks(&mut self.backend, &self.stopped);
         if let Some((status, payload)) = own.execute(now, id, tasks, payload) {
             self.driver.with_member(|member, now| {
                 member.handle_local(now, id, tasks, status, payload);
@@ -444,12 +433,28 @@ impl Server {
                 tracing::error!("watch a descriptor of the backend: {error}");
             }
         }
-        // All at once, so that they go up in one write.
+        let outputs: Vec<_> = std::iter::from_fn(|| backend.poll_output()).collect();
+        self.take_outputs(outputs);
+        let Some(backend) = &self.backend else {
+            return;
+        };
+        let is_deserted = backend.is_deserted();
+        let is_down = backend.is_down();
+        if is_deserted && !self.driver.member().node().is_ending() {
+            return self.leave();
+        }
+        if self.driver.member().node().is_ending() && is_down {
+            self.driver
+                .with_member(|member, now| member.handle_local_down(now));
+        }
+    }
+
+    /// Tells what the backend says: all at once, so that it goes up in one write.
+    fn take_outputs(&mut self, outputs: Vec<BackendOutput>) {
+        let outputs = self.sort_out(outputs);
         let mut said = Said::default();
-        while let Some(output) = backend.poll_output() {
-            if !self.alone {
-                said.add(output);
-            }
+        if !self.alone {
+            outputs.into_iter().for_each(|it| said.add(it));
         }
         if !said.is_empty() {
             self.driver.with_member(|member, now| {
@@ -465,15 +470,6 @@ impl Server {
                     }
                 }
             });
-        }
-        let is_deserted = backend.is_deserted();
-        let is_down = backend.is_down();
-        if is_deserted && !self.driver.member().node().is_ending() {
-            return self.leave();
-        }
-        if self.driver.member().node().is_ending() && is_down {
-            self.driver
-                .with_member(|member, now| member.handle_local_down(now));
         }
     }
 }

@@ -5,6 +5,7 @@ use sdm_core::message::{Block, Status};
 use sdm_core::node::Delivery;
 use sdm_debug::{Event, Reply, wire};
 use sdm_debug::{Failure, FailureCode};
+use sdm_idset::IdSet;
 
 use super::api::{Class, ClassAnswer, SessionEvent};
 
@@ -57,6 +58,35 @@ pub(super) fn translate(
             why: change.why,
         },
     })
+}
+
+/// What the log says of what comes up the tree.
+pub(super) fn log(delivery: &Delivery) {
+    match delivery {
+        Delivery::Answer {
+            id,
+            blocks,
+            missing,
+            lost,
+            ..
+        } => {
+            let answered = || IdSet::union_all(blocks.iter().map(|block| &block.sources));
+            tracing::info!(command = id.0, tasks = %answered(), "answered");
+            for (tasks, why) in missing {
+                tracing::warn!(command = id.0, %tasks, "missing: {why}");
+            }
+            if !lost.is_empty() {
+                tracing::warn!(command = id.0, tasks = %lost, "lost");
+            }
+        }
+        Delivery::Sent(id) => tracing::debug!(command = id.0, "sent"),
+        Delivery::Complete(id) => tracing::info!(command = id.0, "complete"),
+        Delivery::Reach(change) => {
+            let (tasks, health) = (&change.tasks, change.health);
+            tracing::info!(%tasks, "{health:?}: {}", change.why);
+        }
+        Delivery::Events(_) => {}
+    }
 }
 
 fn class(block: Block, rule: u16) -> Class {

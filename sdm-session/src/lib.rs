@@ -21,6 +21,7 @@ mod plan;
 mod removal;
 mod reverse_listener;
 mod sharing;
+mod spare;
 mod start;
 mod starter;
 mod sys;

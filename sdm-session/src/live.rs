@@ -23,6 +23,7 @@ use super::api::{DebugSession, SendOptions, SessionEvent, SessionMember};
 use super::end_launch::end_launch;
 use super::error::EndError;
 use super::events;
+use super::spare::Spare;
 
 /// How long everything below may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);
@@ -56,7 +57,9 @@ pub struct Session {
     id: SessionId,
     tasks: IdSet,
     members: Vec<SessionMember>,
-    /// Those of them whose server is gone.
+    /// The numbers of tasks that are none yet.
+    spare: Spare,
+    /// Those of the tasks whose server is gone.
     lost: IdSet,
     /// What the log says of this session stands in it.
     span: Span,
@@ -75,8 +78,7 @@ impl Session {
         driver: MemberDriver<TcpTransport>,
         launch: Launch,
         master: Option<Child>,
-        id: SessionId,
-        members: Vec<SessionMember>,
+        (id, members, spare): (SessionId, Vec<SessionMember>, Spare),
     ) -> Self {
         let tasks = IdSet::union_all(members.iter().map(|member| &member.tasks));
         let span = tracing::info_span!(parent: None, "session", %id);
@@ -92,6 +94,7 @@ impl Session {
             id,
             tasks,
             members,
+            spare,
             lost: IdSet::new(),
             rules: BTreeMap::new(),
             waiting: VecDeque::new(),
@@ -255,7 +258,10 @@ impl Session {
     fn handle_output(&mut self, output: Output) {
         match output {
             Output::Deliver(delivery) => {
-                log_delivery(&delivery);
+                let Some(delivery) = self.spare.leave_out(delivery) else {
+                    return;
+                };
+                events::log(&delivery);
                 if let Some(why) = self.all_are_lost(&delivery) {
                     // Those who were stopped find out as well, and end.
                     self.go_on();
@@ -263,7 +269,10 @@ impl Session {
                 }
                 let rules = &self.rules;
                 let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
-                self.waiting.extend(events::translate(delivery, rule_of));
+                let event = events::translate(delivery, rule_of);
+                let joined = event.iter().map(|event| self.spare.joined(event));
+                joined.for_each(|joined| self.tasks.union_with(&joined));
+                self.waiting.extend(event);
             }
             Output::End(_) => self
                 .driver
@@ -357,35 +366,6 @@ impl Session {
             self.driver
                 .with_member(|member, now| member.pause_delivery(now, hold));
         }
-    }
-}
-
-/// What the log says of what comes up the tree.
-fn log_delivery(delivery: &Delivery) {
-    match delivery {
-        Delivery::Answer {
-            id,
-            blocks,
-            missing,
-            lost,
-            ..
-        } => {
-            let answered = || IdSet::union_all(blocks.iter().map(|block| &block.sources));
-            tracing::info!(command = id.0, tasks = %answered(), "answered");
-            for (tasks, why) in missing {
-                tracing::warn!(command = id.0, %tasks, "missing: {why}");
-            }
-            if !lost.is_empty() {
-                tracing::warn!(command = id.0, tasks = %lost, "lost");
-            }
-        }
-        Delivery::Sent(id) => tracing::debug!(command = id.0, "sent"),
-        Delivery::Complete(id) => tracing::info!(command = id.0, "complete"),
-        Delivery::Reach(change) => {
-            let (tasks, health) = (&change.tasks, change.health);
-            tracing::info!(%tasks, "{health:?}: {}", change.why);
-        }
-        Delivery::Events(_) => {}
     }
 }
 

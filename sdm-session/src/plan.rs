@@ -17,11 +17,12 @@ use sdm_idset::{IdSet, TaskId};
 use super::api;
 use super::config::SessionConfig;
 use super::error::SessionError;
+use super::spare;
 use super::start::Starting;
 
 impl Starting<'_> {
     /// The tasks of a server.
-    fn tasks_of(&self, heard: &Announcement) -> IdSet {
+    pub(super) fn tasks_of(&self, heard: &Announcement) -> IdSet {
         let config = self.config;
         if let Some(joined) = &self.joined {
             return joined.of(heard.server);
@@ -102,7 +103,11 @@ impl Starting<'_> {
         });
         let root = entry(ServerId::MASTER, IdSet::new(), "", Vec::new());
         let (topology, home) = (self.config.arranged(), self.home());
-        let mut plan = topology.plan_at(&home, root, servers.collect());
+        let mut servers: Vec<_> = servers.collect();
+        if matches!(self.config.backend, BackendSettings::GdbHosted { .. }) {
+            spare::make_room(&mut servers);
+        }
+        let mut plan = topology.plan_at(&home, root, servers);
         if self.config.transport == HostTransport::Unix
             && !self.config.network.reverse
             && !self.by_hand
@@ -168,16 +173,15 @@ pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
     members
 }
 
-/// The same settings, with the nodes of the plan where PMIx servers are to know them.
-pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice) -> BackendSettings {
+/// The same settings, with the nodes of `tasks` in the plan where PMIx servers are to know them; others are to spare.
+pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) -> BackendSettings {
     let mut settings = backend.clone();
     if let BackendSettings::GdbHosted { pmix, .. } = &mut settings {
         let mut nodes: BTreeMap<&str, IdSet> = BTreeMap::new();
         for entry in plan.iter().filter(|entry| !entry.tasks.is_empty()) {
-            nodes
-                .entry(&entry.host)
-                .or_default()
-                .union_with(&entry.tasks);
+            let tasks = entry.tasks.intersection(all);
+            pmix.spare.union_with(&entry.tasks.difference(all));
+            nodes.entry(&entry.host).or_default().union_with(&tasks);
         }
         let nodes = nodes.into_iter();
         pmix.nodes = nodes

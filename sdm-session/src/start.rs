@@ -33,6 +33,7 @@ use super::master::{HandoverFile, Master};
 use super::plan::{check_widest, hosted_on, members};
 use super::reverse_listener::ReverseListener;
 use super::sharing::{shared, uses_shims};
+use super::spare::Spare;
 
 /// A session on its way.
 pub(super) struct Starting<'a> {
@@ -51,6 +52,7 @@ pub(super) struct Starting<'a> {
     pub(super) ended: IdSet,
     pub(super) tasks: IdSet,
     members: Vec<api::SessionMember>,
+    spare: Spare,
     pub(super) ready: IdSet,
     /// Somebody else starts the members, and nobody passes on what they announce.
     pub(super) by_hand: bool,
@@ -100,11 +102,12 @@ impl Session {
             mut driver,
             id,
             members,
+            spare,
             ..
         } = starting;
         driver.transport().forget(master.end_fd());
         let child = master.release();
-        let mut session = Session::new(driver, launch, child, id, members);
+        let mut session = Session::new(driver, launch, child, (id, members, spare));
         if config.streams != Streams::Private {
             session.pass_on(config.records);
         }
@@ -152,6 +155,7 @@ impl<'a> Starting<'a> {
         let members = Vec::new();
         Ok(Self {
             members,
+            spare: Spare::default(),
             config,
             tell,
             by_hand,
@@ -219,10 +223,12 @@ impl<'a> Starting<'a> {
     fn initialise(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
         self.check_hosts()?;
         let plan = self.plan();
-        self.tasks = IdSet::union_all(plan.iter().map(|entry| &entry.tasks));
         self.members = members(&plan);
+        let known: Vec<_> = self.heard.values().map(|it| self.tasks_of(it)).collect();
+        self.tasks = IdSet::union_all(&known);
+        self.spare = Spare::take_out_of(&mut self.members, &self.tasks);
         let config = Config {
-            backend: wire::encode(&hosted_on(&self.config.backend, &plan)).into(),
+            backend: wire::encode(&hosted_on(&self.config.backend, &plan, &self.tasks)).into(),
             ..self.config.config.clone()
         };
         // Those whom somebody else starts have not been waited for yet. Others are there: every hop may take its
@@ -287,11 +293,13 @@ impl<'a> Starting<'a> {
             } => {
                 for block in blocks {
                     if block.status == Status::Ok {
-                        self.ready.union_with(&block.sources);
+                        let known = block.sources.intersection(&self.tasks);
+                        self.ready.union_with(&known);
                     } else {
                         failures.push(Failure::decode(&block.payload).to_string());
                     }
                 }
+                let lost = lost.intersection(&self.tasks);
                 if !lost.is_empty() {
                     failures.push(format!("the servers of tasks {lost} are gone"));
                 }

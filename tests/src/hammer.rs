@@ -2,6 +2,7 @@
 //! and a mutator that starts from what real members send.
 
 mod editors;
+mod pmix;
 mod seeds;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,10 +12,11 @@ use sdm_debug::wire;
 use sdm_sim::Rng;
 
 use editors::editor_lines;
+use pmix::pmix_frames;
 use seeds::{
     agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
-    manager_answers, manager_lines, messages, mi_lines, payloads, pmix_frames, proxy_messages,
-    set_texts, sets, slices,
+    manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
+    slices,
 };
 
 /// A decoder, and what it should be able to read.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_core::CommandId;
+use sdm_debug::command::StartPoint;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
     Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
@@ -465,6 +466,10 @@ impl Backend for GdbBackend {
 
     fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         self.signal_own(tasks, signal, standing);
+    }
+
+    fn points(&self, task: TaskId) -> Vec<StartPoint> {
+        self.own_points(task)
     }
 
     fn programs(&self) -> Vec<Program> {

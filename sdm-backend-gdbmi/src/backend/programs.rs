@@ -2,9 +2,11 @@
 
 use nix::sys::signal::Signal;
 use sdm_debug::Program;
+use sdm_debug::command::StartPoint;
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
+use crate::driver::{Driver, KeptPoint};
 use crate::slot::Slot;
 
 impl GdbBackend {
@@ -18,6 +20,19 @@ impl GdbBackend {
                 own.signal_program(signal, standing);
             }
         }
+    }
+
+    /// What stops a task.
+    pub(super) fn own_points(&self, task: TaskId) -> Vec<StartPoint> {
+        let driver = self.slot_of(task).and_then(|slot| slot.driver(task));
+        let kept = driver.map(Driver::kept_breakpoints).unwrap_or_default();
+        let kept = kept.into_iter();
+        let point = |it: KeptPoint| StartPoint {
+            tasks: IdSet::single(task),
+            spec: it.spec,
+            enabled: it.enabled,
+        };
+        kept.map(point).collect()
     }
 
     /// What each task's program is doing.

@@ -144,6 +144,10 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             let said = format!("rank {by} ends the job with status {status}{why}\n");
             connection.say("important", &said);
         }
+        Event::Joined(joined) => {
+            let text = format!("started by rank {}", joined.by);
+            state::tell(connection, tasks, &text);
+        }
         Event::Notice { text } => state::tell(connection, tasks, &text),
         Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),
         Event::BreakpointPlaced(place) => pointing::placed(connection, tasks, &place),

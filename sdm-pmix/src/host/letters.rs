@@ -10,7 +10,7 @@ use super::board::{Found, Looker};
 use super::peer::Peer;
 use super::post::{Asker, Unsigned};
 use super::request::{Done, LookupCallback, Request};
-use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, value};
+use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, Serving, value};
 use crate::ffi::{Proc, Published, key_of};
 
 /// The node of this rank keeps what is published.
@@ -25,7 +25,7 @@ impl Host {
                 entries,
                 done,
             } => {
-                let owner = process.rank;
+                let owner = self.task_of(&process);
                 let named = entries.into_iter();
                 let entries = named.map(|(key, value)| Entry { owner, key, value });
                 let entries: Vec<_> = entries.collect();
@@ -50,7 +50,7 @@ impl Host {
                 keys,
                 done,
             } => {
-                let owner = process.rank;
+                let owner = self.task_of(&process);
                 if !self.keeps_board() {
                     let question = Question::Unpublish { owner, keys };
                     return self.ask(BOARD_RANK, question, Asker::Op(done));
@@ -79,8 +79,7 @@ impl Host {
     }
 
     fn tell_looker(&self, done: Done<LookupCallback>, status: i32, entries: &[Entry]) {
-        let name = self.serving.as_ref().map_or("", |it| &it.job.namespace);
-        tell_looker(name, done, status, entries);
+        tell_looker(self.serving.as_ref(), done, status, entries);
     }
 
     pub(super) fn ask(&mut self, rank: u32, question: Question, asker: Asker) {
@@ -110,7 +109,10 @@ impl Host {
     pub(super) fn read_letter(&mut self, letter: &HostLetter) {
         let (from, number) = (letter.from, letter.number);
         if !letter.is_brought {
-            return self.post.is_back(number);
+            if let Some(spawn) = self.post.is_back(number) {
+                self.is_known(spawn);
+            }
+            return;
         }
         match Note::read(&letter.bytes) {
             Some(Note::Question(question)) => self.answer_question(from, number, question),
@@ -120,10 +122,12 @@ impl Host {
                 }
             }
             Some(Note::Reply(reply)) => {
-                let name = self.serving.as_ref();
-                let name = name.map_or(String::new(), |it| it.job.namespace.clone());
+                if let Some(spawn) = self.post.take_known(number) {
+                    return self.is_known(spawn);
+                }
+                let serving = self.serving.as_ref();
                 let tell = |done: Done<LookupCallback>, status, entries: &[Entry]| {
-                    tell_looker(&name, done, status, entries);
+                    tell_looker(serving, done, status, entries);
                 };
                 if let Some(letter) = self.post.answered(number, reply, tell) {
                     self.send_letter(letter);
@@ -158,6 +162,10 @@ impl Host {
                 self.board.unpublish(owner, &keys);
                 Reply::Done { status: SUCCESS }
             }
+            Question::Know(offspring) => {
+                let status = self.know(&offspring);
+                Reply::Done { status }
+            }
         };
         self.send_letter((from, number, Note::Reply(reply)));
     }
@@ -165,7 +173,7 @@ impl Host {
     /// Asks the library what a process of this node has put.
     fn ask_put(&mut self, rank: u32, to: u32, number: u64) {
         let asked = self.serving.as_ref().map(|serving| {
-            let process = Proc::new(&serving.job.namespace, rank);
+            let process = serving.process_of(rank);
             serving.library.ask_put(&process, to, number)
         });
         if let Some(Err(error)) = asked {
@@ -209,12 +217,18 @@ impl Host {
     }
 }
 
-/// Tells a process of this node what is published, in a job of this name.
-fn tell_looker(name: &str, done: Done<LookupCallback>, status: i32, entries: &[Entry]) {
+/// Tells a process of this node what is published.
+fn tell_looker(
+    serving: Option<&Serving>,
+    done: Done<LookupCallback>,
+    status: i32,
+    entries: &[Entry],
+) {
+    let owner = |task| serving.map_or_else(|| Proc::new("", task), |it| it.process_of(task));
     let found: Vec<_> = entries
         .iter()
         .map(|entry| Published {
-            owner: Proc::new(name, entry.owner),
+            owner: owner(entry.owner),
             key: key_of(&CString::new(entry.key.as_str()).unwrap_or_default()),
             value: value::value(&entry.value),
         })

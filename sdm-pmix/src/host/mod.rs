@@ -3,10 +3,12 @@
 //! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
 //! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
 
+mod app;
 mod barrier;
 mod board;
 mod guard;
 mod letters;
+mod offspring;
 mod peer;
 mod post;
 mod request;
@@ -30,16 +32,19 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
+use offspring::Spawns;
 use peer::Peer;
 use post::{Asker, Post};
 use request::{Among, Request, Requests};
 use sdm_idset::TaskId;
-use sdm_pmix::notes::Question;
+use sdm_pmix::notes::{Offspring, Question};
 use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
 use sdm_pmix::{FromHost, HostJob, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
 use tools::Gathering;
+
+use crate::ffi::Proc;
 
 /// How long nobody may come.
 const FIRST_WAIT: Duration = Duration::from_secs(120);
@@ -70,6 +75,7 @@ struct Host {
     next_tool: u64,
     gatherings: Vec<Gathering>,
     next_gathering: u64,
+    spawns: Spawns,
 }
 
 struct Serving {
@@ -77,7 +83,9 @@ struct Serving {
     answer: FromHost,
     library: Server,
     /// Removed with this.
-    _folder: Folder,
+    folder: Folder,
+    /// The jobs that processes have started, on any node.
+    offspring: Vec<Offspring>,
 }
 
 /// A folder of nobody else's, which is removed at the end.
@@ -111,6 +119,7 @@ pub(crate) fn run() -> Result<()> {
         next_tool: 0,
         gatherings: Vec::new(),
         next_gathering: 0,
+        spawns: Spawns::default(),
     };
     let mut came = false;
     while !(came && host.peers.is_empty()) {
@@ -209,11 +218,13 @@ impl Host {
                     version,
                     job,
                     ranks,
+                    spare,
                 } => {
                     let answer = self.hello(version, job);
                     let is_known = matches!(answer, FromHost::Ready { .. });
                     if let Some(peer) = self.peers.iter_mut().find(|it| it.id == id) {
                         peer.ranks = is_known.then_some(ranks);
+                        peer.spare = spare;
                         // Who is not there any more is heard to be gone.
                         let _ = peer.send(&answer);
                     }
@@ -222,6 +233,7 @@ impl Host {
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
                 ToHost::Processes(table) => self.add_processes(id, &table),
+                ToHost::Spawned { number, is_started } => self.end_spawn(number, is_started),
             }
         }
     }
@@ -230,6 +242,13 @@ impl Host {
         self.peers.retain(|it| it.id != id);
         self.barriers.forget(id);
         self.forget_teller(id);
+        self.forget_starter(id);
+    }
+
+    /// The number of a process among all tasks.
+    fn task_of(&self, process: &Proc) -> u32 {
+        let known = self.serving.as_ref().and_then(|it| it.task_of(process));
+        known.unwrap_or(process.rank)
     }
 
     /// What is answered to who is new.
@@ -257,7 +276,7 @@ impl Host {
         match request {
             Request::Agreed(done) => done.tell(SUCCESS),
             Request::Come { process, done } => {
-                self.connected.insert(process.rank);
+                self.connected.insert(self.task_of(&process));
                 done.tell(SUCCESS);
             }
             Request::Tool { name, done } => self.welcome(name, done),
@@ -271,7 +290,7 @@ impl Host {
                 done,
             } => self.meet(&among, purpose, Vec::new(), Comer::Connect(done)),
             Request::Modex { process, done } => {
-                let (rank, offset) = (process.rank, 0);
+                let (rank, offset) = (self.task_of(&process), 0);
                 self.ask(rank, Question::Modex { rank, offset }, Asker::Modex(done));
             }
             Request::Put {
@@ -280,6 +299,7 @@ impl Host {
                 status,
                 bytes,
             } => self.put(to, number, status, bytes),
+            Request::Spawn { by, programs, done } => self.spawn(&by, programs, done),
             request @ (Request::Publish { .. }
             | Request::Lookup { .. }
             | Request::Unpublish { .. }) => self.answer_board(request),
@@ -289,7 +309,7 @@ impl Host {
                 text,
                 done,
             } => {
-                let rank = process.rank;
+                let rank = self.task_of(&process);
                 self.tell_all(&FromHost::Aborted { rank, status, text });
                 done.tell(SUCCESS);
             }
@@ -299,7 +319,7 @@ impl Host {
                 done,
             } => {
                 if !bytes.is_empty() {
-                    let rank = process.rank;
+                    let rank = self.task_of(&process);
                     self.tell_all(&FromHost::Log { rank, bytes });
                 }
                 done.tell(SUCCESS);
@@ -321,11 +341,10 @@ impl Host {
         let Some(serving) = &self.serving else {
             return comer.tell(UNREACHABLE, Vec::new());
         };
-        let ranks = match among.is_all {
-            true => serving.job.ranks(),
-            false => among.ranks.iter().map(|rank| TaskId(*rank)).collect(),
+        let Some(ranks) = serving.tasks_among(among) else {
+            return comer.tell(UNREACHABLE, Vec::new());
         };
-        if ranks.is_subset(&serving.job.own_node().ranks) {
+        if ranks.is_subset(&serving.own_tasks()) {
             return comer.tell(SUCCESS, bytes);
         }
         let speaker = self.peers.iter().find(|it| it.has_any(&ranks));
@@ -359,8 +378,8 @@ impl Host {
 }
 
 impl Serving {
-    fn is_own(&self, rank: u32) -> bool {
-        self.job.own_node().ranks.contains(TaskId(rank))
+    fn is_own(&self, task: u32) -> bool {
+        self.own_tasks().contains(TaskId(task))
     }
 }
 
@@ -385,7 +404,8 @@ fn serve(job: HostJob) -> Result<Serving> {
         job,
         answer,
         library,
-        _folder: folder,
+        folder,
+        offspring: Vec::new(),
     })
 }
 

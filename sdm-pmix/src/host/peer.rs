@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     sent: usize,
     /// Its ranks, once it has said hello and been answered.
     pub(crate) ranks: Option<IdSet>,
+    /// Numbers for processes that it starts later.
+    pub(crate) spare: IdSet,
 }
 
 impl Peer {
@@ -35,6 +37,7 @@ impl Peer {
             unsent: Vec::new(),
             sent: 0,
             ranks: None,
+            spare: IdSet::new(),
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) enum Asker {
     LookUp(Done<LookupCallback>),
     /// A table of processes that is being gathered.
     Table(u64),
+    /// Programs that are to be started, by their number here.
+    Known(u64),
 }
 
 impl Asker {
@@ -36,7 +38,7 @@ impl Asker {
             Self::Modex(done) => done.tell(status, Vec::new()),
             Self::Op(done) => done.tell(status),
             Self::LookUp(done) => done.tell(status, &[]),
-            Self::Table(_) => {}
+            Self::Table(_) | Self::Known(_) => {}
         }
     }
 }
@@ -101,18 +103,29 @@ impl Post {
         .collect()
     }
 
-    /// A letter could not be brought: later perhaps, or never.
-    pub(crate) fn is_back(&mut self, number: u64) {
-        let Some(waiting) = self.waiting.get_mut(&number) else {
-            return;
-        };
+    /// A letter could not be brought: later perhaps, or never. Gives the programs that wait for nothing else of it then.
+    pub(crate) fn is_back(&mut self, number: u64) -> Option<u64> {
+        let waiting = self.waiting.get_mut(&number)?;
         waiting.tries += 1;
         waiting.due = Instant::now() + TRY_AGAIN;
-        if waiting.tries > TRIES_MAX
-            && let Some(waiting) = self.waiting.remove(&number)
-        {
-            waiting.asker.fail(UNREACHABLE);
+        if waiting.tries <= TRIES_MAX {
+            return None;
         }
+        match self.waiting.remove(&number)?.asker {
+            Asker::Known(spawn) => return Some(spawn),
+            asker => asker.fail(UNREACHABLE),
+        }
+        None
+    }
+
+    /// The programs that an answer to this letter belongs to.
+    pub(crate) fn take_known(&mut self, number: u64) -> Option<u64> {
+        let waiting = self.waiting.get(&number)?;
+        let Asker::Known(spawn) = waiting.asker else {
+            return None;
+        };
+        self.waiting.remove(&number);
+        Some(spawn)
     }
 
     /// The table of processes that an answer to this letter belongs to.

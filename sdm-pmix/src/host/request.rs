@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
+use sdm_pmix::HostProgram;
 use sdm_pmix::notes::Kept;
 
 use crate::ffi::{DataArray, Info, Proc, ProcInfo, Published, SUCCESS};
@@ -21,6 +22,7 @@ pub(crate) type ModexCallback =
     unsafe extern "C" fn(c_int, *const c_char, usize, *mut c_void, Option<Release>, *mut c_void);
 pub(crate) type LookupCallback = unsafe extern "C" fn(c_int, *const Published, usize, *mut c_void);
 
+pub(crate) type SpawnCallback = unsafe extern "C" fn(c_int, *const c_char, *mut c_void);
 pub(crate) type ToolCallback = unsafe extern "C" fn(c_int, *mut Proc, *mut c_void);
 pub(crate) type InfoCallback =
     unsafe extern "C" fn(c_int, *mut Info, usize, *mut c_void, Option<Release>, *mut c_void);
@@ -66,6 +68,17 @@ impl Done<LookupCallback> {
         if let Some(callback) = self.callback {
             // SAFETY: the library gave it for this, and it is called once.
             unsafe { callback(status, found.as_ptr(), found.len(), self.data) };
+        }
+    }
+}
+
+impl Done<SpawnCallback> {
+    /// The library copies the name before this returns.
+    pub(crate) fn tell(self, status: c_int, namespace: &str) {
+        if let Some(callback) = self.callback {
+            let name = Proc::new(namespace, 0).namespace;
+            // SAFETY: the library gave it for this, and it is called once.
+            unsafe { callback(status, name.as_ptr(), self.data) };
         }
     }
 }
@@ -173,6 +186,12 @@ pub(crate) enum Request {
         keys: Vec<String>,
         done: Done<OpCallback>,
     },
+    /// A process wants programs to be started, as one job.
+    Spawn {
+        by: Proc,
+        programs: Vec<HostProgram>,
+        done: Done<SpawnCallback>,
+    },
     /// A process has something to print.
     Log {
         process: Proc,
@@ -201,6 +220,12 @@ pub(crate) enum Request {
 /// The processes that meet.
 #[derive(Default)]
 pub(crate) struct Among {
+    pub(crate) parts: Vec<AmongJob>,
+}
+
+/// Those of one job.
+pub(crate) struct AmongJob {
+    pub(crate) namespace: String,
     pub(crate) ranks: Vec<u32>,
     /// All of the job.
     pub(crate) is_all: bool,

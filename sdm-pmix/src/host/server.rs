@@ -7,9 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{getegid, geteuid};
+use sdm_idset::IdSet;
 use sdm_pmix::HostJob;
+use sdm_pmix::notes::Offspring;
 
-use crate::ffi::{Info, Proc, SUCCESS, TYPE_RANK, TYPE_UINT32, load, symbol, text};
+use crate::ffi::{
+    Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load, symbol, text,
+};
 use crate::host::upcalls::{Module, asked_for, on_put};
 
 /// The libraries that are tried: by the names that the loader knows.
@@ -38,6 +42,17 @@ type PutCallback = unsafe extern "C" fn(c_int, *mut c_char, usize, *mut c_void);
 type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_int;
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
+
+/// A job, as the library is to know it.
+struct Registration<'a> {
+    namespace: &'a str,
+    /// Its nodes, with the ranks there.
+    nodes: Vec<(&'a str, &'a IdSet)>,
+    /// The ranks of this node, where it has some.
+    own: Option<&'a IdSet>,
+    /// Who has started it, where that was a process.
+    parent: Option<&'a Proc>,
+}
 
 /// A PMIx server, of which a process has one.
 pub(crate) struct Server {
@@ -109,8 +124,42 @@ impl Server {
             let status = init(module, infos.as_mut_ptr(), infos.len());
             self.check(status, "begin to serve")?;
         }
-        self.register(job, folder)?;
-        self.environment(job)
+        let nodes = job
+            .nodes
+            .iter()
+            .map(|node| (node.name.as_str(), &node.ranks));
+        let job = Registration {
+            namespace: &job.namespace,
+            nodes: nodes.collect(),
+            own: Some(&own.ranks),
+            parent: None,
+        };
+        self.register(&job, folder)?;
+        self.environment(&job)
+    }
+
+    /// Takes in a job that a process has started; gives the variables that its processes are to find, where they are on this node.
+    pub(crate) fn adopt(
+        &self,
+        first: &HostJob,
+        folder: &Path,
+        job: &Offspring,
+        parent: &Proc,
+    ) -> Result<Vec<(String, String)>> {
+        let node = first.nodes.get(job.node as usize);
+        let node = node.context("its node is none of the job's")?;
+        let ranks = IdSet::all_below(job.count);
+        let job = Registration {
+            namespace: &job.namespace,
+            nodes: vec![(&node.name, &ranks)],
+            own: (job.node == first.own).then_some(&ranks),
+            parent: Some(parent),
+        };
+        self.register(&job, folder)?;
+        match job.own {
+            Some(_) => self.environment(&job),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Asks the library what a process of this node has put, for another node: it is told as a request, once there is something.
@@ -130,21 +179,22 @@ impl Server {
         }
     }
 
-    fn register(&self, job: &HostJob, folder: &Path) -> Result<()> {
+    fn register(&self, job: &Registration<'_>, folder: &Path) -> Result<()> {
         let string = |text: String| CString::new(text).context("a text with a byte 0");
-        let own = job.own_node();
-        let names: Vec<_> = job.nodes.iter().map(|node| node.name.as_str()).collect();
-        let ranks: Vec<_> = job.nodes.iter().map(|node| list(&node.ranks)).collect();
+        let names: Vec<_> = job.nodes.iter().map(|(name, _)| *name).collect();
+        let ranks: Vec<_> = job.nodes.iter().map(|(_, ranks)| list(ranks)).collect();
         let nodes = string(format!("raw:{}", names.join(",")))?;
         let map = string(format!("raw:{}", ranks.join(";")))?;
-        let namespace = string(job.namespace.clone())?;
-        let peers = string(list(&own.ranks))?;
+        let namespace = string(job.namespace.to_owned())?;
+        let none_here = IdSet::new();
+        let own = job.own.unwrap_or(&none_here);
+        let peers = string(list(own))?;
         let place = CString::new(folder.as_os_str().as_bytes())?;
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let (all, here) = (count(job.ranks().len()), count(own.ranks.len()));
+        let all = job.nodes.iter().map(|(_, ranks)| ranks.len()).sum();
+        let (all, here) = (count(all), count(own.len()));
         let number = |key, number| Info::number(key, TYPE_UINT32, number);
-        let leader = own.ranks.first().map_or(0, |first| first.0);
-        let mut infos = [
+        let mut infos = vec![
             Info::string(c"pmix.nmap", &nodes),
             Info::string(c"pmix.pmap", &map),
             Info::string(c"pmix.jobid", &namespace),
@@ -153,14 +203,23 @@ impl Server {
             number(c"pmix.max.size", all),
             number(c"pmix.job.napps", 1),
             number(c"pmix.num.nodes", count(job.nodes.len() as u64)),
-            number(c"pmix.local.size", here),
-            number(c"pmix.node.size", here),
-            Info::string(c"pmix.lpeers", &peers),
-            Info::number(c"pmix.lldr", TYPE_RANK, leader),
             Info::string(c"pmix.tmpdir", &place),
             Info::string(c"pmix.nsdir", &place),
             Info::flag(c"pmix.tdir.rmclean", true),
         ];
+        if let Some(leader) = own.first() {
+            infos.extend([
+                number(c"pmix.local.size", here),
+                number(c"pmix.node.size", here),
+                Info::string(c"pmix.lpeers", &peers),
+                Info::number(c"pmix.lldr", TYPE_RANK, leader.0),
+            ]);
+        }
+        if let Some(parent) = job.parent {
+            let process = std::ptr::from_ref(parent);
+            infos.push(Info::flag(c"pmix.spawned", true));
+            infos.push(Info::new(c"pmix.parent", TYPE_PROC, Data { process }));
+        }
         let none = std::ptr::null();
         // SAFETY: the signatures as in all versions; without a callback both return when it is done.
         unsafe {
@@ -173,8 +232,8 @@ impl Server {
             let no_data = std::ptr::null_mut();
             let status = register(namespace.as_ptr(), local, start, length, none, no_data);
             self.check(status, "take in the job")?;
-            for rank in &own.ranks {
-                let process = Proc::new(&job.namespace, rank.0);
+            for rank in own {
+                let process = Proc::new(job.namespace, rank.0);
                 let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
                 let status = add(&raw const process, uid, gid, no_data, none, no_data);
                 self.check(status, "take in a process")?;
@@ -183,9 +242,9 @@ impl Server {
         Ok(())
     }
 
-    fn environment(&self, job: &HostJob) -> Result<Vec<(String, String)>> {
-        let first = job.own_node().ranks.first().map_or(0, |first| first.0);
-        let process = Proc::new(&job.namespace, first);
+    fn environment(&self, job: &Registration<'_>) -> Result<Vec<(String, String)>> {
+        let first = job.own.and_then(IdSet::first).map_or(0, |first| first.0);
+        let process = Proc::new(job.namespace, first);
         let mut variables: *mut *mut c_char = std::ptr::null_mut();
         // SAFETY: the signature as in all versions; it makes an array that ends with null.
         let found = unsafe {
@@ -251,7 +310,7 @@ unsafe fn strings(mut array: *mut *mut c_char) -> Vec<String> {
 }
 
 /// Ranks one by one, as the library reads them.
-fn list(ranks: &sdm_idset::IdSet) -> String {
+fn list(ranks: &IdSet) -> String {
     let texts: Vec<_> = ranks.iter().map(|rank| rank.0.to_string()).collect();
     texts.join(",")
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::time::{Duration, Instant};
 
+use sdm_idset::TaskId;
 use sdm_pmix::notes::{Question, Reply};
 use sdm_pmix::{FromHost, HostProcess, HostState, HostTable};
 
@@ -175,19 +176,26 @@ impl Host {
             return false;
         };
         let job = &serving.job;
-        let is_other = |it: &String| !it.is_empty() && *it != job.namespace;
-        if wanted.namespace.as_ref().is_some_and(is_other) {
+        let named = wanted.namespace.as_deref().filter(|it| !it.is_empty());
+        let namespace = named.unwrap_or(&job.namespace);
+        let Some(tasks) = serving.tasks_of_job(namespace) else {
             return false;
-        }
+        };
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let own = &job.own_node().ranks;
+        let own = serving.own_tasks().intersection(&tasks);
         let key = wanted.key.as_c_str();
-        if key == NAMESPACES || key == JOB_ID || key == NAMESPACE {
-            known.add_string(key, &job.namespace);
+        if key == NAMESPACES {
+            let offspring = serving.offspring.iter().map(|it| it.namespace.as_str());
+            let all: Vec<_> = std::iter::once(job.namespace.as_str())
+                .chain(offspring)
+                .collect();
+            known.add_string(key, &all.join(","));
+        } else if key == JOB_ID || key == NAMESPACE {
+            known.add_string(key, namespace);
         } else if key == JOB_SIZE || key == UNIVERSE_SIZE {
             known
                 .infos
-                .push(Info::number(key, TYPE_UINT32, count(job.ranks().len())));
+                .push(Info::number(key, TYPE_UINT32, count(tasks.len())));
         } else if key == PROCESS_COUNT {
             known
                 .infos
@@ -195,12 +203,14 @@ impl Host {
         } else if key == JOB_STATUS {
             known.infos.push(Info::number(key, TYPE_STATUS, 0));
         } else if key == PROCESS_TABLE || key == LOCAL_TABLE {
-            let is_wanted = |it: &&HostProcess| key == PROCESS_TABLE || serving.is_own(it.rank);
+            let wanted = if key == PROCESS_TABLE { &tasks } else { &own };
+            let is_wanted = |it: &&HostProcess| wanted.contains(TaskId(it.rank));
             let rows = table.processes.iter().filter(is_wanted).map(|process| {
                 let program = table.program_of(process).unwrap_or("");
                 let is_connected = self.connected.contains(&process.rank);
                 let host = serving.host_of(process.rank);
-                known.row(&job.namespace, process, (host, program), is_connected)
+                let name = serving.process_of(process.rank);
+                known.row(name, process, (host, program), is_connected)
             });
             let rows: Vec<_> = rows.collect();
             known.add_table(key, rows);
@@ -213,7 +223,7 @@ impl Host {
 
 impl Serving {
     /// A rank of each other node.
-    fn first_ranks_elsewhere(&self) -> Vec<u32> {
+    pub(super) fn first_ranks_elsewhere(&self) -> Vec<u32> {
         let others = (0..).zip(&self.job.nodes);
         let others = others.filter(|(at, _)| *at != self.job.own);
         let firsts = others.filter_map(|(_, node)| node.ranks.first());
@@ -221,8 +231,14 @@ impl Serving {
     }
 
     fn host_of(&self, rank: u32) -> &str {
-        let rank = sdm_idset::TaskId(rank);
-        let node = self.job.nodes.iter().find(|it| it.ranks.contains(rank));
+        let started = self.offspring.iter().find(|it| it.has(rank));
+        let node = match started {
+            Some(started) => self.job.nodes.get(started.node as usize),
+            None => {
+                let mut nodes = self.job.nodes.iter();
+                nodes.find(|it| it.ranks.contains(TaskId(rank)))
+            }
+        };
         node.map_or("", |node| &node.name)
     }
 }
@@ -244,14 +260,14 @@ impl Known {
 
     fn row(
         &mut self,
-        job: &str,
+        name: Proc,
         process: &HostProcess,
         (host, program): (&str, &str),
         is_connected: bool,
     ) -> ProcInfo {
         let (state, exit_code) = number_of(process.state, is_connected);
         ProcInfo {
-            process: Proc::new(job, process.rank),
+            process: name,
             host: self.string(host),
             program: self.string(program),
             pid: process.pid,

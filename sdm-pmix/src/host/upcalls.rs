@@ -5,10 +5,11 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use nix::libc;
 
+use super::app::on_spawn;
 use super::barrier::Purpose;
 use super::request::{
-    Among, Done, InfoCallback, LookupCallback, ModexCallback, OpCallback, Request, ToolCallback,
-    Wanted, hand_over,
+    Among, AmongJob, Done, InfoCallback, LookupCallback, ModexCallback, OpCallback, Request,
+    ToolCallback, Wanted, hand_over,
 };
 use super::value;
 use crate::ffi::{Info, NAMESPACE, Proc, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text};
@@ -32,10 +33,15 @@ impl Among {
     unsafe fn of(processes: *const Proc, count: usize) -> Self {
         // SAFETY: the caller says so.
         let processes = unsafe { slice(processes, count) };
-        Self {
-            ranks: processes.iter().map(|it| it.rank).collect(),
-            is_all: processes.iter().any(|it| it.rank == RANK_WILDCARD),
+        let mut parts: Vec<AmongJob> = Vec::new();
+        for of_one in processes.chunk_by(|a, b| a.namespace == b.namespace) {
+            parts.push(AmongJob {
+                namespace: of_one[0].name(),
+                ranks: of_one.iter().map(|it| it.rank).collect(),
+                is_all: of_one.iter().any(|it| it.rank == RANK_WILDCARD),
+            });
         }
+        Self { parts }
     }
 }
 
@@ -43,7 +49,7 @@ impl Among {
 ///
 /// # Safety
 /// That many, or null.
-unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
+pub(super) unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
     if start.is_null() || count > ITEMS_MAX {
         return &[];
     }
@@ -53,7 +59,7 @@ unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
 
 /// # Safety
 /// It must be null or a process.
-unsafe fn process(process: *const Proc) -> Proc {
+pub(super) unsafe fn process(process: *const Proc) -> Proc {
     if process.is_null() {
         return Proc::new("", 0);
     }
@@ -442,6 +448,7 @@ impl Module {
         slots[5] = on_publish as *const c_void;
         slots[6] = on_lookup as *const c_void;
         slots[7] = on_unpublish as *const c_void;
+        slots[8] = on_spawn as *const c_void;
         slots[9] = on_connect as *const c_void;
         slots[10] = on_disconnect as *const c_void;
         slots[11] = on_register_events as *const c_void;

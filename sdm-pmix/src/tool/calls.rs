@@ -10,7 +10,9 @@ use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, FromTool, JobPart, 
 
 use super::decode;
 use super::out::tell;
-use crate::ffi::{ByteObject, Info, Proc, Query, SUCCESS, TYPE_RANK, TYPE_UINT32, Value, text};
+use crate::ffi::{
+    App, ByteObject, Info, Proc, Query, SUCCESS, TYPE_RANK, TYPE_UINT32, Value, text,
+};
 use crate::library::Tool;
 
 /// The type of a C `int`.
@@ -88,20 +90,6 @@ type Control = unsafe extern "C" fn(
     *mut usize,
 ) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
-
-/// What is to be started.
-#[repr(C)]
-struct App {
-    program: *const c_char,
-    words: *const *const c_char,
-    environment: *const *const c_char,
-    folder: *const c_char,
-    count: c_int,
-    infos: *const Info,
-    info_count: usize,
-}
-
-const _: () = assert!(size_of::<App>() == 56);
 
 /// The functions that are used; those that a library has not are missed where they are asked for.
 pub(super) struct Calls<'a> {
@@ -301,10 +289,10 @@ impl<'a> Calls<'a> {
         let (folder, infos) = (c_text(folder)?, Infos::of(attributes)?);
         let (word_list, variables) = (pointers(&words), pointers(&environment));
         let app = App {
-            program: word_list[0],
-            words: word_list.as_ptr(),
+            command: word_list[0],
+            arguments: word_list.as_ptr(),
             environment: variables.as_ptr(),
-            folder: folder.as_ptr(),
+            directory: folder.as_ptr(),
             count: c_int::try_from(*count).context("the count")?,
             infos: std::ptr::null(),
             info_count: 0,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use sdm_backend_gdbmi::Variables;
 use sdm_core::CommandId;
+use sdm_core::ids::SessionId;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::event::Stream;
 use sdm_debug::{BackendSettings, Event, Failure, FailureCode, PmixJob, wire};
@@ -48,34 +49,21 @@ impl Server {
             pmix,
             waiting: Vec::new(),
         };
-        let job = self.job(&setting_up.pmix, own);
+        let job = job(self.link.session, &setting_up.pmix, own);
         let others = (0..).zip(&setting_up.pmix.nodes);
         let others = others.filter(|(at, _)| Some(*at) != own);
         self.hosted.others = IdSet::union_all(others.map(|(_, (_, tasks))| tasks));
+        let local = self.driver.member().node().local();
+        self.hosted.spawning.spare = setting_up.pmix.spare.intersection(local);
         self.hosted.setting_up = Some(setting_up);
         if let Err(error) = job.and_then(|job| self.begin_pmix(&job)) {
             self.go_on_without(&error.to_string());
         }
     }
 
-    fn job(&self, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob, PmixError> {
-        let node = |(name, ranks): &(String, IdSet)| HostNode {
-            name: name.clone(),
-            ranks: ranks.clone(),
-        };
-        let own = own.and_then(|own| u32::try_from(own).ok());
-        let job = HostJob {
-            namespace: format!("sdm-{}", self.link.session),
-            nodes: pmix.nodes.iter().map(node).collect(),
-            own: own.ok_or(PmixError::NoNode)?,
-        };
-        job.check()?;
-        Ok(job)
-    }
-
     fn begin_pmix(&mut self, job: &HostJob) -> Result<(), PmixError> {
-        let local = self.driver.member().node().local();
-        let server = PmixServer::begin(&self.link, job, local)?;
+        let spare = &self.hosted.spawning.spare;
+        let server = PmixServer::begin(&self.link, job, &self.own_tasks(), spare)?;
         let sockets = self.driver.transport().inner().sockets();
         for fd in server.fds() {
             let watched = sockets.watch(fd, true, false);
@@ -114,7 +102,7 @@ impl Server {
                 let text = format!(
                     "the PMIx server of these programs (sdm-pmix) is gone: {how}; what they do in MPI may fail or wait for ever"
                 );
-                let tasks = self.driver.member().node().local().clone();
+                let tasks = self.own_tasks();
                 self.tell(&tasks, &Event::Notice { text });
             }
             Heard::Aborted(by, status, said) => {
@@ -128,6 +116,7 @@ impl Server {
             }
             Heard::FenceData(..) | Heard::Fence(_) | Heard::Letter(_) => self.meet_pmix(heard),
             Heard::WantProcesses => self.tell_processes(),
+            Heard::Spawn(request) => self.spawn(request),
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));
@@ -138,7 +127,7 @@ impl Server {
 
     /// A process of this or another node has ended the job.
     pub(super) fn end_aborted(&mut self, abort: Abort) {
-        let all = self.driver.member().node().local().clone();
+        let all = self.own_tasks();
         let Abort { by, status, text } = abort;
         // Each server tells its own tasks, so that none is heard to end before.
         self.tell(&all, &Event::Aborted { by, status, text });
@@ -148,7 +137,7 @@ impl Server {
     /// A process has ended the job, and ends itself: so do the others of this server, as a launcher would have it. Those that stand
     /// still do when they go on.
     pub(super) fn end_job(&mut self, by: &IdSet) {
-        let all = self.driver.member().node().local().clone();
+        let all = self.own_tasks();
         if let Some(backend) = &mut self.backend
             && self.hosted.ending.is_none()
         {
@@ -187,23 +176,11 @@ impl Server {
         let is_here = |tasks: &&IdSet| tasks.intersection_len(local) > 0;
         let nodes = setting_up.pmix.nodes.iter().map(|(_, tasks)| tasks);
         let here = nodes.clone().find(is_here).cloned().unwrap_or_default();
-        // What programs and scripts look at that choose by it which GPU is theirs.
-        let sizes = [
-            ("OMPI_COMM_WORLD_SIZE", all.len()),
-            ("OMPI_COMM_WORLD_LOCAL_SIZE", here.len()),
-        ];
-        let sizes = sizes.map(|(name, size)| (name.into(), Some(size.to_string().into())));
-        let numbers = [
-            ("PMIX_RANK", &all),
-            ("OMPI_COMM_WORLD_RANK", &all),
-            ("OMPI_COMM_WORLD_LOCAL_RANK", &here),
-            ("OMPI_COMM_WORLD_NODE_RANK", &here),
-        ];
+        let (sizes, numbers) = sizes_and_numbers(&all, &here);
+        let sizes = sizes.map(|(name, size)| (name, Some(size)));
         let variables = Variables {
             same: outer.chain(given).chain(sizes).collect(),
-            numbers: numbers
-                .map(|(name, among)| (name.into(), among.clone()))
-                .into(),
+            numbers: numbers.into(),
         };
         self.set_up(setting_up.settings, variables);
         self.begin_waiting(setting_up.waiting);
@@ -221,7 +198,7 @@ impl Server {
         } else {
             self.set_up(setting_up.settings, Variables::default());
             let text = format!("no PMIx server: {why}; each MPI program is alone");
-            let tasks = self.driver.member().node().local().clone();
+            let tasks = self.own_tasks();
             self.tell(&tasks, &Event::Notice { text });
         }
         self.begin_waiting(setting_up.waiting);
@@ -273,7 +250,7 @@ impl Server {
 
     /// Sets up the backend.
     fn set_up(&mut self, settings: BackendSettings, variables: Variables) {
-        let tasks = self.driver.member().node().local().clone();
+        let tasks = self.own_tasks();
         let shims = self.take_shims(&tasks);
         match backend::make(settings, &tasks, &self.inherited, shims, variables) {
             Ok(mut backend) => {
@@ -289,4 +266,43 @@ impl Server {
             }
         }
     }
+}
+
+/// The job of a session, as a PMIx server is to know it.
+fn job(session: SessionId, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob, PmixError> {
+    let node = |(name, ranks): &(String, IdSet)| HostNode {
+        name: name.clone(),
+        ranks: ranks.clone(),
+    };
+    let own = own.and_then(|own| u32::try_from(own).ok());
+    let job = HostJob {
+        namespace: format!("sdm-{}", session),
+        nodes: pmix.nodes.iter().map(node).collect(),
+        own: own.ok_or(PmixError::NoNode)?,
+    };
+    job.check()?;
+    Ok(job)
+}
+
+/// A variable and its value.
+type Sized = (OsString, OsString);
+/// A variable, and the set among which a task's number is its value.
+type Numbered = (OsString, IdSet);
+
+/// What programs and scripts look at that choose by it which GPU is theirs, for a job of `all` tasks, of which some are `here`.
+pub(super) fn sizes_and_numbers(all: &IdSet, here: &IdSet) -> ([Sized; 2], [Numbered; 4]) {
+    let sizes = [
+        ("OMPI_COMM_WORLD_SIZE", all),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", here),
+    ];
+    let numbers = [
+        ("PMIX_RANK", all),
+        ("OMPI_COMM_WORLD_RANK", all),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", here),
+        ("OMPI_COMM_WORLD_NODE_RANK", here),
+    ];
+    (
+        sizes.map(|(name, set)| (name.into(), set.len().to_string().into())),
+        numbers.map(|(name, set)| (name.into(), set.clone())),
+    )
 }

@@ -126,7 +126,7 @@ impl Server {
     /// ended, and gdb (13.1) misses the end of a process now and then that exits while a signal comes.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
         let text = format!("MPI cannot go on, so these processes are ended: {failure}");
-        let tasks = self.driver.member().node().local().clone();
+        let tasks = self.own_tasks();
         self.tell(&tasks, &Event::Notice { text });
         self.end_job(&IdSet::new());
     }

@@ -54,7 +54,7 @@ pub(super) async fn await_run(
     }
     let ended = session.read(|model| {
         let open = ids.iter().filter_map(|id| model.open.get(*id));
-        let stopped = IdSet::union_all(open.map(|open| &open.stopped));
+        let stopped = IdSet::union_all(open.flat_map(|open| [&open.stopped, &open.joined]));
         model.tasks.ended_among(&stopped)
     });
     ask::settle(session, &ended).await;

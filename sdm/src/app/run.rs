@@ -171,6 +171,7 @@ fn hosted(
     let pmix = PmixJob {
         needed,
         nodes: Vec::new(),
+        spare: IdSet::new(),
     };
     Ok(BackendSettings::GdbHosted { options, pmix })
 }

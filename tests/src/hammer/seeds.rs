@@ -12,8 +12,6 @@ use sdm_core::topology::Topology;
 use sdm_core::{Attempt, CommandId, Config, ServerId};
 use sdm_debug::{Failure, FailureCode, wire};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::wire::{VERSION, frame};
-use sdm_pmix::{FromHost, HostJob, HostNode, ToHost};
 use sdm_rm::{Kind, Look, Question};
 
 pub(super) fn framed(message: &Message) -> Vec<u8> {
@@ -242,53 +240,6 @@ pub(super) fn keeper_frames() -> Vec<Vec<u8>> {
         b"\x01\x04\0\0\0\x28\0\x50\0\x02\x03\0\0\0bt\n".to_vec(),
         b"\x07\x10\0\0\0\0\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x08\x05\0\0\0hello".to_vec(),
     ]
-}
-
-/// What a session's servers and their PMIx server say to one another.
-pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
-    let node = |name: &str, ranks: &str| HostNode {
-        name: name.to_owned(),
-        ranks: ranks.parse().expect("ranks"),
-    };
-    let job = HostJob {
-        namespace: "sdm-1".to_owned(),
-        nodes: vec![node("a", "0-3"), node("b", "4-7/2,5,7")],
-        own: 1,
-    };
-    let hello = ToHost::Hello {
-        version: VERSION,
-        job,
-        ranks: "5".parse().expect("ranks"),
-    };
-    let ready = FromHost::Ready {
-        version: VERSION,
-        library: "OpenPMIx 4.2.2".to_owned(),
-        folder: "/tmp/sdm-pmix-1".to_owned(),
-        environment: vec![("PMIX_NAMESPACE".to_owned(), "sdm-1".to_owned())],
-    };
-    let aborted = FromHost::Aborted {
-        rank: 3,
-        status: 42,
-        text: "no input".to_owned(),
-    };
-    let fence = FromHost::Fence {
-        number: 2,
-        ranks: "0-7".parse().expect("ranks"),
-        count: 1,
-        is_speaker: true,
-    };
-    let data = ToHost::FenceData {
-        number: 2,
-        bytes: b"what all have".to_vec(),
-    };
-    let frames = [
-        frame(&hello),
-        frame(&ready),
-        frame(&aborted),
-        frame(&fence),
-        frame(&data),
-    ];
-    frames.into_iter().flatten().collect()
 }
 
 /// What PTP's own client and agents wrote.

@@ -5,5 +5,6 @@ mod mpi;
 mod openmpi5;
 mod ordinary;
 mod pmix;
+mod pmix_spawn;
 mod pmix_tool;
 mod sharing;

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::command::StartPoint;
 use sdm_debug::reply::BreakpointPlace;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use sdm_view::item::BreakRow;
 
 use crate::commands::Point;
@@ -150,11 +150,31 @@ impl Breaks {
         start_points.collect()
     }
 
-    /// Another job has met none of them.
-    pub(crate) fn forget_hits(&mut self) {
+    /// Another job of these tasks has met none of them.
+    pub(crate) fn begin_anew(&mut self, tasks: &IdSet) {
         for row in &mut self.rows {
             row.hits = 0;
         }
+        let gone = |row: &BreakRow| (row.number, row.tasks.difference(tasks));
+        let gone: Vec<_> = self.rows.iter().map(gone).collect();
+        for (number, gone) in gone {
+            self.remove(number, &gone);
+        }
+    }
+
+    /// These tasks have been given what another one has.
+    pub(crate) fn copy(&mut self, from: u32, tasks: &IdSet) {
+        let from = TaskId(from);
+        for row in self.rows.iter_mut().filter(|it| it.tasks.contains(from)) {
+            row.tasks.union_with(tasks);
+        }
+        let off = self.disabled.values_mut();
+        off.filter(|it| it.contains(from))
+            .for_each(|it| it.union_with(tasks));
+        let found = self.found.values_mut().flatten();
+        found
+            .filter(|(known, _)| known.contains(from))
+            .for_each(|(known, _)| known.union_with(tasks));
     }
 
     /// Tasks have stopped at it.

@@ -239,6 +239,7 @@ impl Model {
                 };
                 Happening::Notice(format!("rank {by} ends the job with status {status}{why}"))
             }
+            Event::Joined(joined) => Happening::Notice(self.take_in(tasks, joined)),
             Event::Printed { number, text } => Happening::Printed { number, text },
             Event::BreakpointRefused { number, text } => {
                 self.breaks.remove(number, tasks);

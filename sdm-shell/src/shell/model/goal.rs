@@ -80,11 +80,13 @@ impl Model {
     pub(crate) fn is_reached(&self, goal: &Goal) -> bool {
         let mut open = goal.commands().iter().filter_map(|id| self.open.get(*id));
         match goal {
-            Goal::Answered(_)
-            | Goal::Completed(_)
-            | Goal::Left(_)
-            | Goal::Run(_)
-            | Goal::Held(_) => open.all(|open| open.complete),
+            Goal::Answered(_) | Goal::Completed(_) | Goal::Left(_) | Goal::Held(_) => {
+                open.all(|open| open.complete)
+            }
+            Goal::Run(_) => {
+                let running = self.tasks.running();
+                open.all(|open| open.complete && open.joined.is_disjoint(&running))
+            }
             Goal::Started(_) => {
                 let running = self.job.tasks_at(Phase::Running);
                 let mut under_way = open.filter(|open| !open.complete);
@@ -155,9 +157,12 @@ impl Model {
     /// The tasks that commands under way went to, and those that have not answered.
     fn asked_and_left(&self, ids: &[CommandId]) -> (IdSet, IdSet) {
         let open: Vec<_> = ids.iter().filter_map(|id| self.open.get(*id)).collect();
+        let joined = IdSet::union_all(open.iter().map(|open| &open.joined));
+        let left = joined.intersection(&self.tasks.running());
+        let asked = open.iter().map(|open| &open.gathered.to);
         (
-            IdSet::union_all(open.iter().map(|open| &open.gathered.to)),
-            IdSet::union_all(open.iter().map(|open| &open.left)),
+            IdSet::union_all(asked.chain([&joined])),
+            IdSet::union_all(open.iter().map(|open| &open.left).chain([&left])),
         )
     }
 }

@@ -10,6 +10,7 @@ mod events;
 pub(crate) mod goal;
 pub(crate) mod input;
 pub(crate) mod job;
+mod joined;
 pub(crate) mod notices;
 pub(crate) mod open_commands;
 pub(crate) mod output;
@@ -214,7 +215,7 @@ impl Model {
         self.input.offsets.clear();
         self.sets.forget_job(tasks);
         self.dialogue.list_from = dialogue::ListFrom::Selected;
-        self.breaks.forget_hits();
+        self.breaks.begin_anew(tasks);
     }
 
     /// Remembers of an item that is shown what commands refer to later: `@1`, `more`.

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sdm_core::CommandId;
 use sdm_debug::{FailureCode, Reply};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use sdm_session::{Class, ClassAnswer};
 use sdm_view::item::Gathered;
 
@@ -32,6 +32,8 @@ pub(crate) struct OpenCommand {
     pub(crate) left: IdSet,
     /// True for commands that let tasks run.
     pub(crate) run: bool,
+    /// Tasks that have come into being meanwhile, by what it lets run: they are waited for, too.
+    pub(crate) joined: IdSet,
     /// Who has stopped or ended, for a run.
     pub(crate) stopped: IdSet,
     /// What was known of the tasks before they were let run.
@@ -172,6 +174,14 @@ impl OpenCommands {
         let name = (id, open.gathered.command.clone());
         self.recent.push_back(name);
         Some(open)
+    }
+
+    /// A task that was let run has had these started.
+    pub(crate) fn join(&mut self, by: u32, tasks: &IdSet) {
+        let runs = self.open.values_mut().filter(|open| open.run);
+        for open in runs.filter(|open| open.gathered.to.contains(TaskId(by))) {
+            open.joined.union_with(tasks);
+        }
     }
 
     /// Whether the stops that end the runs under way are shown.

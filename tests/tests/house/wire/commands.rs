@@ -247,6 +247,7 @@ fn settings() -> Vec<(String, BackendSettings)> {
             pmix: PmixJob {
                 needed: true,
                 nodes: vec![(text("n1"), set("0-3")), (text("n2"), set("4"))],
+                spare: set("5-99"),
             },
         },
     )

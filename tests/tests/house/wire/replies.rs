@@ -10,7 +10,7 @@ use sdm_debug::reply::{
     MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop, StopReason,
     TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange, VarObject, Variable, WatchHit,
 };
-use sdm_debug::{Event, Reply, TaskState};
+use sdm_debug::{Event, Joined, Reply, TaskState};
 
 use super::kept::Entry;
 use super::{every, payloads};
@@ -268,6 +268,12 @@ fn events() -> Vec<(String, Event)> {
         Event::OutputComplete { .. } => Event::OutputComplete { command: 300 },
         Event::BreakpointRefused { .. } => Event::BreakpointRefused { number: 7, text: text("no symbol") },
         Event::Aborted { .. } => Event::Aborted { by: 2, status: 42, text: text("no input") },
+        Event::Joined(_) => Event::Joined(Joined {
+            by: 2,
+            like: 0,
+            program: text("worker").into(),
+            args: vec![text("-v").into()],
+        }),
     )
 }
 

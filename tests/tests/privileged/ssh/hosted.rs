@@ -59,9 +59,11 @@ fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
     who_waits_for_a_lost_host_is_ended(&place, &late);
     what_all_put_comes_to_all(&place);
     who_is_left_running_ends(&place, &late);
+    they_start_others(&place, Compiler::OpenMpi);
     if parts::openmpi5().is_some() {
         let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
         sums_are_right(&place, &sum);
+        they_start_others(&place, Compiler::OpenMpi5);
     }
     assert!(place.pids("sdm-pmix host").is_empty());
 }
@@ -147,6 +149,28 @@ fn they_are_debugged(place: &Place, sum: &Path) {
 }
 
 /// Where a host is lost at whose end the others wait, they are ended.
+/// What a rank starts runs on its host, and meets the ranks of all hosts.
+fn they_start_others(place: &Place, compiler: Compiler) {
+    let spawn = place.compile("mpi_spawn", compiler);
+    let done = run(place, 4, TWO)
+        .lines(&["break together", "continue", "print is_worker", "delete"])
+        .lines(&["continue"])
+        .program(&spawn, &["3", "1"])
+        .finish()
+        .code(0);
+    let all = "ranks 0-6 (7): stopped at breakpoint 1, together ()";
+    done.expect_part("continue", all);
+    done.expect("print is_worker", "ranks 0-3 (4): 0\nranks 4-6 (3): 1\n");
+    for rank in 0..4 {
+        for (count, sum) in [(3, 2107), (1, 1005)] {
+            let line = format!("rank {rank} has started {count}: {sum}");
+            assert!(done.out.contains(&line), "no {line} in {done}");
+        }
+    }
+    assert!(done.out.contains("worker 2 of 3: 2107"), "{done}");
+    assert!(done.out.contains("worker 0 of 1: 1005"), "{done}");
+}
+
 fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let never = place.path().join("never");
     let mut sdm = run(place, 3, "10.77.0.1,10.77.0.2,10.77.0.3")

@@ -1,0 +1,241 @@
+//! Programs that processes have started (`MPI_Comm_spawn`): they become tasks of this server, and are debugged like the others.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_debug::command::{StartPoint, StartSpec, StopAt};
+use sdm_debug::event::Phase;
+use sdm_debug::{Backend, BackendOutput, Command, Event, Failure, Joined, Reply};
+use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::{HostProgram, ToHost};
+
+use super::Server;
+use super::hosted::sizes_and_numbers;
+use crate::pmix::SpawnRequest;
+use crate::spawning::{Starting, is_own};
+
+/// What a shell says of a program that cannot be started.
+const NOT_STARTED: i32 = 127;
+
+impl Server {
+    /// The tasks of this server that are some.
+    pub(super) fn own_tasks(&self) -> IdSet {
+        let local = self.driver.member().node().local();
+        local.difference(&self.hosted.spawning.spare)
+    }
+
+    /// Starts programs that a process wants to be started.
+    pub(super) fn spawn(&mut self, request: SpawnRequest) {
+        let SpawnRequest {
+            number,
+            by,
+            tasks,
+            programs,
+            environment,
+        } = request;
+        let now = Instant::now();
+        let like = like(&self.own_tasks(), by);
+        let points = points_of(self.backend.as_deref(), like, &tasks);
+        let spawning = &mut self.hosted.spawning;
+        let known = tasks.is_subset(&spawning.spare);
+        let (Some(backend), true) = (&mut self.backend, known) else {
+            return self.tell_spawned(number, false);
+        };
+        spawning.spare.subtract(&tasks);
+        let base = &spawning.like;
+        let base = StartSpec {
+            stop: StopAt::Nowhere,
+            points,
+            settings: as_of(&base.settings, like, &tasks),
+            stdin_tasks: IdSet::new(),
+            ..base.clone()
+        };
+        let whole = programs.iter();
+        let whole = whole.flat_map(|it| std::iter::repeat_n(it, it.count as usize));
+        let starts: Vec<_> = tasks.iter().zip(whole).collect();
+        let ids: Vec<CommandId> = starts.iter().map(|_| spawning.next_command()).collect();
+        for (&(task, program), id) in starts.iter().zip(&ids) {
+            let spec = spec_of(&base, program, &environment, &tasks, task);
+            let task = IdSet::single(task);
+            backend.execute(now, *id, &task, Command::Start(spec));
+        }
+        let outputs: Vec<_> = std::iter::from_fn(|| backend.poll_output()).collect();
+        let refused = outputs.iter().find_map(|output| match output {
+            BackendOutput::Answer {
+                id,
+                result: Err(failure),
+                ..
+            } if ids.contains(id) => Some(failure.clone()),
+            _ => None,
+        });
+        match refused {
+            Some(failure) => {
+                self.take_back(now, by, &tasks, &failure);
+                self.tell_spawned(number, false);
+            }
+            None => {
+                let left = tasks.clone();
+                let spawning = &mut self.hosted.spawning;
+                spawning.starting.push(Starting { number, left });
+                for (tasks, event) in joined(by, like, &starts) {
+                    self.tell(&tasks, &event);
+                }
+            }
+        }
+        self.take_outputs(outputs);
+    }
+
+    /// One of several programs could not be started: those that could be are ended, and nobody hears of any.
+    fn take_back(&mut self, now: Instant, by: u32, tasks: &IdSet, failure: &Failure) {
+        let spawning = &mut self.hosted.spawning;
+        spawning.silenced.extend(tasks);
+        let id = spawning.next_command();
+        if let Some(backend) = &mut self.backend {
+            backend.execute(now, id, tasks, Command::Kill);
+        }
+        // Where this task is another server's, that one's front-end hears nothing of why: the log does.
+        tracing::warn!(by, "programs that it wants cannot be started: {failure}");
+        let text = format!("programs that it wants cannot be started: {failure}");
+        self.tell(&IdSet::single(TaskId(by)), &Event::Notice { text });
+    }
+
+    fn tell_spawned(&mut self, number: u64, is_started: bool) {
+        if let Some(server) = &mut self.hosted.server {
+            server.tell(&ToHost::Spawned { number, is_started });
+            self.watch_pmix();
+        }
+    }
+
+    /// What the backend says, without what only this server wants to know; what is an answer to a command of its own becomes an
+    /// event.
+    pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
+        let mut told = Vec::with_capacity(outputs.len());
+        let mut come = Vec::new();
+        let spawning = &self.hosted.spawning;
+        for output in outputs {
+            let (BackendOutput::Answer { task, .. } | BackendOutput::Event { task, .. }) = &output;
+            let task = *task;
+            if spawning.silenced.contains(&task) {
+                continue;
+            }
+            match output {
+                BackendOutput::Answer { id, result, .. } if is_own(id) => {
+                    come.push(task);
+                    let events = events_of(result).into_iter();
+                    told.extend(events.map(|event| BackendOutput::Event { task, event }));
+                }
+                output => {
+                    if let BackendOutput::Event { event, .. } = &output
+                        && *event == Event::Progress(Phase::Running)
+                    {
+                        come.push(task);
+                    }
+                    told.push(output);
+                }
+            }
+        }
+        for task in come {
+            for number in self.hosted.spawning.has_come(task) {
+                self.tell_spawned(number, true);
+            }
+        }
+        told
+    }
+}
+
+/// Which of a server's own tasks new ones are to be like: the one that has started them, where it is one of them.
+fn like(own: &IdSet, by: u32) -> TaskId {
+    let by = TaskId(by);
+    match own.contains(by) {
+        true => by,
+        false => own.first().unwrap_or(by),
+    }
+}
+
+/// What stops a task, for others.
+fn points_of(backend: Option<&dyn Backend>, like: TaskId, tasks: &IdSet) -> Vec<StartPoint> {
+    let points = backend.map(|it| it.points(like)).unwrap_or_default();
+    let points = points.into_iter().map(|point| StartPoint {
+        tasks: tasks.clone(),
+        ..point
+    });
+    points.collect()
+}
+
+/// What is told of tasks that have come into being.
+fn joined(by: u32, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> Vec<(IdSet, Event)> {
+    let alike = starts.chunk_by(|(_, a), (_, b)| a == b);
+    let told = alike.map(|alike| {
+        let tasks = alike.iter().map(|(task, _)| *task).collect();
+        let program = alike[0].1;
+        let joined = Joined {
+            by,
+            like: like.0,
+            program: program.program.clone(),
+            args: program.arguments.clone(),
+        };
+        (tasks, Event::Joined(joined))
+    });
+    told.collect()
+}
+
+/// How a task is started that runs this program.
+fn spec_of(
+    base: &StartSpec,
+    program: &HostProgram,
+    environment: &[(String, String)],
+    tasks: &IdSet,
+    task: TaskId,
+) -> StartSpec {
+    let (sizes, numbers) = sizes_and_numbers(tasks, tasks);
+    let before = IdSet::all_below(task.0);
+    let numbers = numbers.into_iter().map(|(name, among)| {
+        let number = among.intersection_len(&before);
+        (name, OsString::from(number.to_string()))
+    });
+    let own = sizes.into_iter().chain(numbers);
+    let own = own.map(|(name, value)| (name.into_vec(), Some(value.into_vec())));
+    let given = environment.iter();
+    let given = given.map(|(name, value)| (name.clone().into(), Some(value.clone().into())));
+    let asked = program.environment.iter().filter_map(|pair| {
+        let at = pair
+            .iter()
+            .position(|it| *it == b'=')
+            .filter(|at| *at > 0)?;
+        Some((pair[..at].to_vec(), Some(pair[at + 1..].to_vec())))
+    });
+    // What the process asks for cannot take the place of what makes the new one a process of its job.
+    let environment = base.environment.iter().cloned();
+    let environment = environment.chain(asked).chain(given).chain(own).collect();
+    StartSpec {
+        program: program.program.clone(),
+        args: program.arguments.clone(),
+        directory: program.directory.clone().or(base.directory.clone()),
+        environment,
+        ..base.clone()
+    }
+}
+
+/// The settings that a task has, for others.
+fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSet, String)> {
+    let its = settings.iter().filter(|(whose, _)| whose.contains(like));
+    its.map(|(_, line)| (tasks.clone(), line.clone())).collect()
+}
+
+/// What an answer that nobody waits for says as events.
+fn events_of(result: Result<Reply, Failure>) -> Vec<Event> {
+    match result {
+        Ok(Reply::Stopped(stop)) => vec![Event::Stopped(stop)],
+        Ok(Reply::Exited { code, .. }) => vec![Event::Exited { code }],
+        Ok(Reply::Signalled { signal }) => vec![Event::Signalled { signal }],
+        Ok(_) => Vec::new(),
+        Err(failure) => vec![
+            Event::Notice {
+                text: failure.to_string(),
+            },
+            Event::Exited { code: NOT_STARTED },
+        ],
+    }
+}

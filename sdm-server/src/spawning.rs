@@ -1,0 +1,53 @@
+//! What a server knows of programs that processes have started (`MPI_Comm_spawn`).
+
+use std::collections::BTreeSet;
+
+use sdm_core::CommandId;
+use sdm_debug::command::StartSpec;
+use sdm_idset::{IdSet, TaskId};
+
+/// The first number of commands that nobody above has given.
+const FIRST_OWN: u64 = 1 << 62;
+
+/// What a server knows of programs that processes have started.
+#[derive(Default)]
+pub(crate) struct Spawning {
+    /// Numbers of tasks that nobody has become.
+    pub(crate) spare: IdSet,
+    /// How the programs of this server's tasks were started.
+    pub(crate) like: StartSpec,
+    /// How many commands this server has given itself.
+    commands: u64,
+    pub(crate) starting: Vec<Starting>,
+    /// Tasks of which nothing is told: they were started with others that could not be.
+    pub(crate) silenced: BTreeSet<TaskId>,
+}
+
+/// Programs on their way.
+pub(crate) struct Starting {
+    pub(crate) number: u64,
+    /// Those that do not run yet.
+    pub(crate) left: IdSet,
+}
+
+/// Whether a command is one of a server's own.
+pub(crate) fn is_own(id: CommandId) -> bool {
+    id.0 >= FIRST_OWN
+}
+
+impl Spawning {
+    /// A number for a command of this server's own.
+    pub(crate) fn next_command(&mut self) -> CommandId {
+        self.commands += 1;
+        CommandId(FIRST_OWN + self.commands)
+    }
+
+    /// A task runs, or will never; gives the numbers of those requests that this was the last one of.
+    pub(crate) fn has_come(&mut self, task: TaskId) -> Vec<u64> {
+        for it in &mut self.starting {
+            it.left.remove(task);
+        }
+        let whole = self.starting.extract_if(.., |it| it.left.is_empty());
+        whole.map(|it| it.number).collect()
+    }
+}

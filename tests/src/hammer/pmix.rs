@@ -1,0 +1,66 @@
+//! What PMIx servers and the servers of a session say to one another, to begin with.
+
+use sdm_pmix::wire::{VERSION, frame};
+use sdm_pmix::{FromHost, HostJob, HostNode, HostProgram, ToHost};
+
+/// What a session's servers and their PMIx server say to one another.
+pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
+    let node = |name: &str, ranks: &str| HostNode {
+        name: name.to_owned(),
+        ranks: ranks.parse().expect("ranks"),
+    };
+    let job = HostJob {
+        namespace: "sdm-1".to_owned(),
+        nodes: vec![node("a", "0-3"), node("b", "4-7/2,5,7")],
+        own: 1,
+    };
+    let hello = ToHost::Hello {
+        version: VERSION,
+        job,
+        ranks: "5".parse().expect("ranks"),
+        spare: "8-99".parse().expect("ranks"),
+    };
+    let spawn = FromHost::Spawn {
+        number: 1,
+        by: 5,
+        tasks: "8-9".parse().expect("ranks"),
+        programs: vec![HostProgram {
+            program: b"worker".to_vec(),
+            arguments: vec![b"-v".to_vec()],
+            environment: vec![b"A=1".to_vec()],
+            directory: None,
+            count: 2,
+        }],
+        environment: vec![("PMIX_NAMESPACE".to_owned(), "sdm-1.0.0".to_owned())],
+    };
+    let ready = FromHost::Ready {
+        version: VERSION,
+        library: "OpenPMIx 4.2.2".to_owned(),
+        folder: "/tmp/sdm-pmix-1".to_owned(),
+        environment: vec![("PMIX_NAMESPACE".to_owned(), "sdm-1".to_owned())],
+    };
+    let aborted = FromHost::Aborted {
+        rank: 3,
+        status: 42,
+        text: "no input".to_owned(),
+    };
+    let fence = FromHost::Fence {
+        number: 2,
+        ranks: "0-7".parse().expect("ranks"),
+        count: 1,
+        is_speaker: true,
+    };
+    let data = ToHost::FenceData {
+        number: 2,
+        bytes: b"what all have".to_vec(),
+    };
+    let frames = [
+        frame(&hello),
+        frame(&ready),
+        frame(&aborted),
+        frame(&fence),
+        frame(&data),
+        frame(&spawn),
+    ];
+    frames.into_iter().flatten().collect()
+}
