@@ -91,8 +91,8 @@ pub enum Event {
 /// How tasks have come into being.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// The number of the task that has started them.
-    pub by: u32,
+    /// The number of the task that has started them; none where that was a tool.
+    pub by: Option<u32>,
     /// The number of the task whose breakpoints they have.
     pub like: u32,
     /// Their program, as that task named it.

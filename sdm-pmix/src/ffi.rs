@@ -16,6 +16,7 @@ const KEY_CHARS: usize = 512;
 
 pub(crate) const TYPE_BOOL: u16 = 1;
 pub(crate) const TYPE_STRING: u16 = 3;
+pub(crate) const TYPE_SIZE: u16 = 4;
 pub(crate) const TYPE_PID: u16 = 5;
 pub(crate) const TYPE_UINT32: u16 = 14;
 pub(crate) const TYPE_STATUS: u16 = 20;
@@ -166,6 +167,11 @@ impl Info {
         let mut data = Data { words: [0; 3] };
         data.uint32 = number;
         Self::new(key, kind, data)
+    }
+
+    pub(crate) fn size(key: &CStr, size: u64) -> Self {
+        let words = [size, 0, 0];
+        Self::new(key, TYPE_SIZE, Data { words })
     }
 
     /// The text must live as long as this is used.

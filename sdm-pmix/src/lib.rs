@@ -12,9 +12,9 @@ pub mod asked;
 pub mod names;
 pub mod notes;
 mod outer;
+mod table;
 pub mod wire;
 
 pub use outer::is_outer;
-pub use wire::{
-    FromHost, HostJob, HostLetter, HostNode, HostProcess, HostProgram, HostState, HostTable, ToHost,
-};
+pub use table::{HostProcess, HostState, HostTable};
+pub use wire::{FromHost, HostJob, HostLetter, HostNode, HostProgram, ToHost};

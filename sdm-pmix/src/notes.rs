@@ -6,10 +6,14 @@ use std::ffi::CString;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{HostTable, LETTER_BYTES_MAX};
+use crate::table::HostTable;
+use crate::wire::LETTER_BYTES_MAX;
 
 /// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
+
+/// What the sets of one letter may own together, in bytes.
+const SETS_BYTES_MAX: u64 = 16 << 20;
 
 /// A value that a process has published, which owns all that it has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +75,66 @@ pub enum Question {
     Processes,
     /// To know of a job that is about to be started at the asking node.
     Know(Offspring),
+    /// Nothing, and no answer is wanted to this and what follows: what processes print is wanted at the node of this rank.
+    WantOutput(u32),
+    /// A task has printed something.
+    Printed {
+        /// The task.
+        task: u32,
+        /// True for standard error.
+        is_error: bool,
+        /// What it is.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// Something for tasks to read; nothing is the end.
+    Input {
+        /// The tasks, of any node.
+        tasks: IdSet,
+        /// What they are to read.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
+    /// A signal for tasks.
+    Signal {
+        /// The tasks, of any node.
+        tasks: IdSet,
+        /// Its number.
+        signal: i32,
+    },
+    /// Something has happened.
+    Told(Told),
+    /// A job has ended at a node, to the node of its first task.
+    NodeEnded {
+        /// Its name.
+        namespace: String,
+        /// The node, by its place among those of the first job.
+        node: u32,
+        /// The first status there that is not 0, or 0.
+        status: i32,
+    },
+    /// A job has ended.
+    JobEnded {
+        /// Its name.
+        namespace: String,
+        /// The first status that is not 0, or 0.
+        status: i32,
+    },
+}
+
+/// An event, as a process or a tool tells of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Told {
+    /// Which one, as the library numbers them.
+    pub code: i32,
+    /// The job of who tells.
+    pub namespace: String,
+    /// Its rank there.
+    pub rank: u32,
+    /// Whom it is for, as the library numbers that.
+    pub range: u8,
+    /// What is said of it, by name.
+    pub infos: Vec<(String, Kept)>,
 }
 
 /// A job that a process has started (`MPI_Comm_spawn`).
@@ -84,8 +148,10 @@ pub struct Offspring {
     pub count: u32,
     /// The node that they run on, by its place among the nodes of the first job.
     pub node: u32,
-    /// The task that has started it.
-    pub parent: u32,
+    /// The task that has started it; none where that was a tool.
+    pub parent: Option<u32>,
+    /// True where its processes wait in `PMIx_Init` for a debugger.
+    pub is_held: bool,
 }
 
 impl Offspring {
@@ -157,17 +223,24 @@ impl Note {
     /// The letter that these bytes are; none where they are no letter, or have a value that is not what it says.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let (note, rest) = postcard::take_from_bytes::<Self>(bytes).ok()?;
+        let read = || postcard::take_from_bytes::<Self>(bytes);
+        let (note, rest) = sdm_idset::bounded(SETS_BYTES_MAX, read).ok()?;
         let entries = match &note {
             Self::Question(Question::Publish(entries))
             | Self::Reply(Reply::Found { entries, .. }) => entries.as_slice(),
             _ => &[],
         };
-        let is_known = |entry: &Entry| match entry.value {
-            Kept::Plain(kind, _) => Kept::is_plain(kind),
+        let infos = match &note {
+            Self::Question(Question::Told(told)) => told.infos.as_slice(),
+            _ => &[],
+        };
+        let is_known = |value: &Kept| match value {
+            Kept::Plain(kind, _) => Kept::is_plain(*kind),
             _ => true,
         };
-        (rest.is_empty() && entries.iter().all(is_known)).then_some(note)
+        let entries = entries.iter().map(|it| &it.value);
+        let mut values = entries.chain(infos.iter().map(|(_, value)| value));
+        (rest.is_empty() && values.all(is_known)).then_some(note)
     }
 }
 

@@ -7,6 +7,8 @@ use sdm_idset::IdSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::table::HostTable;
+
 /// The version of these messages: both sides must have the same.
 pub const VERSION: u16 = 3;
 /// The longest frame, in bytes, without its length.
@@ -77,6 +79,23 @@ pub enum ToHost {
     Letter(HostLetter),
     /// Its processes, as they were asked for.
     Processes(HostTable),
+    /// Processes have ended.
+    Ended {
+        /// Which ones.
+        tasks: IdSet,
+        /// With which exit code, or 128 and the signal's number.
+        status: i32,
+    },
+    /// A process has printed something, as it was wanted.
+    Output {
+        /// Which one.
+        task: u32,
+        /// True for standard error.
+        is_error: bool,
+        /// What it is.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
     /// Programs that were to be started run, or cannot be.
     Spawned {
         /// Which ones, as it was told.
@@ -99,76 +118,6 @@ pub struct HostProgram {
     pub directory: Option<Vec<u8>>,
     /// How many processes run it.
     pub count: u32,
-}
-
-/// What is known of processes of a job.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostTable {
-    /// The programs, in any order.
-    pub programs: Vec<String>,
-    /// The processes.
-    pub processes: Vec<HostProcess>,
-}
-
-/// A process of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostProcess {
-    /// Its rank.
-    pub rank: u32,
-    /// Its process id; 0 where it has none.
-    pub pid: i32,
-    /// What it is doing.
-    pub state: HostState,
-    /// Which of the programs it runs; none where that is not known.
-    pub program: Option<u16>,
-}
-
-/// What a process is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HostState {
-    /// It has not been started.
-    Absent,
-    /// It is being started.
-    Starting,
-    /// It is there, and runs or stands still.
-    Running,
-    /// It has ended with this code.
-    Exited(i32),
-    /// A signal has ended it.
-    Signalled,
-}
-
-impl HostTable {
-    /// Adds a process and the program that it runs.
-    pub fn add(&mut self, mut process: HostProcess, program: Option<String>) {
-        process.program = program.and_then(|program| {
-            let known = self.programs.iter().position(|it| *it == program);
-            let at = known.unwrap_or(self.programs.len());
-            let number = u16::try_from(at).ok()?;
-            if known.is_none() {
-                self.programs.push(program);
-            }
-            Some(number)
-        });
-        self.processes.push(process);
-    }
-
-    /// Adds what another table has.
-    pub fn join(&mut self, other: &Self) {
-        for process in &other.processes {
-            self.add(
-                process.clone(),
-                other.program_of(process).map(str::to_owned),
-            );
-        }
-    }
-
-    /// The program of one of its processes.
-    #[must_use]
-    pub fn program_of(&self, process: &HostProcess) -> Option<&str> {
-        let at = usize::from(process.program?);
-        self.programs.get(at).map(String::as_str)
-    }
 }
 
 /// Something that the PMIx server of one node has to say to that of another. The servers of the session do not look into it.
@@ -246,12 +195,29 @@ pub enum FromHost {
     Letter(HostLetter),
     /// A tool wants to know the job's processes: each server tells its own.
     WantProcesses,
+    /// What processes print is to be told from now on.
+    WantOutput,
+    /// A signal for processes: each server sends it to its own.
+    Signal {
+        /// Which ones.
+        tasks: IdSet,
+        /// Its number.
+        signal: i32,
+    },
+    /// Something for processes to read.
+    Input {
+        /// Which ones.
+        tasks: IdSet,
+        /// What it is; nothing is the end.
+        #[serde(with = "serde_bytes")]
+        bytes: Vec<u8>,
+    },
     /// A process wants programs to be started, to the server that has the numbers for them.
     Spawn {
         /// For the answer.
         number: u64,
-        /// The process, by its number.
-        by: u32,
+        /// The process, by its number; none where it is a tool.
+        by: Option<u32>,
         /// The numbers of the new processes, in a row.
         tasks: IdSet,
         /// What they run, in the order of the numbers.

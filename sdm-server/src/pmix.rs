@@ -80,6 +80,12 @@ pub(crate) enum Heard {
     WantProcesses,
     /// A process wants programs to be started.
     Spawn(SpawnRequest),
+    /// A tool wants what processes print.
+    WantOutput,
+    /// A tool has these processes sent a signal.
+    Signal(IdSet, i32),
+    /// A tool has something for these processes to read; nothing is the end.
+    Input(IdSet, Vec<u8>),
     /// It has gone, and how.
     Gone(String),
 }
@@ -89,8 +95,8 @@ pub(crate) enum Heard {
 pub(crate) struct SpawnRequest {
     /// For the answer.
     pub(crate) number: u64,
-    /// The task that wants them.
-    pub(crate) by: u32,
+    /// The task that wants them; none where a tool does.
+    pub(crate) by: Option<u32>,
     /// What they will be.
     pub(crate) tasks: IdSet,
     /// What they run, in that order.
@@ -335,6 +341,9 @@ impl PmixServer {
             }),
             FromHost::Letter(letter) => Heard::Letter(letter),
             FromHost::WantProcesses => Heard::WantProcesses,
+            FromHost::WantOutput => Heard::WantOutput,
+            FromHost::Signal { tasks, signal } => Heard::Signal(tasks, signal),
+            FromHost::Input { tasks, bytes } => Heard::Input(tasks, bytes),
             FromHost::Spawn {
                 number,
                 by,

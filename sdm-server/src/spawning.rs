@@ -1,9 +1,11 @@
 //! What a server knows of programs that processes have started (`MPI_Comm_spawn`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
+use sdm_debug::{Backend, Command};
 use sdm_idset::{IdSet, TaskId};
 
 /// The first number of commands that nobody above has given.
@@ -19,6 +21,10 @@ pub(crate) struct Spawning {
     /// How many commands this server has given itself.
     commands: u64,
     pub(crate) starting: Vec<Starting>,
+    /// Tools want what programs print.
+    pub(crate) shows_output: bool,
+    /// How much each task that a tool has started was given to read, in bytes.
+    pub(crate) read: BTreeMap<TaskId, u64>,
     /// Tasks of which nothing is told: they were started with others that could not be.
     pub(crate) silenced: BTreeSet<TaskId>,
 }
@@ -40,6 +46,21 @@ impl Spawning {
     pub(crate) fn next_command(&mut self) -> CommandId {
         self.commands += 1;
         CommandId(FIRST_OWN + self.commands)
+    }
+
+    /// Gives tasks something to read; nothing is the end.
+    pub(crate) fn feed(&mut self, backend: &mut dyn Backend, tasks: &IdSet, bytes: &[u8]) {
+        for task in tasks {
+            let id = self.next_command();
+            let read = self.read.entry(task).or_default();
+            let input = Command::Stdin {
+                offset: *read,
+                bytes: bytes.to_vec(),
+                eof: bytes.is_empty(),
+            };
+            *read += bytes.len() as u64;
+            backend.execute(Instant::now(), id, &IdSet::single(task), input);
+        }
     }
 
     /// A task runs, or will never; gives the numbers of those requests that this was the last one of.

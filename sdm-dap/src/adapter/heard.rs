@@ -145,7 +145,9 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             connection.say("important", &said);
         }
         Event::Joined(joined) => {
-            let text = format!("started by rank {}", joined.by);
+            let by = joined.by.map(|by| format!("rank {by}"));
+            let by = by.unwrap_or_else(|| "a PMIx tool".to_owned());
+            let text = format!("started by {by}");
             state::tell(connection, tasks, &text);
         }
         Event::Notice { text } => state::tell(connection, tasks, &text),

@@ -6,11 +6,13 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use sdm_pmix::HostProgram;
 
 use super::request::{Done, Request, SpawnCallback, hand_over};
-use super::upcalls::{process, slice};
+use super::upcalls::{is_set, process, slice};
 use crate::ffi::{App, Info, Proc, TYPE_STRING};
 
 /// The directory of a program, as directives have it.
 const DIRECTORY: &CStr = c"pmix.wdir";
+/// The processes are to wait for a debugger.
+const HOLD: &CStr = c"pmix.dbg.init";
 /// The most words of a command line or of an environment that are believed.
 const WORDS_MAX: usize = 1 << 16;
 
@@ -34,8 +36,14 @@ pub(super) unsafe extern "C" fn on_spawn(
     // SAFETY: the same.
     let programs = apps.iter().map(|app| unsafe { program(app, infos) });
     let programs = programs.collect();
+    let is_held = infos.iter().any(|it| it.is(HOLD) && is_set(&it.value));
     let done = Done { callback, data };
-    hand_over(Request::Spawn { by, programs, done })
+    hand_over(Request::Spawn {
+        by,
+        programs,
+        is_held,
+        done,
+    })
 }
 
 /// # Safety

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
 
-use crate::host::request::{Done, ModexCallback, OpCallback};
+use crate::ffi::{Info, Proc};
+use crate::host::request::{Done, InfoCallback, Known, ModexCallback, OpCallback};
+use crate::host::steering::Part;
 use crate::host::{SUCCESS, UNREACHABLE};
 
 /// Why processes meet: each has a count of its own, which stands in the highest bits.
@@ -14,6 +16,7 @@ pub(crate) enum Purpose {
     Fence,
     Connect,
     Disconnect,
+    Group,
 }
 
 impl Purpose {
@@ -22,6 +25,7 @@ impl Purpose {
             Self::Fence => 0,
             Self::Connect => 1 << 30,
             Self::Disconnect => 2 << 30,
+            Self::Group => 3 << 30,
         }
     }
 }
@@ -30,6 +34,12 @@ impl Purpose {
 pub(crate) enum Comer {
     Fence(Done<ModexCallback>),
     Connect(Done<OpCallback>),
+    /// Those who make a group, and whether they want a number for it.
+    Group {
+        members: Vec<Proc>,
+        assigns: bool,
+        done: Done<InfoCallback>,
+    },
 }
 
 impl Comer {
@@ -37,8 +47,27 @@ impl Comer {
         match self {
             Self::Fence(done) => done.tell(status, bytes),
             Self::Connect(done) => done.tell(status),
+            Self::Group {
+                members,
+                assigns,
+                done,
+            } => done.tell(status, about_group(members, assigns, &bytes)),
         }
     }
+}
+
+/// What the members of a group are told of it.
+fn about_group(members: Vec<Proc>, assigns: bool, bytes: &[u8]) -> Known {
+    let (number, endpoints) = Part::read_all(bytes);
+    let mut known = Known::default();
+    known.add_members(members);
+    if assigns {
+        known.infos.push(Info::size(c"pmix.grp.ctxid", number));
+    }
+    if !endpoints.is_empty() {
+        known.give_bytes(c"pmix.grp.endpt", &endpoints);
+    }
+    known
 }
 
 /// A barrier that this node has come to.

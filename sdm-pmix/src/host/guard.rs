@@ -6,16 +6,28 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::TcpStream;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_system::tcp_peer;
 
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
-/// Takes a connection, unless it is another user's: that one is closed, and it is as if it had not come.
+/// How long a connection may say nothing.
+const QUIET_WAIT: Duration = Duration::from_secs(10);
+/// The most connections that say nothing; the oldest goes first.
+const QUIET_MAX: usize = 1024;
+
+/// Connections of this user's that have said nothing yet. The library would wait for the first words of each, one after the other, and
+/// serve nobody meanwhile.
+static QUIET: Mutex<Vec<(TcpStream, Instant)>> = Mutex::new(Vec::new());
+
+/// Takes a connection that has something to say. One of another user's is closed, and it is as if it had not come.
 ///
 /// # Safety
 /// As the C library's: an address and its length, or null.
@@ -25,25 +37,63 @@ pub(crate) unsafe extern "C" fn accept(
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> c_int {
-    // SAFETY: the caller says so.
-    let taken = unsafe { libc::accept4(socket, address, length, libc::SOCK_CLOEXEC) };
-    if taken < 0 {
-        return taken;
-    }
-    // SAFETY: the kernel has just given it to this process.
-    let stream = unsafe { TcpStream::from_raw_fd(taken) };
-    // A socket without a TCP address is no network's, and is the library's own affair.
-    let is_tcp = stream.peer_addr().is_ok();
-    match tcp_peer::check(&stream) {
-        Err(error) if is_tcp => {
-            crate::say::say(&format!("a connection is refused: {error}"));
-            drop(stream);
+    let mut quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        let now = Instant::now();
+        quiet.retain(|(_, since)| now.duration_since(*since) < QUIET_WAIT);
+        let first = quiet.first().map(|(_, since)| *since + QUIET_WAIT);
+        let wait = first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let (is_new, spoken) = look(socket, &quiet, wait);
+        if let Some(at) = spoken {
+            let (stream, _) = quiet.remove(at);
+            // SAFETY: the caller says so; a connection that has gone has no address, and is heard to have gone.
+            let _ = unsafe { libc::getpeername(stream.as_raw_fd(), address, length) };
+            return stream.into_raw_fd();
+        }
+        if is_new {
+            // SAFETY: the caller says so.
+            let taken = unsafe { libc::accept4(socket, address, length, libc::SOCK_CLOEXEC) };
+            if taken < 0 {
+                return taken;
+            }
+            // SAFETY: the kernel has just given it to this process.
+            let stream = unsafe { TcpStream::from_raw_fd(taken) };
+            // A socket without a TCP address is no network's, and is the library's own affair.
+            if stream.peer_addr().is_err() {
+                return stream.into_raw_fd();
+            }
+            match tcp_peer::check(&stream) {
+                Ok(()) => {
+                    if quiet.len() >= QUIET_MAX {
+                        quiet.remove(0);
+                    }
+                    quiet.push((stream, now));
+                }
+                Err(error) => crate::say::say(&format!("a connection is refused: {error}")),
+            }
+        }
+        if quiet.is_empty() {
             // The one error after which all versions of the library go on.
             Errno::EAGAIN.set();
-            -1
+            return -1;
         }
-        _ => std::os::fd::IntoRawFd::into_raw_fd(stream),
     }
+}
+
+/// Waits, and says whether somebody new has come, and which of the quiet ones has spoken or gone.
+fn look(socket: c_int, quiet: &[(TcpStream, Instant)], wait: Duration) -> (bool, Option<usize>) {
+    // SAFETY: it stays the library's, which does not close it while it calls.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    let all = quiet.iter().map(|(stream, _)| stream.as_fd());
+    let all = std::iter::once(socket).chain(all);
+    let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
+    if poll(&mut fds, wait).is_err() {
+        return (false, None);
+    }
+    let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
+    let is_new = ready.next().unwrap_or(false);
+    (is_new, ready.position(|it| it))
 }
 
 /// Checks that it is this function that the library finds.

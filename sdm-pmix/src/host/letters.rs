@@ -162,6 +162,13 @@ impl Host {
                 self.board.unpublish(owner, &keys);
                 Reply::Done { status: SUCCESS }
             }
+            question @ (Question::WantOutput(_)
+            | Question::Printed { .. }
+            | Question::Input { .. }
+            | Question::Signal { .. }
+            | Question::Told(_)
+            | Question::NodeEnded { .. }
+            | Question::JobEnded { .. }) => return self.hear_elsewhere(question),
             Question::Know(offspring) => {
                 let status = self.know(&offspring);
                 Reply::Done { status }

@@ -6,6 +6,7 @@
 mod app;
 mod barrier;
 mod board;
+mod control;
 mod guard;
 mod letters;
 mod offspring;
@@ -13,6 +14,7 @@ mod peer;
 mod post;
 mod request;
 mod server;
+mod steering;
 mod tools;
 mod upcalls;
 mod value;
@@ -42,6 +44,7 @@ use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
 use sdm_pmix::{FromHost, HostJob, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
+use steering::Steering;
 use tools::Gathering;
 
 use crate::ffi::Proc;
@@ -60,6 +63,9 @@ const PARTIAL_SUCCESS: i32 = -52;
 const DUPLICATE_KEY: i32 = -53;
 
 /// A server for one job.
+///
+/// Large because whatever the library asks for is answered out of several of its books (the job, the servers of the session, what is
+/// asked of other nodes); the books have types of their own, and each file of this module the methods for one concern.
 struct Host {
     listener: UnixListener,
     requests: Requests,
@@ -76,6 +82,9 @@ struct Host {
     gatherings: Vec<Gathering>,
     next_gathering: u64,
     spawns: Spawns,
+    steering: Steering,
+    /// How many groups processes of this node have made.
+    groups: u32,
 }
 
 struct Serving {
@@ -120,6 +129,8 @@ pub(crate) fn run() -> Result<()> {
         gatherings: Vec::new(),
         next_gathering: 0,
         spawns: Spawns::default(),
+        steering: Steering::default(),
+        groups: 0,
     };
     let mut came = false;
     while !(came && host.peers.is_empty()) {
@@ -221,18 +232,28 @@ impl Host {
                     spare,
                 } => {
                     let answer = self.hello(version, job);
+                    let wanted = self.wanted_of_new();
                     let is_known = matches!(answer, FromHost::Ready { .. });
                     if let Some(peer) = self.peers.iter_mut().find(|it| it.id == id) {
                         peer.ranks = is_known.then_some(ranks);
                         peer.spare = spare;
                         // Who is not there any more is heard to be gone.
                         let _ = peer.send(&answer);
+                        if let Some(wanted) = &wanted {
+                            let _ = peer.send(wanted);
+                        }
                     }
                 }
                 ToHost::FenceData { number, bytes } => self.barriers.add(number, &bytes),
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
                 ToHost::Processes(table) => self.add_processes(id, &table),
+                ToHost::Ended { tasks, status } => self.have_ended(&tasks, status),
+                ToHost::Output {
+                    task,
+                    is_error,
+                    bytes,
+                } => self.print(task, is_error, &bytes),
                 ToHost::Spawned { number, is_started } => self.end_spawn(number, is_started),
             }
         }
@@ -299,7 +320,17 @@ impl Host {
                 status,
                 bytes,
             } => self.put(to, number, status, bytes),
-            Request::Spawn { by, programs, done } => self.spawn(&by, programs, done),
+            Request::Spawn {
+                by,
+                programs,
+                is_held,
+                done,
+            } => self.spawn(&by, (programs, is_held), done),
+            request @ (Request::Pull
+            | Request::Push { .. }
+            | Request::Control { .. }
+            | Request::Notify { .. }
+            | Request::Group(_)) => self.steer(request),
             request @ (Request::Publish { .. }
             | Request::Lookup { .. }
             | Request::Unpublish { .. }) => self.answer_board(request),

@@ -39,12 +39,12 @@ impl Host {
     pub(super) fn spawn(
         &mut self,
         by: &Proc,
-        programs: Vec<HostProgram>,
+        (programs, is_held): (Vec<HostProgram>, bool),
         done: Done<SpawnCallback>,
     ) {
         let number = self.spawns.next;
         self.spawns.next += 1;
-        let (peer, offspring, message) = match self.begin_spawn(number, by, programs) {
+        let (peer, offspring, message) = match self.begin_spawn(number, by, (programs, is_held)) {
             Ok(begun) => begun,
             Err(status) => return done.tell(status, ""),
         };
@@ -70,10 +70,14 @@ impl Host {
         &mut self,
         number: u64,
         by: &Proc,
-        programs: Vec<HostProgram>,
+        (programs, is_held): (Vec<HostProgram>, bool),
     ) -> Result<(u64, Offspring, FromHost), i32> {
+        let by = self.serving.as_ref().and_then(|it| it.task_of(by));
+        if by.is_none() {
+            // It is a tool, and has what they print.
+            self.want_output();
+        }
         let serving = self.serving.as_mut().ok_or(UNREACHABLE)?;
-        let by = serving.task_of(by).ok_or(UNREACHABLE)?;
         let counts = programs.iter().map(|it| it.count);
         let count = counts.fold(0, u32::saturating_add);
         let room = self.peers.iter_mut().find_map(|peer| {
@@ -88,6 +92,7 @@ impl Host {
             count,
             node: serving.job.own,
             parent: by,
+            is_held,
         };
         let environment = serving.adopt(&offspring).map_err(|error| {
             crate::say::say(&format!("{error:#}"));
@@ -172,10 +177,10 @@ impl Host {
 impl Serving {
     /// Takes in a job that a process has started; gives what its processes find in their environment, where they are on this node.
     fn adopt(&mut self, offspring: &Offspring) -> anyhow::Result<Vec<(String, String)>> {
-        let parent = self.process_of(offspring.parent);
-        let environment = self
-            .library
-            .adopt(&self.job, &self.folder.0, offspring, &parent)?;
+        let parent = offspring.parent.map(|it| self.process_of(it));
+        let environment =
+            self.library
+                .adopt(&self.job, &self.folder.0, offspring, parent.as_ref())?;
         self.offspring.push(offspring.clone());
         Ok(environment)
     }

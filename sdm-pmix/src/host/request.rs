@@ -2,17 +2,20 @@
 //! [`Request`] whose address goes through a pipe to the main loop.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
 use sdm_pmix::HostProgram;
-use sdm_pmix::notes::Kept;
+use sdm_pmix::notes::{Kept, Told};
 
-use crate::ffi::{DataArray, Info, Proc, ProcInfo, Published, SUCCESS};
+use crate::ffi::{
+    ByteObject, Data, DataArray, Info, Proc, ProcInfo, Published, SUCCESS, TYPE_BYTE_OBJECT, Value,
+};
 use crate::host::barrier::Purpose;
+use crate::host::value;
 
 const NOT_SUPPORTED: c_int = -47;
 
@@ -133,6 +136,26 @@ pub(crate) struct Known {
     pub(crate) tables: Vec<Vec<ProcInfo>>,
     #[expect(clippy::vec_box, reason = "infos have their addresses")]
     pub(crate) arrays: Vec<Box<DataArray>>,
+    pub(crate) processes: Vec<Vec<Proc>>,
+}
+
+impl Known {
+    /// Adds bytes that the library frees itself, as it does with what members of a group say.
+    pub(crate) fn give_bytes(&mut self, key: &CStr, given: &[u8]) {
+        // SAFETY: it gives that many bytes or null; nobody else has them.
+        let bytes = unsafe { libc::malloc(given.len().max(1)) };
+        if bytes.is_null() {
+            return;
+        }
+        // SAFETY: just allocated, with room for all of them.
+        unsafe { std::ptr::copy_nonoverlapping(given.as_ptr(), bytes.cast(), given.len()) };
+        let bytes = ByteObject {
+            bytes: bytes.cast(),
+            size: given.len(),
+        };
+        self.infos
+            .push(Info::new(key, TYPE_BYTE_OBJECT, Data { bytes }));
+    }
 }
 
 // SAFETY: its pointers point to what it owns.
@@ -190,8 +213,28 @@ pub(crate) enum Request {
     Spawn {
         by: Proc,
         programs: Vec<HostProgram>,
+        /// True where they are to wait in `PMIx_Init` for a debugger.
+        is_held: bool,
         done: Done<SpawnCallback>,
     },
+    /// A tool wants what processes print.
+    Pull,
+    /// A tool has something for processes to read; nothing is the end.
+    Push {
+        among: Among,
+        bytes: Vec<u8>,
+        done: Done<OpCallback>,
+    },
+    /// A tool wants a signal sent to processes, all where it names none; no signal where it wants something else.
+    Control {
+        among: Among,
+        signal: Option<i32>,
+        done: Done<InfoCallback>,
+    },
+    /// A process or a tool of this node tells of something.
+    Notify { told: Told, done: Done<OpCallback> },
+    /// Processes make a group.
+    Group(GroupCall),
     /// A process has something to print.
     Log {
         process: Proc,
@@ -215,6 +258,69 @@ pub(crate) enum Request {
     },
     /// There is nothing to do but to say so.
     Agreed(Done<OpCallback>),
+}
+
+/// All processes of this node that are to be in a group make it.
+pub(crate) struct GroupCall {
+    pub(crate) members: Vec<Proc>,
+    pub(crate) among: Among,
+    /// What they have for the others.
+    pub(crate) endpoints: Vec<u8>,
+    /// Whether they want a number for it.
+    pub(crate) assigns: bool,
+    pub(crate) done: Done<InfoCallback>,
+}
+
+/// What the library is given to pass on, until it has.
+pub(crate) struct Waking {
+    pub(crate) code: i32,
+    pub(crate) source: Box<Proc>,
+    pub(crate) range: u8,
+    pub(crate) infos: Vec<Info>,
+    /// What the infos point to.
+    pub(crate) kept: Vec<Kept>,
+    /// Bytes that are passed on, and where they are.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) object: ByteObject,
+}
+
+impl Waking {
+    /// Of something that has happened to, or comes from, a process.
+    pub(crate) fn new(code: i32, source: Proc, range: u8) -> Self {
+        Self {
+            code,
+            source: Box::new(source),
+            range,
+            infos: Vec::new(),
+            kept: Vec::new(),
+            bytes: Vec::new(),
+            object: ByteObject {
+                bytes: std::ptr::null(),
+                size: 0,
+            },
+        }
+    }
+
+    /// Of an event that another node tells of.
+    pub(crate) fn of(told: &Told) -> Self {
+        let source = Proc::new(&told.namespace, told.rank);
+        let mut waking = Self::new(told.code, source, told.range);
+        waking.kept = told.infos.iter().map(|(_, kept)| kept.clone()).collect();
+        let infos = told.infos.iter().zip(&waking.kept);
+        let info = |(key, kept): (&str, &Kept)| {
+            let Value { kind, data } = value::value(kept);
+            let key = CString::new(key).unwrap_or_default();
+            Info::new(&key, kind, data)
+        };
+        waking.infos = infos.map(|((key, _), kept)| info((key, kept))).collect();
+        waking
+    }
+
+    /// Says of the source that it is what the event is about, too.
+    pub(crate) fn add_source(&mut self, key: &CStr, kind: u16) {
+        let process = std::ptr::from_ref(&*self.source);
+        self.infos.push(Info::new(key, kind, Data { process }));
+    }
 }
 
 /// The processes that meet.

@@ -12,14 +12,19 @@ use sdm_pmix::HostJob;
 use sdm_pmix::notes::Offspring;
 
 use crate::ffi::{
-    Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load, symbol, text,
+    ByteObject, Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load, symbol, text,
 };
+use crate::host::control::on_told;
+use crate::host::request::Waking;
 use crate::host::upcalls::{Module, asked_for, on_put};
 
 /// The libraries that are tried: by the names that the loader knows.
 const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
 /// Names a library to be used and no other.
 const LIBRARY_VARIABLE: &str = "SDM_PMIX_LIBRARY";
+/// Standard output and standard error, as the library numbers them.
+const STDOUT: u16 = 2;
+const STDERR: u16 = 4;
 const OPERATION_SUCCEEDED: c_int = -157;
 /// The variable that has a process's rank, which is not the same for all.
 const RANK: &str = "PMIX_RANK";
@@ -39,6 +44,25 @@ type RegisterClient =
     unsafe extern "C" fn(*const Proc, u32, u32, *mut c_void, *const c_void, *mut c_void) -> c_int;
 type ModexRequest = unsafe extern "C" fn(*const Proc, PutCallback, *mut c_void) -> c_int;
 type PutCallback = unsafe extern "C" fn(c_int, *mut c_char, usize, *mut c_void);
+type Callback = unsafe extern "C" fn(c_int, *mut c_void);
+type Notify = unsafe extern "C" fn(
+    c_int,
+    *const Proc,
+    u8,
+    *const Info,
+    usize,
+    Callback,
+    *mut c_void,
+) -> c_int;
+type Deliver = unsafe extern "C" fn(
+    *const Proc,
+    u16,
+    *const ByteObject,
+    *const Info,
+    usize,
+    Callback,
+    *mut c_void,
+) -> c_int;
 type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_int;
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -52,6 +76,8 @@ struct Registration<'a> {
     own: Option<&'a IdSet>,
     /// Who has started it, where that was a process.
     parent: Option<&'a Proc>,
+    /// Its processes are to wait for a debugger.
+    is_held: bool,
 }
 
 /// A PMIx server, of which a process has one.
@@ -133,6 +159,7 @@ impl Server {
             nodes: nodes.collect(),
             own: Some(&own.ranks),
             parent: None,
+            is_held: false,
         };
         self.register(&job, folder)?;
         self.environment(&job)
@@ -144,7 +171,7 @@ impl Server {
         first: &HostJob,
         folder: &Path,
         job: &Offspring,
-        parent: &Proc,
+        parent: Option<&Proc>,
     ) -> Result<Vec<(String, String)>> {
         let node = first.nodes.get(job.node as usize);
         let node = node.context("its node is none of the job's")?;
@@ -153,7 +180,8 @@ impl Server {
             namespace: &job.namespace,
             nodes: vec![(&node.name, &ranks)],
             own: (job.node == first.own).then_some(&ranks),
-            parent: Some(parent),
+            parent,
+            is_held: job.is_held,
         };
         self.register(&job, folder)?;
         match job.own {
@@ -177,6 +205,50 @@ impl Server {
             }
             checked
         }
+    }
+
+    /// Tells those who want to know of an event.
+    pub(crate) fn notify(&self, waking: Waking) -> Result<()> {
+        let (code, range) = (waking.code, waking.range);
+        let kept = Box::into_raw(Box::new(waking));
+        // SAFETY: the signature as in all versions; what is given lives until the callback, or until it is taken back below.
+        unsafe {
+            let notify: Notify = std::mem::transmute(self.symbol(c"PMIx_Notify_event")?);
+            let (source, infos) = (&raw const *(*kept).source, &(*kept).infos);
+            let (start, count) = (infos.as_ptr(), infos.len());
+            let status = notify(code, source, range, start, count, on_told, kept.cast());
+            self.passed_on(status, kept, "tell of an event")
+        }
+    }
+
+    /// Gives those who want it what a process has printed.
+    pub(crate) fn deliver(&self, source: Proc, is_error: bool, bytes: Vec<u8>) -> Result<()> {
+        let mut waking = Waking::new(SUCCESS, source, 0);
+        waking.object = ByteObject {
+            bytes: bytes.as_ptr().cast(),
+            size: bytes.len(),
+        };
+        waking.bytes = bytes;
+        let channel = if is_error { STDERR } else { STDOUT };
+        let kept = Box::into_raw(Box::new(waking));
+        // SAFETY: as above.
+        unsafe {
+            let deliver: Deliver = std::mem::transmute(self.symbol(c"PMIx_server_IOF_deliver")?);
+            let (source, object) = (&raw const *(*kept).source, &raw const (*kept).object);
+            let none = std::ptr::null();
+            let status = deliver(source, channel, object, none, 0, on_told, kept.cast());
+            self.passed_on(status, kept, "deliver output")
+        }
+    }
+
+    /// # Safety
+    /// What the call was given, whose status says whether its callback comes.
+    unsafe fn passed_on(&self, status: c_int, kept: *mut Waking, what: &str) -> Result<()> {
+        if status != SUCCESS {
+            // SAFETY: no callback comes that takes it.
+            drop(unsafe { Box::from_raw(kept) });
+        }
+        self.check(status, what)
     }
 
     fn register(&self, job: &Registration<'_>, folder: &Path) -> Result<()> {
@@ -214,6 +286,9 @@ impl Server {
                 Info::string(c"pmix.lpeers", &peers),
                 Info::number(c"pmix.lldr", TYPE_RANK, leader.0),
             ]);
+        }
+        if job.is_held {
+            infos.push(Info::flag(c"pmix.dbg.init", true));
         }
         if let Some(parent) = job.parent {
             let process = std::ptr::from_ref(parent);

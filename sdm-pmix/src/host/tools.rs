@@ -13,7 +13,7 @@ use super::request::{Done, InfoCallback, Known, ToolCallback, Wanted};
 use super::{Host, NOT_FOUND, NOT_SUPPORTED, PARTIAL_SUCCESS, SUCCESS, Serving};
 use crate::ffi::{
     Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
-    TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
+    TYPE_PROC, TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
 };
 use sdm_pmix::notes::Note;
 
@@ -274,6 +274,22 @@ impl Known {
             exit_code,
             state,
         }
+    }
+
+    /// The members of a group.
+    pub(crate) fn add_members(&mut self, members: Vec<Proc>) {
+        let array = Box::new(DataArray {
+            kind: TYPE_PROC,
+            size: members.len(),
+            array: members.as_ptr().cast::<c_void>(),
+        });
+        let data = Data {
+            array: &raw const *array,
+        };
+        self.infos
+            .push(Info::new(c"pmix.grp.mbrs", TYPE_DATA_ARRAY, data));
+        self.processes.push(members);
+        self.arrays.push(array);
     }
 
     fn add_table(&mut self, key: &CStr, rows: Vec<ProcInfo>) {

@@ -7,6 +7,7 @@ use nix::libc;
 
 use super::app::on_spawn;
 use super::barrier::Purpose;
+use super::control::{on_control, on_group, on_notify, on_pull, on_push};
 use super::request::{
     Among, AmongJob, Done, InfoCallback, LookupCallback, ModexCallback, OpCallback, Request,
     ToolCallback, Wanted, hand_over,
@@ -30,7 +31,7 @@ const ITEMS_MAX: usize = 1 << 20;
 impl Among {
     /// # Safety
     /// That many processes, or null.
-    unsafe fn of(processes: *const Proc, count: usize) -> Self {
+    pub(super) unsafe fn of(processes: *const Proc, count: usize) -> Self {
         // SAFETY: the caller says so.
         let processes = unsafe { slice(processes, count) };
         let mut parts: Vec<AmongJob> = Vec::new();
@@ -85,12 +86,12 @@ unsafe fn keys(mut keys: *const *const c_char) -> Vec<String> {
     found
 }
 
-fn done(callback: Option<OpCallback>, data: *mut c_void) -> Done<OpCallback> {
+pub(super) fn done(callback: Option<OpCallback>, data: *mut c_void) -> Done<OpCallback> {
     Done { callback, data }
 }
 
 /// True for a flag that is set, or that has no value.
-fn is_set(value: &Value) -> bool {
+pub(super) fn is_set(value: &Value) -> bool {
     // SAFETY: the type says what it is.
     value.kind != TYPE_BOOL || unsafe { value.data.flag }
 }
@@ -330,18 +331,6 @@ unsafe extern "C" fn on_deregister_events(
     OPERATION_SUCCEEDED
 }
 
-unsafe extern "C" fn on_notify(
-    _: c_int,
-    _: *const Proc,
-    _: u8,
-    _: *const Info,
-    _: usize,
-    _: Option<OpCallback>,
-    _: *mut c_void,
-) -> c_int {
-    OPERATION_SUCCEEDED
-}
-
 /// Whoever could connect is this user's. A tool is never told no: that answer kills OpenPMIx 4.2 and 5.0 (as of 5.0.11), and so
 /// does it where there is nobody to ask.
 unsafe extern "C" fn on_tool(
@@ -457,6 +446,10 @@ impl Module {
         slots[15] = on_query as *const c_void;
         slots[16] = on_tool as *const c_void;
         slots[17] = on_log as *const c_void;
+        slots[19] = on_control as *const c_void;
+        slots[23] = on_pull as *const c_void;
+        slots[24] = on_push as *const c_void;
+        slots[25] = on_group as *const c_void;
         slots[27] = on_client2 as *const c_void;
         Self(slots)
     }

@@ -117,6 +117,19 @@ impl Server {
             Heard::FenceData(..) | Heard::Fence(_) | Heard::Letter(_) => self.meet_pmix(heard),
             Heard::WantProcesses => self.tell_processes(),
             Heard::Spawn(request) => self.spawn(request),
+            Heard::WantOutput => self.hosted.spawning.shows_output = true,
+            Heard::Signal(tasks, signal) => {
+                let tasks = tasks.intersection(&self.own_tasks());
+                if let Some(backend) = &mut self.backend {
+                    backend.signal_programs(&tasks, signal, true);
+                }
+            }
+            Heard::Input(tasks, bytes) => {
+                let tasks = tasks.intersection(&self.own_tasks());
+                if let Some(backend) = &mut self.backend {
+                    self.hosted.spawning.feed(&mut **backend, &tasks, &bytes);
+                }
+            }
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));

@@ -1,12 +1,15 @@
 //! Programs that processes have started (`MPI_Comm_spawn`): they become tasks of this server, and are debugged like the others.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
 use std::time::Instant;
 
+use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::{StartPoint, StartSpec, StopAt};
-use sdm_debug::event::Phase;
+use sdm_debug::event::{Phase, Stream};
 use sdm_debug::{Backend, BackendOutput, Command, Event, Failure, Joined, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_pmix::{HostProgram, ToHost};
@@ -49,7 +52,11 @@ impl Server {
             stop: StopAt::Nowhere,
             points,
             settings: as_of(&base.settings, like, &tasks),
-            stdin_tasks: IdSet::new(),
+            // As with a launcher: the first one reads what the tool is given.
+            stdin_tasks: match by {
+                Some(_) => IdSet::new(),
+                None => tasks.first().into_iter().collect(),
+            },
             ..base.clone()
         };
         let whole = programs.iter();
@@ -88,17 +95,22 @@ impl Server {
     }
 
     /// One of several programs could not be started: those that could be are ended, and nobody hears of any.
-    fn take_back(&mut self, now: Instant, by: u32, tasks: &IdSet, failure: &Failure) {
+    fn take_back(&mut self, now: Instant, by: Option<u32>, tasks: &IdSet, failure: &Failure) {
         let spawning = &mut self.hosted.spawning;
         spawning.silenced.extend(tasks);
         let id = spawning.next_command();
         if let Some(backend) = &mut self.backend {
             backend.execute(now, id, tasks, Command::Kill);
         }
-        // Where this task is another server's, that one's front-end hears nothing of why: the log does.
-        tracing::warn!(by, "programs that it wants cannot be started: {failure}");
-        let text = format!("programs that it wants cannot be started: {failure}");
-        self.tell(&IdSet::single(TaskId(by)), &Event::Notice { text });
+        let own = self.own_tasks().difference(tasks);
+        let by = by.map(TaskId);
+        let who = by.map_or_else(|| "a PMIx tool".to_owned(), |by| format!("rank {}", by.0));
+        let told = match by {
+            Some(by) if own.contains(by) => IdSet::single(by),
+            _ => own,
+        };
+        let text = format!("{who} wants programs that cannot be started: {failure}");
+        self.tell(&told, &Event::Notice { text });
     }
 
     fn tell_spawned(&mut self, number: u64, is_started: bool) {
@@ -111,6 +123,13 @@ impl Server {
     /// What the backend says, without what only this server wants to know; what is an answer to a command of its own becomes an
     /// event.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
+        if let Some(server) = &mut self.hosted.server {
+            let messages = of_ends_and_output(&outputs, self.hosted.spawning.shows_output);
+            if !messages.is_empty() {
+                messages.iter().for_each(|message| server.tell(message));
+                self.watch_pmix();
+            }
+        }
         let mut told = Vec::with_capacity(outputs.len());
         let mut come = Vec::new();
         let spawning = &self.hosted.spawning;
@@ -146,12 +165,9 @@ impl Server {
 }
 
 /// Which of a server's own tasks new ones are to be like: the one that has started them, where it is one of them.
-fn like(own: &IdSet, by: u32) -> TaskId {
-    let by = TaskId(by);
-    match own.contains(by) {
-        true => by,
-        false => own.first().unwrap_or(by),
-    }
+fn like(own: &IdSet, by: Option<u32>) -> TaskId {
+    let by = by.map(TaskId).filter(|by| own.contains(*by));
+    by.or(own.first()).unwrap_or(TaskId(0))
 }
 
 /// What stops a task, for others.
@@ -165,7 +181,7 @@ fn points_of(backend: Option<&dyn Backend>, like: TaskId, tasks: &IdSet) -> Vec<
 }
 
 /// What is told of tasks that have come into being.
-fn joined(by: u32, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> Vec<(IdSet, Event)> {
+fn joined(by: Option<u32>, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> Vec<(IdSet, Event)> {
     let alike = starts.chunk_by(|(_, a), (_, b)| a == b);
     let told = alike.map(|alike| {
         let tasks = alike.iter().map(|(task, _)| *task).collect();
@@ -222,6 +238,52 @@ fn spec_of(
 fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSet, String)> {
     let its = settings.iter().filter(|(whose, _)| whose.contains(like));
     its.map(|(_, line)| (tasks.clone(), line.clone())).collect()
+}
+
+/// What the PMIx server is told: who has ended and how, and what was printed where it `shows_output`.
+fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHost> {
+    let mut ended: BTreeMap<i32, IdSet> = BTreeMap::new();
+    let mut messages = Vec::new();
+    for output in outputs {
+        let (task, status) = match output {
+            BackendOutput::Answer { task, result, .. } => {
+                (task, result.as_ref().ok().and_then(status_of))
+            }
+            BackendOutput::Event { task, event } => match event {
+                Event::Exited { code } => (task, Some(*code)),
+                Event::Signalled { signal } => (task, Some(status_of_signal(signal))),
+                Event::Output { stream, bytes } if shows_output => {
+                    messages.push(ToHost::Output {
+                        task: task.0,
+                        is_error: *stream == Stream::Stderr,
+                        bytes: bytes.clone(),
+                    });
+                    continue;
+                }
+                _ => continue,
+            },
+        };
+        if let Some(status) = status {
+            ended.entry(status).or_default().insert(*task);
+        }
+    }
+    let ended = ended.into_iter();
+    messages.extend(ended.map(|(status, tasks)| ToHost::Ended { tasks, status }));
+    messages
+}
+
+/// What a launcher would give a process for its status that has ended so.
+fn status_of(reply: &Reply) -> Option<i32> {
+    match reply {
+        Reply::Exited { code, .. } => Some(*code),
+        Reply::Signalled { signal } => Some(status_of_signal(signal)),
+        _ => None,
+    }
+}
+
+fn status_of_signal(signal: &str) -> i32 {
+    let number = Signal::from_str(signal).map_or(0, |signal| signal as i32);
+    128 + number
 }
 
 /// What an answer that nobody waits for says as events.

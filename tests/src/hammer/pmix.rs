@@ -22,7 +22,7 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
     };
     let spawn = FromHost::Spawn {
         number: 1,
-        by: 5,
+        by: Some(5),
         tasks: "8-9".parse().expect("ranks"),
         programs: vec![HostProgram {
             program: b"worker".to_vec(),

@@ -25,6 +25,7 @@ const LARGE_TYPES: &[(&str, &str)] = &[
     ("sdm-core", "Node"),
     ("sdm-idset", "IdSet"),
     ("sdm-launch", "LaunchSpec"),
+    ("sdm-pmix", "Host"),
     ("sdm-session", "SessionConfig"),
     ("sdm-sim", "World"),
 ];

@@ -6,5 +6,6 @@ mod openmpi5;
 mod ordinary;
 mod pmix;
 mod pmix_spawn;
+mod pmix_steer;
 mod pmix_tool;
 mod sharing;

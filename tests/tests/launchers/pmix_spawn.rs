@@ -108,7 +108,7 @@ fn a_program_that_is_not_there_is_told_to_who_wants_it() {
     let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
     let done = batch(&place, 1, &spawn, &["nothing"]).code(5);
     assert!(done.out.contains("nothing was started: 1"), "{done}");
-    let why = "rank 0: programs that it wants cannot be started: /nowhere/worker: no such file";
+    let why = "rank 0: rank 0 wants programs that cannot be started: /nowhere/worker: no such file";
     assert!(done.out.contains(why), "{done}");
     assert!(!done.out.contains("started by"), "{done}");
 }

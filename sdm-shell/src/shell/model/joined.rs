@@ -26,7 +26,9 @@ impl Model {
         self.all.union_with(tasks);
         self.tasks.set(tasks, TaskState::Running, None);
         self.breaks.copy(like, tasks);
-        self.open.join(by, tasks);
+        if let Some(by) = by {
+            self.open.join(by, tasks);
+        }
         let words = std::iter::once(&program).chain(&args);
         let line = shell_words::join(words.map(|word| String::from_utf8_lossy(word)));
         let start = StartSpec {
@@ -36,6 +38,9 @@ impl Model {
             ..StartSpec::default()
         };
         join(&mut self.job.programs, tasks, start);
-        format!("started by rank {by}: {line}")
+        match by {
+            Some(by) => format!("started by rank {by}: {line}"),
+            None => format!("started by a PMIx tool: {line}"),
+        }
     }
 }

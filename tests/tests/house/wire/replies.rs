@@ -269,7 +269,7 @@ fn events() -> Vec<(String, Event)> {
         Event::BreakpointRefused { .. } => Event::BreakpointRefused { number: 7, text: text("no symbol") },
         Event::Aborted { .. } => Event::Aborted { by: 2, status: 42, text: text("no input") },
         Event::Joined(_) => Event::Joined(Joined {
-            by: 2,
+            by: Some(2),
             like: 0,
             program: text("worker").into(),
             args: vec![text("-v").into()],

@@ -1,0 +1,418 @@
+//! What tools and processes want to be told of others, and done to them: output, input, signals, events, and how jobs end. What is
+//! for processes of other nodes goes there in letters that nobody answers: where one is lost with a connection, it is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::FromHost;
+use sdm_pmix::notes::{Note, Question, Told};
+
+use super::barrier::{Comer, Purpose};
+use super::request::{Among, Done, GroupCall, InfoCallback, Known, OpCallback, Request, Waking};
+use super::{Host, NOT_SUPPORTED, SUCCESS, Serving, UNREACHABLE};
+use crate::ffi::{Info, Proc, TYPE_PROC, TYPE_STATUS};
+
+/// A job has ended, as events have it.
+const JOB_ENDED: i32 = -145;
+/// A process waits in `PMIx_Init` for a debugger.
+const READY_FOR_DEBUG: i32 = -58;
+/// What is for the host alone, and what is for everybody.
+const RANGE_HOST: u8 = 1;
+const RANGE_GLOBAL: u8 = 5;
+/// All ranks of a job.
+const RANK_WILDCARD: u32 = u32::MAX - 1;
+/// One piece of output or input in a letter, in bytes.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// What is known of ends, and who wants output.
+#[derive(Default)]
+pub(crate) struct Steering {
+    /// True once a tool of any node wants what processes print.
+    wants_output: bool,
+    /// A rank of each other node that has such a tool.
+    readers: BTreeSet<u32>,
+    /// The tasks of this node that have ended.
+    ended: IdSet,
+    /// The first status of a job that was not 0, or 0.
+    statuses: BTreeMap<String, i32>,
+    /// The jobs whose end on this node has been told.
+    told: BTreeSet<String>,
+    /// The nodes on which a job has ended, at the node of its first task.
+    ended_at: BTreeMap<String, BTreeSet<u32>>,
+}
+
+impl Host {
+    /// Deals with what tools and processes want of others.
+    pub(super) fn steer(&mut self, request: Request) {
+        match request {
+            Request::Pull => self.want_output(),
+            Request::Push { among, bytes, done } => self.push(&among, &bytes, done),
+            Request::Control {
+                among,
+                signal,
+                done,
+            } => self.control(&among, signal, done),
+            Request::Notify { told, done } => {
+                if told.code == READY_FOR_DEBUG && told.range == RANGE_HOST {
+                    // Those who are to know are tools.
+                    self.notify(&Told {
+                        range: RANGE_GLOBAL,
+                        ..told.clone()
+                    });
+                }
+                self.tell_elsewhere(&Question::Told(told));
+                done.tell(SUCCESS);
+            }
+            Request::Group(call) => self.group(call),
+            _ => {}
+        }
+    }
+
+    /// A tool wants what processes print, of all nodes.
+    pub(super) fn want_output(&mut self) {
+        if !self.steering.wants_output {
+            self.begin_output();
+            let Some(own) = self.serving.as_ref().and_then(Serving::first_own) else {
+                return;
+            };
+            self.tell_elsewhere(&Question::WantOutput(own));
+        }
+    }
+
+    /// Has the servers of this node tell what processes print.
+    fn begin_output(&mut self) {
+        self.steering.wants_output = true;
+        self.tell_all(&FromHost::WantOutput);
+    }
+
+    /// What a server that has just come is to know.
+    pub(super) fn wanted_of_new(&self) -> Option<FromHost> {
+        self.steering.wants_output.then_some(FromHost::WantOutput)
+    }
+
+    /// A process of this node has printed something.
+    pub(super) fn print(&mut self, task: u32, is_error: bool, bytes: &[u8]) {
+        self.deliver(task, is_error, bytes);
+        let readers: Vec<u32> = self.steering.readers.iter().copied().collect();
+        for to in readers {
+            for piece in bytes.chunks(PIECE_BYTES) {
+                let question = Question::Printed {
+                    task,
+                    is_error,
+                    bytes: piece.to_vec(),
+                };
+                self.send_letter((to, 0, Note::Question(question)));
+            }
+        }
+    }
+
+    fn deliver(&self, task: u32, is_error: bool, bytes: &[u8]) {
+        if let Some(serving) = &self.serving {
+            let source = serving.process_of(task);
+            let delivered = serving.library.deliver(source, is_error, bytes.to_vec());
+            complain_of(delivered);
+        }
+    }
+
+    fn push(&mut self, among: &Among, bytes: &[u8], done: Done<OpCallback>) {
+        let Some(tasks) = self.serving.as_ref().and_then(|it| it.tasks_among(among)) else {
+            return done.tell(UNREACHABLE);
+        };
+        let pieces: Vec<&[u8]> = match bytes {
+            [] => vec![&[]],
+            bytes => bytes.chunks(PIECE_BYTES).collect(),
+        };
+        for piece in pieces {
+            let (tasks, bytes) = (tasks.clone(), piece.to_vec());
+            self.feed(&tasks, &bytes);
+            self.tell_elsewhere(&Question::Input { tasks, bytes });
+        }
+        done.tell(SUCCESS);
+    }
+
+    /// Gives processes of this node something to read; nothing is the end.
+    fn feed(&mut self, tasks: &IdSet, bytes: &[u8]) {
+        self.tell_all(&FromHost::Input {
+            tasks: tasks.clone(),
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    fn control(&mut self, among: &Among, signal: Option<i32>, done: Done<InfoCallback>) {
+        let Some(signal) = signal else {
+            return done.tell(NOT_SUPPORTED, Known::default());
+        };
+        let Some(serving) = &self.serving else {
+            return done.tell(UNREACHABLE, Known::default());
+        };
+        let tasks = match among.parts.is_empty() {
+            true => Some(serving.all_tasks()),
+            false => serving.tasks_among(among),
+        };
+        let Some(tasks) = tasks else {
+            return done.tell(UNREACHABLE, Known::default());
+        };
+        self.signal(&tasks, signal);
+        self.tell_elsewhere(&Question::Signal { tasks, signal });
+        done.tell(SUCCESS, Known::default());
+    }
+
+    fn signal(&mut self, tasks: &IdSet, signal: i32) {
+        self.tell_all(&FromHost::Signal {
+            tasks: tasks.clone(),
+            signal,
+        });
+    }
+
+    /// Processes of this node have ended, all with this status.
+    pub(super) fn have_ended(&mut self, tasks: &IdSet, status: i32) {
+        let Some(serving) = &self.serving else {
+            return;
+        };
+        let steering = &mut self.steering;
+        steering.ended.union_with(tasks);
+        let own = serving.own_tasks();
+        let names = serving.namespaces();
+        let mut over = Vec::new();
+        for name in names {
+            let all = serving.tasks_of_job(&name).unwrap_or_default();
+            if !all.is_disjoint(tasks) {
+                let known = steering.statuses.entry(name.clone()).or_default();
+                if *known == 0 {
+                    *known = status;
+                }
+            }
+            let here = all.intersection(&own);
+            let is_over = !here.is_empty() && here.is_subset(&steering.ended);
+            if is_over && steering.told.insert(name.clone()) {
+                over.push((name, all.first()));
+            }
+        }
+        let node = serving.job.own;
+        for (name, first) in over {
+            let status = self.steering.statuses.get(&name).copied().unwrap_or(0);
+            let Some(TaskId(home)) = first else { continue };
+            if own.contains(TaskId(home)) {
+                self.has_ended_at(&name, node, status);
+            } else {
+                let namespace = name;
+                let question = Question::NodeEnded {
+                    namespace,
+                    node,
+                    status,
+                };
+                self.send_letter((home, 0, Note::Question(question)));
+            }
+        }
+    }
+
+    /// A job has ended at a node; this is the node of its first task.
+    fn has_ended_at(&mut self, namespace: &str, node: u32, status: i32) {
+        let Some(serving) = &self.serving else {
+            return;
+        };
+        let wanted = serving.nodes_of(namespace);
+        let steering = &mut self.steering;
+        let known = steering.statuses.entry(namespace.to_owned()).or_default();
+        if *known == 0 {
+            *known = status;
+        }
+        let status = *known;
+        let at = steering.ended_at.entry(namespace.to_owned()).or_default();
+        if at.insert(node) && at.is_superset(&wanted) {
+            let ended = ended(namespace, status);
+            self.tell_elsewhere(&Question::JobEnded {
+                namespace: namespace.to_owned(),
+                status,
+            });
+            self.wake(ended);
+        }
+    }
+
+    /// Something that another node tells, and wants no answer to.
+    pub(super) fn hear_elsewhere(&mut self, question: Question) {
+        match question {
+            Question::WantOutput(reader) => {
+                self.steering.readers.insert(reader);
+                self.begin_output();
+            }
+            Question::Printed {
+                task,
+                is_error,
+                bytes,
+            } => self.deliver(task, is_error, &bytes),
+            Question::Input { tasks, bytes } => self.feed(&tasks, &bytes),
+            Question::Signal { tasks, signal } => self.signal(&tasks, signal),
+            Question::Told(told) => self.notify(&told),
+            Question::NodeEnded {
+                namespace,
+                node,
+                status,
+            } => self.has_ended_at(&namespace, node, status),
+            Question::JobEnded { namespace, status } => self.wake(ended(&namespace, status)),
+            _ => {}
+        }
+    }
+
+    fn tell_elsewhere(&mut self, question: &Question) {
+        let others = self.serving.as_ref().map(Serving::first_ranks_elsewhere);
+        for rank in others.unwrap_or_default() {
+            self.send_letter((rank, 0, Note::Question(question.clone())));
+        }
+    }
+
+    fn notify(&self, told: &Told) {
+        self.wake(Waking::of(told));
+    }
+
+    fn wake(&self, waking: Waking) {
+        if let Some(serving) = &self.serving {
+            complain_of(serving.library.notify(waking));
+        }
+    }
+
+    /// Processes make a group, or take it apart: all of them meet.
+    fn group(&mut self, call: GroupCall) {
+        let GroupCall {
+            members,
+            among,
+            endpoints,
+            assigns,
+            done,
+        } = call;
+        self.groups += 1;
+        let tasks = self.serving.as_ref().and_then(|it| {
+            let tasks = it.tasks_among(&among)?;
+            tasks.intersection(&it.own_tasks()).first()
+        });
+        let first = tasks.map_or(u32::MAX, |first| first.0);
+        let part = Part {
+            first,
+            count: self.groups,
+            endpoints,
+        };
+        let comer = Comer::Group {
+            members,
+            assigns,
+            done,
+        };
+        self.meet(&among, Purpose::Group, part.bytes(), comer);
+    }
+}
+
+/// What is told of the end of a job.
+fn ended(namespace: &str, status: i32) -> Waking {
+    let of = Proc::new(namespace, RANK_WILDCARD);
+    let mut waking = Waking::new(JOB_ENDED, of, RANGE_GLOBAL);
+    waking.add_source(c"pmix.evproc", TYPE_PROC);
+    let status = status.cast_unsigned();
+    waking.infos.extend([
+        Info::number(c"pmix.job.term.status", TYPE_STATUS, status),
+        Info::flag(c"pmix.evnondef", true),
+    ]);
+    waking
+}
+
+fn complain_of(result: anyhow::Result<()>) {
+    if let Err(error) = result {
+        crate::say::say(&format!("{error:#}"));
+    }
+}
+
+impl Serving {
+    /// The first task of this node.
+    fn first_own(&self) -> Option<u32> {
+        self.job.own_node().ranks.first().map(|first| first.0)
+    }
+
+    /// The jobs, with the first one first.
+    fn namespaces(&self) -> Vec<String> {
+        let offspring = self.offspring.iter().map(|it| it.namespace.clone());
+        std::iter::once(self.job.namespace.clone())
+            .chain(offspring)
+            .collect()
+    }
+
+    fn all_tasks(&self) -> IdSet {
+        let mut all = self.job.ranks();
+        self.offspring
+            .iter()
+            .for_each(|it| all.union_with(&it.tasks()));
+        all
+    }
+
+    /// The nodes of a job.
+    fn nodes_of(&self, namespace: &str) -> BTreeSet<u32> {
+        let its = self.offspring.iter().find(|it| it.namespace == namespace);
+        match its {
+            Some(its) => BTreeSet::from([its.node]),
+            None => {
+                let nodes = (0..).zip(&self.job.nodes);
+                let nodes = nodes.filter(|(_, node)| !node.ranks.is_empty());
+                nodes.map(|(at, _)| at).collect()
+            }
+        }
+    }
+}
+
+/// What a node has to say where a group is made.
+pub(crate) struct Part {
+    /// Its first task that is a member.
+    first: u32,
+    /// How many groups it has made.
+    count: u32,
+    endpoints: Vec<u8>,
+}
+
+impl Part {
+    fn bytes(&self) -> Vec<u8> {
+        let length = self.endpoints.len() as u64;
+        let mut bytes = Vec::with_capacity(self.endpoints.len() + 16);
+        bytes.extend(self.first.to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(&self.endpoints);
+        bytes
+    }
+
+    /// What all nodes have said, one behind the other, as the number of the group and its members' data; as far as it can be read.
+    pub(crate) fn read_all(mut bytes: &[u8]) -> (u64, Vec<u8>) {
+        let mut number = u64::MAX;
+        let mut endpoints = Vec::new();
+        while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
+            let word = |at: usize| {
+                let four = head[at..].first_chunk().copied();
+                u32::from_le_bytes(four.unwrap_or_default())
+            };
+            let length = u64::from(word(8)) | u64::from(word(12)) << 32;
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let Some((own, rest)) = rest.split_at_checked(length) else {
+                break;
+            };
+            // All choose the one of the first of all members: no other group has it.
+            number = number.min(u64::from(word(0)) << 32 | u64::from(word(4)));
+            endpoints.extend_from_slice(own);
+            bytes = rest;
+        }
+        (number, endpoints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_nodes_give_a_group_the_same_number_and_all_that_was_said() {
+        let part = |first, count, endpoints: &[u8]| Part {
+            first,
+            count,
+            endpoints: endpoints.to_vec(),
+        };
+        let (a, b) = (part(4, 1, b"four"), part(2, 9, b"two"));
+        let bytes = [a.bytes(), b.bytes()].concat();
+        assert_eq!(Part::read_all(&bytes), (2 << 32 | 9, b"fourtwo".to_vec()));
+        let cut = &bytes[..bytes.len() - 1];
+        assert_eq!(Part::read_all(cut), (4 << 32 | 1, b"four".to_vec()));
+    }
+}

@@ -1,0 +1,73 @@
+//! What is known of the processes of a job.
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of processes of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostTable {
+    /// The programs, in any order.
+    pub programs: Vec<String>,
+    /// The processes.
+    pub processes: Vec<HostProcess>,
+}
+
+/// A process of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostProcess {
+    /// Its rank.
+    pub rank: u32,
+    /// Its process id; 0 where it has none.
+    pub pid: i32,
+    /// What it is doing.
+    pub state: HostState,
+    /// Which of the programs it runs; none where that is not known.
+    pub program: Option<u16>,
+}
+
+/// What a process is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostState {
+    /// It has not been started.
+    Absent,
+    /// It is being started.
+    Starting,
+    /// It is there, and runs or stands still.
+    Running,
+    /// It has ended with this code.
+    Exited(i32),
+    /// A signal has ended it.
+    Signalled,
+}
+
+impl HostTable {
+    /// Adds a process and the program that it runs.
+    pub fn add(&mut self, mut process: HostProcess, program: Option<String>) {
+        process.program = program.and_then(|program| {
+            let known = self.programs.iter().position(|it| *it == program);
+            let at = known.unwrap_or(self.programs.len());
+            let number = u16::try_from(at).ok()?;
+            if known.is_none() {
+                self.programs.push(program);
+            }
+            Some(number)
+        });
+        self.processes.push(process);
+    }
+
+    /// Adds what another table has.
+    pub fn join(&mut self, other: &Self) {
+        for process in &other.processes {
+            self.add(
+                process.clone(),
+                other.program_of(process).map(str::to_owned),
+            );
+        }
+    }
+
+    /// The program of one of its processes.
+    #[must_use]
+    pub fn program_of(&self, process: &HostProcess) -> Option<&str> {
+        let at = usize::from(process.program?);
+        self.programs.get(at).map(String::as_str)
+    }
+}

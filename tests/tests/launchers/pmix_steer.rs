@@ -1,0 +1,198 @@
+//! Tools at the PMIx servers of a session: what they follow and what they do to processes; and what harms nobody.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use sdm_tests::ordinary;
+use sdm_tests::parts;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::alone;
+use sdm_tests::sdm::{Running, Sdm, command};
+use serde_json::Value;
+
+fn local(place: &Place, count: u32) -> Sdm<'_> {
+    ordinary::run(place, count).args(["--launcher", "local"])
+}
+
+/// `sdm pmix`, as the ordinary user.
+fn pmix(place: &Place, args: &[&str]) -> Command {
+    let own = place.path().join("tmp");
+    let sdm = sdm_tests::binaries::folder().join("sdm");
+    let mut command = command(place, sdm.to_str().expect("text"));
+    ordinary::lower(&mut command).arg("pmix").args(args);
+    command.stdin(Stdio::null()).env("TMPDIR", own);
+    command
+}
+
+fn said(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn begun(command: &mut Command) -> Child {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().expect("sdm")
+}
+
+/// A job of ranks that wait until the file is there, and its name.
+struct Job<'a> {
+    sdm: Running<'a>,
+    go: PathBuf,
+    name: String,
+}
+
+impl<'a> Job<'a> {
+    fn begin(place: &'a Place, count: u32) -> Self {
+        let held = place.compile("mpi_held", Compiler::OpenMpi);
+        let go = place.path().join("go");
+        let sdm = local(place, count)
+            .args(["--no-stop"])
+            .talk()
+            .program(&held, &[go.to_str().expect("text"), "0"])
+            .spawn();
+        sdm.out.wait(0, &format!("held {count}"));
+        let listed = pmix(place, &["list", "--json"]).output().expect("sdm");
+        let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        let name = servers[0]["jobs"][0]["namespace"].as_str();
+        let name = name.unwrap_or_else(|| panic!("{servers}")).to_owned();
+        let rows = servers[0]["jobs"][0]["processes"].as_array();
+        assert_eq!(rows.map(Vec::len), Some(count as usize), "{servers}");
+        Self { sdm, go, name }
+    }
+
+    fn end(mut self, count: u32) {
+        std::fs::write(&self.go, "").expect("a file");
+        let ranks = match count {
+            1 => "rank 0".to_owned(),
+            count => format!("ranks 0-{} ({count})", count - 1),
+        };
+        self.sdm
+            .out
+            .wait(0, &format!("{ranks}: exited with code 7"));
+        self.sdm.ask("quit", "quit");
+        let _done = self.sdm.finish();
+    }
+}
+
+/// What a tool has started is a job of its own, and its tasks are tasks of the session; its input, output and exit code are the
+/// tool's.
+#[test]
+fn a_tool_starts_programs_and_has_their_streams_and_code() {
+    let place = Place::new();
+    let job = Job::begin(&place, 2);
+    let mut cat = pmix(&place, &["spawn", "-n", "2", "--", "/bin/cat"]);
+    let mut cat = begun(cat.stdin(Stdio::piped()));
+    let mut input = cat.stdin.take().expect("a pipe");
+    input.write_all(b"from the tool\n").expect("it reads");
+    drop(input);
+    let cat = cat.wait_with_output().expect("it ends");
+    assert_eq!(said(&cat), "from the tool\n");
+    assert!(cat.status.success(), "{cat:?}");
+    job.sdm
+        .out
+        .wait(0, "ranks 2-3 (2): started by a PMIx tool: /bin/cat");
+    job.sdm.out.wait(0, "ranks 2-3 (2): exited normally");
+    let script = "echo out; echo err >&2; exit 9";
+    let both = pmix(&place, &["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
+    let both = { both }.output().expect("sdm");
+    assert_eq!(both.stdout, b"out\n", "{both:?}");
+    assert_eq!(both.stderr, b"err\n", "{both:?}");
+    assert_eq!(both.status.code(), Some(9), "{both:?}");
+    job.sdm.out.wait(0, "rank 4: exited with code 9");
+    job.end(2);
+}
+
+/// Signals reach those who are meant, and ends are told with their status.
+#[test]
+fn a_tool_sends_signals_and_hears_of_ends() {
+    let place = Place::new();
+    let job = Job::begin(&place, 2);
+    let events = begun(&mut pmix(&place, &["events", "--json"]));
+    let output = begun(&mut pmix(&place, &["io", &job.name]));
+    let spawn = ["spawn", "-n", "1", "--", "/bin/sleep", "1000"];
+    let sleep = begun(&mut pmix(&place, &spawn));
+    job.sdm
+        .out
+        .wait(0, "rank 2: started by a PMIx tool: /bin/sleep 1000");
+    let asleep = format!("{}.0.0", job.name);
+    let killed = pmix(&place, &["signal", &asleep, "SIGTERM"]).output();
+    let killed = killed.expect("sdm");
+    assert!(killed.status.success(), "{killed:?}");
+    job.sdm.out.wait(0, "rank 2: ");
+    let sleep = sleep.wait_with_output().expect("it ends");
+    assert_eq!(sleep.status.code(), Some(128 + 15), "{sleep:?}");
+    let name = job.name.clone();
+    job.end(2);
+    let output = output.wait_with_output().expect("it ends");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for rank in 0..2 {
+        let line = format!("rank {rank}: sum 1\n");
+        assert!(printed.contains(&line), "no {line:?} in {output:?}");
+    }
+    let events = events.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&events.stdout).into_owned();
+    let ended = |name: &str| {
+        let lines = told
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let mut its = lines.filter(|it: &Value| it["namespace"] == name);
+        its.next().unwrap_or_else(|| panic!("no {name} in {told}"))
+    };
+    let (first, second) = (ended(&asleep), ended(&name));
+    assert_eq!(first["event"], "PMIX_EVENT_JOB_END", "{first}");
+    assert_eq!(second["event"], "PMIX_EVENT_JOB_END", "{second}");
+    assert!(second.to_string().contains('7'), "{second}");
+}
+
+/// Whatever comes to its port, the server serves its job and its tools.
+#[test]
+fn garbage_and_crowds_at_its_port_cost_nothing() {
+    let place = Place::new();
+    let job = Job::begin(&place, 1);
+    let listed = pmix(&place, &["list", "--json"]).output().expect("sdm");
+    let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let file = servers[0]["file"].as_str().expect("its file");
+    let text = std::fs::read_to_string(file).expect("its file");
+    let address = text.lines().next().expect("its first line");
+    let (_, address) = address.rsplit_once('/').expect("an address");
+    let address: SocketAddr = address.parse().expect("an address");
+    let connect = || TcpStream::connect(address).expect("it listens");
+    let crowd: Vec<_> = (0..256).map(|_| connect()).collect();
+    let garbage: Vec<Vec<u8>> = vec![
+        vec![0xff; 65_536],
+        b"GET / HTTP/1.0\r\n\r\n".to_vec(),
+        vec![0; 16],
+        (0..=255_u8).cycle().take(100_000).collect(),
+    ];
+    for bytes in &garbage {
+        // It may hang up before it has read all.
+        let _ = connect().write_all(bytes);
+    }
+    let listed = pmix(&place, &["list", "--json"]).output().expect("sdm");
+    let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(servers[0]["jobs"][0]["status"], "1 connected", "{servers}");
+    drop(crowd);
+    job.end(1);
+}
+
+/// Communicators that are made of groups, as MPI 4 has them, want a server's library of their own generation.
+#[test]
+fn ranks_make_communicators_of_groups() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else { return };
+    let place = Place::new();
+    let group = place.compile("mpi_group", Compiler::OpenMpi5);
+    let library = mpi.join("lib/openmpi/libpmix.so.2");
+    let done = local(&place, 4)
+        .args(["--batch", "--no-report", "--no-stop"])
+        .env("SDM_PMIX_LIBRARY", library.to_str().expect("text"))
+        .program(&group, &[])
+        .finish()
+        .code(0);
+    for rank in 0..4 {
+        let line = format!("rank {rank} of 4: sum 6");
+        assert!(done.out.contains(&line), "no {line:?} in {done}");
+    }
+}
