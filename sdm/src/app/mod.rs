@@ -29,6 +29,7 @@ mod wake;
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use nix::sys::signal::Signal;
 
 use crate::cli::{self, Verb};
@@ -58,6 +59,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
             return 2;
         }
     }
+    let args = cli::divided(cli::Cli::command(), args);
     let definition = match self_description::definition(&args) {
         Ok(definition) => definition,
         Err(error) => {

@@ -83,7 +83,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
-    /// The program and its arguments. Further programs of the same job stand behind it, each with its
+    /// The program and its arguments: all that follows the first word that is no option of sdm, with a `--` in front or without. Further programs of the same job stand behind it, each with its
     /// number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,
