@@ -256,8 +256,10 @@ pub struct BreakRow {
     pub pending: IdSet,
     /// Where it stands: function, file, line.
     pub places: Vec<(String, String, u32)>,
-    /// How many stops of tasks there were.
-    pub hits: u64,
+    /// Who has stopped there how often, rising; who has not is in none of them.
+    pub hits: Vec<(u64, IdSet)>,
+    /// What gdb does there, a line each.
+    pub commands: Vec<String>,
 }
 
 /// Lines of source, and who stands at each.

@@ -89,6 +89,8 @@ pub enum UserCommand {
         /// The command that is carried out for each of the threads.
         command: Box<UserCommand>,
     },
+    /// `thread`: which one is selected.
+    SelectedThread,
     /// `shell COMMAND`, `make`: a command for this machine's shell.
     System(String),
     /// `define NAME`: the lines that follow, up to `end`.
@@ -166,12 +168,8 @@ pub enum UserCommand {
     Diagnose(u32),
     /// `list [WHAT]`: what stands behind it, in gdb's words.
     List(String),
-    /// `outliers EXPR`.
-    Outliers(String),
-    /// `stats EXPR`.
-    Stats(String),
-    /// `compare EXPR`.
-    Compare(String),
+    /// What is about the values that an expression has in all tasks.
+    Values(ValuesCommand),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
         /// The tasks whose programs read it.
@@ -210,6 +208,17 @@ pub enum Outside {
     WhereAmI,
     /// `cd [DIR]`; empty for the person's own directory.
     GoTo(String),
+}
+
+/// What is about the values that an expression has in all tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValuesCommand {
+    /// `outliers EXPR`.
+    Outliers(String),
+    /// `stats EXPR`.
+    Stats(String),
+    /// `compare EXPR`.
+    Compare(String),
 }
 
 /// What is about the job as a whole.

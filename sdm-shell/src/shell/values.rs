@@ -7,6 +7,7 @@ use sdm_view::item::{Gathered, Item};
 use super::model::open_commands::OpenCommand;
 use super::said::Said;
 use super::{SessionHandle, Verdict};
+use crate::commands::ValuesCommand;
 
 /// Who has which value.
 type Values = Vec<(IdSet, String)>;
@@ -16,12 +17,21 @@ const BINS: u16 = 12;
 /// The most bytes of merged statistics.
 const STATS_BYTES_MAX: usize = 64 << 20;
 
-/// `outliers EXPR`: the distinct values, biggest class first.
-pub(super) async fn outliers(
+/// `outliers`, `stats`, `compare`.
+pub(super) async fn about_values(
     session: &SessionHandle,
     said: &Said<'_>,
-    expression: String,
+    command: ValuesCommand,
 ) -> Verdict {
+    match command {
+        ValuesCommand::Outliers(expression) => outliers(session, said, expression).await,
+        ValuesCommand::Stats(expression) => stats(session, said, expression).await,
+        ValuesCommand::Compare(expression) => compare(session, said, expression).await,
+    }
+}
+
+/// `outliers EXPR`: the distinct values, biggest class first.
+async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
@@ -35,11 +45,7 @@ pub(super) async fn outliers(
 }
 
 /// `compare EXPR`: where the values differ from what most have.
-pub(super) async fn compare(
-    session: &SessionHandle,
-    said: &Said<'_>,
-    expression: String,
-) -> Verdict {
+async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
@@ -77,7 +83,7 @@ async fn values_of(
 }
 
 /// `stats EXPR`: merged on their way up; the histogram takes a second question.
-pub(super) async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
+async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let asked = stats_of(session, said, &said.to, &expression, None).await;
     let Some((verdict, mut stats, rest)) = asked else {
         return Verdict::Failed;

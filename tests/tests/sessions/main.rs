@@ -17,6 +17,7 @@ mod ending;
 mod errors;
 mod example;
 mod exits;
+mod expected;
 mod gdb_options;
 mod guide;
 mod invoke;

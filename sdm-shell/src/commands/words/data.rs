@@ -5,7 +5,7 @@ use sdm_debug::Command;
 use super::looking::pass;
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, JobCommand, UserCommand as C, args};
+use crate::commands::{CommandError, JobCommand, UserCommand as C, ValuesCommand, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -25,7 +25,11 @@ pub(super) const COMMANDS: &[Spec] = &[
                with the first element that differs",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Compare),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Compare)
+                .map(C::Values)
+        },
         ..PLAIN
     },
     Spec {
@@ -54,7 +58,11 @@ pub(super) const COMMANDS: &[Spec] = &[
         more: "outliers step\n[@stopped] outliers expected_tag",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Outliers),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Outliers)
+                .map(C::Values)
+        },
         ..PLAIN
     },
     Spec {
@@ -129,7 +137,11 @@ pub(super) const COMMANDS: &[Spec] = &[
         more: "stats residual\nWho holds the smallest and the largest is said, and who has no number.",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Stats),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Stats)
+                .map(C::Values)
+        },
         ..PLAIN
     },
     Spec {

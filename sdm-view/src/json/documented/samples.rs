@@ -313,7 +313,8 @@ fn tables() -> Vec<Item> {
         enabled: true,
         pending: IdSet::new(),
         places: vec![(text("solve"), text("halo.c"), 7)],
-        hits: 1,
+        hits: vec![(1, some())],
+        commands: vec![text("silent")],
     };
     let differs = Difference {
         tasks: some(),
