@@ -92,9 +92,13 @@ pub enum Item {
     Stats {
         /// The expression that was asked for.
         expression: String,
+        /// The tasks that answered numbers.
+        tasks: IdSet,
         /// The numbers, merged over all tasks.
         stats: Box<Stats>,
     },
+    /// Numbers as lines in characters.
+    Plot(Plot),
     /// Where values differ from what most have.
     Comparison(Comparison),
     /// How much memory tasks use.
@@ -271,6 +275,18 @@ pub struct Listing {
     pub file: String,
     /// Number, text, and who has stopped there.
     pub lines: Vec<(u32, String, IdSet)>,
+}
+
+/// Numbers as lines in characters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// The expression that was asked for.
+    pub expression: String,
+    /// True where a line goes over the ranks of its set, rising; false where it goes over the elements that each of
+    /// them has.
+    pub over_ranks: bool,
+    /// The numbers of each line, infinite ones and those that are none included; biggest sets first.
+    pub lines: Vec<(IdSet, Vec<f64>)>,
 }
 
 /// One row of `info sets`.

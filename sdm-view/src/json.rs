@@ -101,6 +101,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Values { .. }
         | Item::Display { .. }
         | Item::Stats { .. }
+        | Item::Plot(_)
         | Item::Comparison(_)
         | Item::Usage { .. } => topics::record(item),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),

@@ -219,6 +219,15 @@ pub enum ValuesCommand {
     Stats(String),
     /// `compare EXPR`.
     Compare(String),
+    /// `plot EXPR`.
+    Plot(String),
+    /// `export EXPR FILE`.
+    Export {
+        /// The expression, which may have slices.
+        expression: String,
+        /// The file, whose name ends with `.npy` or `.csv`.
+        file: String,
+    },
 }
 
 /// What is about the job as a whole.

@@ -8,6 +8,7 @@ mod label;
 mod numbers;
 mod page;
 mod place;
+mod plot;
 mod stacks;
 mod style;
 mod table;

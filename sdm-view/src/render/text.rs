@@ -9,7 +9,7 @@ use sdm_text::{beginning, columns, printable};
 use super::label::Names;
 use super::page::Page;
 use super::style::Style;
-use super::{answer, diagnosis, event, numbers, table, topics};
+use super::{answer, diagnosis, event, numbers, plot, table, topics};
 use crate::item::{Happening, Item, Problem, View};
 
 /// The most things that happened at the same time that are shown.
@@ -192,7 +192,12 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         } => numbers::display(&page, *number, expression, values),
         Item::Diagnosis(found) => diagnosis::lines(&page, found),
         Item::Listing(listing) => table::listing(&page, listing),
-        Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
+        Item::Stats {
+            expression,
+            tasks,
+            stats,
+        } => numbers::stats(&page, expression, tasks, stats),
+        Item::Plot(plot) => plot::lines(&page, plot),
         Item::Comparison(found) => numbers::comparison(&page, found),
         Item::Usage { tasks, usage } => topics::usage(&page, tasks, usage),
         Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],

@@ -12,6 +12,7 @@ mod clusters;
 mod commands;
 mod core;
 mod dap;
+mod data;
 mod diagnose;
 mod ending;
 mod errors;

@@ -33,6 +33,16 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        name: "export",
+        usage: "export EXPR FILE.npy|.csv",
+        what: "its values to a file: ranks are the first axis",
+        more: "export cell[0:63] cell.npy\nexport residual residual.csv\n\
+               The last word is the file. Slices have both their ends; `numpy.load` reads the first kind.",
+        completes: Completes::Program,
+        parse: export,
+        ..PLAIN
+    },
+    Spec {
         name: "gcore",
         short: &["dump"],
         usage: "gcore FILE",
@@ -61,6 +71,20 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |name, rest| {
             args::expression(name, rest)
                 .map(ValuesCommand::Outliers)
+                .map(C::Values)
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "plot",
+        usage: "plot EXPR",
+        what: "a line in characters: over ranks, or over elements",
+        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, a line for each class of ranks",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Plot)
                 .map(C::Values)
         },
         ..PLAIN
@@ -134,7 +158,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "stats",
         usage: "stats EXPR",
         what: "smallest, largest, mean, spread and a histogram",
-        more: "stats residual\nWho holds the smallest and the largest is said, and who has no number.",
+        more: "stats residual\nstats cell[0:63]: over elements and ranks; stats cells(1:9) in Fortran\nWho holds the smallest and the largest is said, and who has no number.",
         completes: Completes::Program,
         repeats: true,
         parse: |name, rest| {
@@ -161,6 +185,26 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
 ];
+
+/// The file is the last word; what stands before it is the expression.
+fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let here = *rest;
+    let text = rest.take_rest();
+    let expected = || {
+        here.error(format!(
+            "{name}: expected an expression and a file .npy or .csv"
+        ))
+    };
+    let (expression, file) = text.rsplit_once(char::is_whitespace).ok_or_else(expected)?;
+    let is_known = [".npy", ".csv"].iter().any(|end| file.ends_with(end));
+    if !is_known || expression.trim().is_empty() {
+        return Err(expected());
+    }
+    Ok(C::Values(ValuesCommand::Export {
+        expression: expression.trim().to_owned(),
+        file: args::file(name, &mut Cursor::new(file))?,
+    }))
+}
 
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let format = args::format(rest);
