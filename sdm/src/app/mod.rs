@@ -14,6 +14,7 @@ mod lines;
 mod live;
 mod local;
 mod machine;
+mod notify;
 mod opener;
 mod prompt;
 mod report;

@@ -2,6 +2,7 @@
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
+use sdm_tests::terminal::Terminal;
 
 /// As launchers take it: the first word that is no option is the program.
 #[test]
@@ -60,18 +61,20 @@ fn breakpoints_are_listed_with_their_lines_and_hits() {
 #[test]
 fn an_empty_line_after_list_goes_on() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut running = Sdm::run(&place, 2).program(&work, &[]).talk().spawn();
-    running.ask("list 20", "\n24\t");
-    let next = running.ask("", "\n34\t");
+    let _work = place.compile("work", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./work"], 100);
+    terminal.wait("(sdm) ");
+    terminal.ask("list 20", "\n24\t");
+    let next = terminal.ask("", "\n34\t");
     assert!(
         next.contains("\n25\t") && !next.contains("\n24\t"),
         "{next}"
     );
-    let last = running.ask("", "\n44\t");
+    let last = terminal.ask("", "\n44\t");
     assert!(!last.contains("\n34\t"), "{last}");
-    running.ask("kill", "killed");
-    let _ = running.finish().code(0);
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
 }
 
 #[test]
@@ -102,4 +105,18 @@ fn a_breakpoint_that_only_some_can_reach_says_so() {
     let some = "breakpoint 1: only ranks 0-1 (2) of 3 can stop there\n";
     done.expect_part("break twice", some);
     assert!(!done.answer("break main").contains("only"), "{done}");
+}
+
+#[test]
+fn a_session_without_a_program_has_something_to_see() {
+    let place = Place::new();
+    let done = Sdm::new(&place, "emulate")
+        .args(["-n", "8"])
+        .lines(&["stacks", "outliers step", "stats residual", "continue"])
+        .finish()
+        .code(0);
+    done.expect_part("stacks", "rank 3: solve () at halo.c:111  <-- 1 of 8\n");
+    done.expect_part("outliers step", "rank 3: 59  <-- 1 of 8");
+    done.expect_part("stats residual", "max     0.75 on rank 7");
+    done.expect_part("continue", "ranks 0-7 (8): exited normally");
 }
