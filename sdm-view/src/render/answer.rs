@@ -1,13 +1,13 @@
 //! What came of a command: one block per distinct answer, biggest class first.
 
-use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_text::{printable, printable_lines};
 
 use super::page::Page;
 use super::style::Style;
-use super::{data, event, place, stacks, values};
+use super::{data, event, highlight, place, stacks, values};
 use crate::alike::{DIFFERS, arguments, biggest_first};
 use crate::item::{Gathered, Happening};
 
@@ -62,7 +62,9 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
     if let Some(merged) = gathered.stacks() {
         lines.extend(stacks::lines(&merged, page.names, &page.style));
     }
-    values::variables(page, &classes, lines);
+    let mut variables = Vec::new();
+    values::variables(page, &classes, &mut variables);
+    lines.extend(page.style.folded(variables));
     classes.retain(|(_, reply)| !matches!(reply, Reply::Stacks(_) | Reply::Variables(_)));
     let mut count = 0;
     for (tasks, reply) in classes.iter().take(shown_max(page)) {
@@ -74,7 +76,10 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
             (Reply::Backtrace(backtrace), _) => frames(page, (tasks, own), backtrace, &mut more),
             _ => block(page, tasks, reply, &mut more),
         }
-        // The biggest class is shown however long it is: it was asked for.
+        // The biggest class is shown, its beginning and its end where it is longer than a screen.
+        if count == 0 {
+            more = page.style.folded(more);
+        }
         if count > 0 && Style::height(lines) + Style::height(&more) > page.style.room() {
             break;
         }
@@ -200,7 +205,7 @@ fn frames(
     let mut index = 0;
     for frame in &backtrace.frames {
         let text = format!("#{:<2} {}", frame.level, place::frame(frame));
-        lines.push(page.style.wrap(&text, 6));
+        lines.push(in_colours(page, frame, page.style.wrap(&text, 6)));
         for argument in &frame.args {
             if argument.value.text == DIFFERS {
                 let values = members
@@ -231,11 +236,27 @@ fn frames(
 
 fn frame(page: &Page<'_>, tasks: &IdSet, view: &FrameView, lines: &mut Vec<String>) {
     let text = format!("#{:<2} {}", view.frame.level, place::frame(&view.frame));
-    lines.push(page.said(tasks, &text, false));
+    lines.push(in_colours(
+        page,
+        &view.frame,
+        page.said(tasks, &text, false),
+    ));
     if let Some(source) = &view.source {
         let text = printable(source.trim_end().as_bytes());
+        let text = highlight::source(&page.style, &view.frame.file, &text);
         lines.push(format!("{}\t{text}", view.frame.line));
     }
+}
+
+/// A text with a frame in it, whose function and file are told apart.
+fn in_colours(page: &Page<'_>, frame: &Frame, text: String) -> String {
+    let name = |text: &str| printable(text.as_bytes());
+    highlight::place(
+        &page.style,
+        &name(&frame.function),
+        &name(&frame.file),
+        text,
+    )
 }
 
 fn list_threads(page: &Page<'_>, tasks: &IdSet, threads: &[ThreadView], lines: &mut Vec<String>) {
@@ -248,7 +269,11 @@ fn list_threads(page: &Page<'_>, tasks: &IdSet, threads: &[ThreadView], lines: &
         let mark = if thread.current { '*' } else { ' ' };
         let name = printable(thread.name.as_bytes());
         let text = format!("{mark} {:<3} \"{name}\" {place}", thread.number);
-        lines.push(page.style.wrap(&text, 6));
+        let wrapped = page.style.wrap(&text, 6);
+        lines.push(match &thread.frame {
+            Some(frame) => in_colours(page, frame, wrapped),
+            None => wrapped,
+        });
     }
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod data;
 mod diagnosis;
 mod event;
+mod highlight;
 mod label;
 mod numbers;
 mod page;

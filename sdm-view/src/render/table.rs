@@ -4,6 +4,7 @@ use sdm_idset::IdSet;
 use sdm_text::printable;
 
 use super::event;
+use super::highlight;
 use super::page::Page;
 use super::style::Style;
 use crate::item::{BreakRow, Happening, Listing, RankRow};
@@ -87,7 +88,7 @@ pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
     }
     let mut lines = vec![head];
     for (number, text, here) in &listing.lines {
-        let text = printable(text.as_bytes());
+        let text = highlight::source(&page.style, file, &printable(text.as_bytes()));
         let count = match (anybody, here.len()) {
             (false, _) => String::new(),
             (true, 0) => " ".repeat(width + 3),

@@ -9,7 +9,7 @@ use sdm_text::{beginning, columns, printable};
 use super::label::Names;
 use super::page::Page;
 use super::style::Style;
-use super::{answer, diagnosis, event, numbers, plot, table, topics};
+use super::{answer, diagnosis, event, highlight, numbers, plot, table, topics};
 use crate::item::{Happening, Item, Problem, View};
 
 /// The most things that happened at the same time that are shown.
@@ -243,9 +243,33 @@ fn in_columns(style: &Style, line: &str) -> String {
 
 fn happened(page: &Page<'_>, tasks: &IdSet, what: &Happening) -> Vec<String> {
     let sentence = event::sentence(what);
-    let mut lines = vec![page.said(tasks, &sentence.line, sentence.bad)];
-    let below = sentence.below.iter();
-    lines.extend(below.map(|line| page.style.wrap(line, 4)));
+    let frame = match what {
+        Happening::Stopped(stop) => stop.frame.as_ref(),
+        _ => None,
+    };
+    let name = |text: &str| printable(text.as_bytes());
+    let first = page.said(tasks, &sentence.line, sentence.bad);
+    let first = match frame.filter(|_| !sentence.bad) {
+        Some(frame) => highlight::place(
+            &page.style,
+            &name(&frame.function),
+            &name(&frame.file),
+            first,
+        ),
+        None => first,
+    };
+    let file = frame.map_or("", |frame| &frame.file);
+    let mut lines = vec![first];
+    for line in &sentence.below {
+        let line = page.style.wrap(line, 4);
+        let is_numbered = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+        lines.push(match line.split_once('\t') {
+            Some((number, text)) if is_numbered(number) => {
+                format!("{number}\t{}", highlight::source(&page.style, file, text))
+            }
+            _ => line,
+        });
+    }
     lines
 }
 
