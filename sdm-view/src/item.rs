@@ -359,6 +359,9 @@ pub trait View {
     /// Items that belong together begin, or have ended: there may be too many to show each.
     fn group(&mut self, _begins: bool) {}
 
+    /// Whether what is longer than the screen is shown a screen at a time, where there is a person who can ask for the next.
+    fn set_pagination(&mut self, _on: bool) {}
+
     /// True once nobody reads what is shown.
     fn is_gone(&self) -> bool {
         false

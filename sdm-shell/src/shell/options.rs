@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use sdm_idset::IdSet;
+use sdm_view::item::Item;
+
+use super::{SessionHandle, Verdict};
 
 /// How long a question is given unless said otherwise.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,6 +25,8 @@ pub struct Options {
     pub attached: bool,
     /// Those that were attached to were started by a launcher of this session's own, which ends with it.
     pub controlled: bool,
+    /// What is longer than the screen is shown a screen at a time.
+    pub pagination: bool,
     /// A person is asked before what was started is ended.
     pub confirm: bool,
     /// Nothing is started where a host seems to lack the memory for so many gdbs.
@@ -46,9 +51,25 @@ impl Default for Options {
             stdin_tasks: IdSet::new(),
             attached: false,
             controlled: false,
+            pagination: true,
             confirm: true,
             check_room: false,
             partial: false,
         }
     }
+}
+
+/// `set pagination on|off` and `show pagination`.
+pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
+    if let Some(on) = on {
+        session.edit(|model| model.options.pagination = on);
+        session.shared().view.borrow_mut().set_pagination(on);
+        return Verdict::Done;
+    }
+    let word = match session.read(|model| model.options.pagination) {
+        true => "on",
+        false => "off",
+    };
+    session.show(&Item::Text(format!("State of pagination is {word}.")));
+    Verdict::Done
 }

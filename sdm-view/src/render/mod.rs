@@ -27,5 +27,5 @@ pub(crate) use stacks::lines as stack_lines;
 pub use style::Style;
 pub(crate) use text::item_lines;
 pub use text::recorded_screen::RecordedScreen;
-pub use text::{Screen, TextView};
+pub use text::{Screen, TextView, status_in};
 pub use topics::amount;

@@ -26,6 +26,9 @@ pub trait Screen {
     /// Writes bytes that are not ours, as they are where nobody edits a line.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
+    /// Whether what is longer than the screen is shown a screen at a time.
+    fn set_pagination(&mut self, _on: bool) {}
+
     /// Colour and width now.
     fn style(&self) -> Style;
 
@@ -124,6 +127,10 @@ impl<S: Screen> View for TextView<S> {
         self.screen.write(&format!("{line}\n"));
     }
 
+    fn set_pagination(&mut self, on: bool) {
+        self.screen.set_pagination(on);
+    }
+
     fn is_gone(&self) -> bool {
         self.screen.is_gone()
     }
@@ -131,7 +138,8 @@ impl<S: Screen> View for TextView<S> {
 
 /// A line that says what goes on, within so many columns. What can be done about it, behind the last semicolon, is kept for as
 /// long as it fits: who is waited for goes before it, and then the end of the command.
-fn status_in(line: &str, room: usize) -> String {
+#[must_use]
+pub fn status_in(line: &str, room: usize) -> String {
     const LEAST: usize = 8;
     if columns(line) <= room {
         return line.to_owned();

@@ -132,6 +132,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "changes a variable",
         more: "set breakpoint pending on|off|auto: keeps breakpoints whose place is not loaded yet; auto asks.\n\
                set args ARGS: the program's arguments, from the next `run` on.\n\
+               set pagination on|off: what is longer than the screen is shown a screen at a time.\n\
                set confirm on|off: asks before `run` and `quit` end something.\n\
                All other settings are gdb's own.",
         completes: Completes::Words(&[
@@ -142,6 +143,8 @@ pub(super) const COMMANDS: &[Spec] = &[
             "breakpoint pending auto",
             "confirm off",
             "confirm on",
+            "pagination off",
+            "pagination on",
         ]),
         parse: set,
         ..PLAIN
@@ -297,6 +300,11 @@ fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         *rest = ahead;
         return Ok(C::Job(JobCommand::Arguments(words)));
     }
+    if word == "pagination" {
+        let on = args::on_off(&mut ahead, "set pagination")?;
+        *rest = ahead;
+        return Ok(C::Pagination(Some(on.unwrap_or(true))));
+    }
     if word == "confirm" {
         let on = args::on_off(&mut ahead, "set confirm")?;
         *rest = ahead;
@@ -311,6 +319,10 @@ fn show(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         let name = Some(ahead.take_rest().to_owned());
         *rest = ahead;
         return Ok(C::ShowDefined(name.filter(|name| !name.is_empty())));
+    }
+    if rest.rest().trim() == "pagination" {
+        rest.take_rest();
+        return Ok(C::Pagination(None));
     }
     if ahead.take_word("args") && ahead.is_empty() {
         *rest = ahead;
