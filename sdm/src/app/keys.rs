@@ -28,6 +28,8 @@ impl Keys {
         let mut keys = before.clone();
         keys.local_flags
             .remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        // What was typed before Ctrl-C is not thrown away.
+        keys.local_flags.insert(LocalFlags::NOFLSH);
         if !signals_stay {
             keys.local_flags.remove(LocalFlags::ISIG);
         }

@@ -70,7 +70,7 @@ fn an_empty_line_after_list_goes_on() {
         next.contains("\n25\t") && !next.contains("\n24\t"),
         "{next}"
     );
-    let last = terminal.ask("", "\n44\t");
+    let last = terminal.ask("", "\n43\t");
     assert!(!last.contains("\n34\t"), "{last}");
     terminal.keys("quit\ny\n");
     let (code, screen) = terminal.finish();

@@ -78,20 +78,20 @@ fn what_is_longer_than_the_screen_is_shown_in_pages() {
     terminal.wait("(sdm) ");
     terminal.keys("help all\n");
     let first = terminal.wait(QUESTION);
-    assert!(!first.contains("whatis EXPR"), "{first}");
+    assert!(!first.contains("source FILE"), "{first}");
     terminal.keys("\n");
     terminal.wait(QUESTION);
     terminal.keys("c");
-    terminal.wait("whatis EXPR");
+    terminal.wait("source FILE");
     terminal.wait("(sdm) ");
     terminal.keys("help all\n");
     terminal.wait(QUESTION);
     terminal.keys("q");
     let left = terminal.wait("(sdm) ");
-    assert!(!left.contains("EXPR"), "{left}");
+    assert!(!left.contains("source FILE"), "{left}");
     terminal.ask("show pagination", "State of pagination is on.");
     terminal.ask("set pagination off", "\n");
-    let all = terminal.ask("help all", "whatis EXPR");
+    let all = terminal.ask("help all", "source FILE");
     assert!(!all.contains(QUESTION), "{all}");
     terminal.keys("quit\ny\n");
     let (code, screen) = terminal.finish();
@@ -102,7 +102,7 @@ fn what_is_longer_than_the_screen_is_shown_in_pages() {
         .finish()
         .code(0);
     assert!(
-        done.out.contains("whatis EXPR") && !done.out.contains(QUESTION),
+        done.out.contains("source FILE") && !done.out.contains(QUESTION),
         "{done}"
     );
 }
