@@ -43,7 +43,7 @@ impl NumberArray {
         }
         let mut count = 0;
         let mut shape: Option<Vec<usize>> = None;
-        for part in Parts(inner) {
+        for part in Elements(inner) {
             let (part, times) = repeated(part)?;
             let before = self.elements.len();
             let own = self.take(part, depth + 1)?;
@@ -79,9 +79,9 @@ fn repeated(part: &str) -> Option<(&str, usize)> {
 }
 
 /// What stands between the commas of a level, and between the rows of Fortran's arrays, which have none.
-struct Parts<'a>(&'a str);
+struct Elements<'a>(&'a str);
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for Elements<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {

@@ -10,7 +10,7 @@ use sdm_view::render::Names;
 
 use super::said::Said;
 use super::slices::Slices;
-use super::{SessionHandle, Verdict, values};
+use super::{SessionHandle, Verdict, ask};
 use crate::exported::Exported;
 
 /// So many tasks are asked at a time: distinct answers of more would not fit beside each other.
@@ -180,7 +180,7 @@ async fn numbers_of(
             .filter_map(|(task, parts)| Some((task, joined(parts, &slices)?)));
         arrays.extend(whole);
     }
-    values::show_rest(session, rest);
+    ask::show_rest(session, rest);
     Ok((verdict, arrays))
 }
 

@@ -6,7 +6,7 @@ use super::model::dialogue::{ListFrom, Question};
 use super::said::Said;
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
-    options, program_input, report, rerun, run, save, script, session_info, sets, system,
+    pagination, program_input, report, rerun, run, save, script, session_info, sets, system,
     thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
@@ -116,7 +116,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
             session.edit(|model| model.breaks.pending = on);
             Verdict::Done
         }
-        C::Pagination(on) => options::paginate(session, on),
+        C::Pagination(on) => pagination::paginate(session, on),
         C::Ask(command) => run::ask(session, said, &command).await,
         C::Run {
             command,

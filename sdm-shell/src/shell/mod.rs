@@ -31,6 +31,7 @@ mod memory_estimate;
 mod memory_use;
 mod model;
 mod options;
+mod pagination;
 mod program_input;
 mod report;
 mod reporting;

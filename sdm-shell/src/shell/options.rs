@@ -3,9 +3,6 @@
 use std::time::Duration;
 
 use sdm_idset::IdSet;
-use sdm_view::item::Item;
-
-use super::{SessionHandle, Verdict};
 
 /// How long a question is given unless said otherwise.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -57,19 +54,4 @@ impl Default for Options {
             partial: false,
         }
     }
-}
-
-/// `set pagination on|off` and `show pagination`.
-pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
-    if let Some(on) = on {
-        session.edit(|model| model.options.pagination = on);
-        session.shared().view.borrow_mut().set_pagination(on);
-        return Verdict::Done;
-    }
-    let word = match session.read(|model| model.options.pagination) {
-        true => "on",
-        false => "off",
-    };
-    session.show(&Item::Text(format!("State of pagination is {word}.")));
-    Verdict::Done
 }

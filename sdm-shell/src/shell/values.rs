@@ -7,7 +7,7 @@ use sdm_view::item::{Gathered, Item};
 use super::model::open_commands::OpenCommand;
 use super::said::Said;
 use super::slices::Slices;
-use super::{SessionHandle, Verdict, export};
+use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
 
 /// Who has which value.
@@ -45,7 +45,7 @@ async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) 
     if !values.is_empty() {
         session.show(&Item::Values { expression, values });
     }
-    show_rest(session, rest);
+    ask::show_rest(session, rest);
     verdict
 }
 
@@ -61,7 +61,7 @@ async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -
         session.edit(|model| model.sets.note_classes(classes));
         session.show(&Item::Comparison(found));
     }
-    show_rest(session, rest);
+    ask::show_rest(session, rest);
     verdict
 }
 
@@ -120,7 +120,7 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
     let ok = std::mem::take(&mut rest.ok).into_iter();
     let (arrays, ok): (Vec<_>, Vec<_>) = ok.partition(|(_, reply)| is_array(reply));
     rest.ok = ok;
-    show_rest(session, rest);
+    ask::show_rest(session, rest);
     match arrays.first() {
         Some(array) => complain_of_array(session, said, array, &expression).await,
         None => verdict,
@@ -220,18 +220,6 @@ async fn stats_of(
     let bytes = rule.finish(acc, STATS_BYTES_MAX);
     let stats = Stats::decode(&all, &bytes).unwrap_or_default();
     Some((verdict, StatsOf { tasks: all, stats }, rest))
-}
-
-/// Shows who answered something else, or did not.
-pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
-    let empty = rest.ok.is_empty()
-        && rest.failed.is_empty()
-        && rest.missing.is_empty()
-        && rest.lost.is_empty()
-        && rest.others.is_empty();
-    if !empty {
-        session.show_quietly(&Item::Answer(rest));
-    }
 }
 
 /// Bins from the smallest to the largest number.

@@ -36,13 +36,12 @@ fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
     let page = std::path::absolute(page)?;
     let mut child = Command::new("/bin/sh")
         .arg("-c")
-        .arg(format!("{line} \"$@\""))
+        .arg(format!("exec >&2\n{line} \"$@\""))
         .arg("sdm-notify")
         .arg(&page)
         .env("SDM_REPORT", &page)
         .env("SDM_EXIT_CODE", code.to_string())
         .stdin(Stdio::null())
-        .stdout(io::stderr())
         .spawn()?;
     let until = Instant::now() + TIME_MAX;
     loop {
