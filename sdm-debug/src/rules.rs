@@ -28,7 +28,7 @@ mod usage;
 
 use sdm_core::Merge;
 
-pub use array::{ELEMENTS_MAX, NumberArray};
+pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::{Number, Parsed};
 pub use probe::Probes;

@@ -66,6 +66,15 @@ impl NumberArray {
     }
 }
 
+/// Feeds arbitrary bytes to [`NumberArray::parse`]: no panic, and an array has as many elements as its shape says.
+pub fn fuzz_array(bytes: &[u8]) {
+    if let Some(array) = NumberArray::parse(&String::from_utf8_lossy(bytes)) {
+        let count: usize = array.shape.iter().product();
+        assert_eq!(array.elements.len(), count, "{:?}", array.shape);
+        assert!(count <= ELEMENTS_MAX, "an array is bounded");
+    }
+}
+
 /// `0 <repeats 12 times>` is 12 zeros.
 fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
