@@ -13,6 +13,7 @@ use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
+#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct RunArgs {
     /// How many processes.
     #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
