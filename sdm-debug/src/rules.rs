@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`RULE_HASH`] | by equality; the tree's own | any | the same bytes |
 //! | [`RULE_STACK_TREE`] | distinct stacks | [`crate::Reply::Stacks`] | [`StackTree`] |
-//! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`] | [`Stats`] |
+//! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`], or a [`crate::Reply::Text`] with an array's elements | [`Stats`] |
 //! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
 //! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
 //! | [`RULE_USAGE`] | memory in all, and who uses the most | [`crate::Reply::Usage`] | [`TotalUsage`] |
@@ -13,6 +13,7 @@
 //! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
 //! with the byte `0xfe`, with which no reply begins, and the rule's number.
 
+mod array;
 mod capped;
 mod coding;
 mod lines;
@@ -27,8 +28,9 @@ mod usage;
 
 use sdm_core::Merge;
 
+pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
-pub use number::Number;
+pub use number::{Number, Parsed};
 pub use probe::Probes;
 pub use rule_numbers::{
     RULE_HASH, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,

@@ -8,6 +8,7 @@
 //! shows what comes of them.
 
 pub mod commands;
+mod exported;
 mod report_files;
 mod shell;
 

@@ -17,6 +17,8 @@ use crate::item::Gathered;
 
 /// What is written in the place of an address, to compare by.
 const ANY: &str = "0x*";
+/// What stands in the place of an argument in which stacks that are else alike differ.
+pub(crate) const DIFFERS: &str = "...";
 /// Numbers of fewer digits are no addresses: nothing is mapped below 64 kB.
 const DIGITS_MIN: usize = 5;
 /// Hexadecimal numbers behind these are no addresses.
@@ -101,6 +103,12 @@ impl Gathered {
     pub(crate) fn alike(&self) -> Self {
         let ok = grouped(&self.ok, |reply| {
             let mut reply = reply.clone();
+            if let Reply::Backtrace(backtrace) = &mut reply {
+                // The same frames are one stack, whatever their arguments are.
+                for value in backtrace.frames.iter_mut().flat_map(args) {
+                    (value.text, value.cut) = (String::new(), None);
+                }
+            }
             for value in values(&mut reply) {
                 value.text = key(&value.text).into_owned();
             }
@@ -156,6 +164,26 @@ fn merged(members: &[&Reply]) -> Reply {
     if members.len() == 1 {
         return reply;
     }
+    if let Reply::Backtrace(backtrace) = &mut reply {
+        let all: Vec<_> = members.iter().map(|member| arguments(member)).collect();
+        for (index, value) in backtrace.frames.iter_mut().flat_map(args).enumerate() {
+            let mut distinct: Vec<&Value> =
+                all.iter().filter_map(|it| it.get(index).copied()).collect();
+            distinct.sort_unstable_by_key(|value| &value.text);
+            distinct.dedup();
+            let is_alike =
+                |other: &&Value| other.cut.is_none() && key(&other.text) == key(&value.text);
+            if distinct.len() > 1 && value.cut.is_none() && distinct.iter().all(is_alike) {
+                value.text = example(&value.text, distinct.len());
+            } else if distinct.len() > 1 {
+                *value = Value {
+                    text: DIFFERS.to_owned(),
+                    cut: None,
+                };
+            }
+        }
+        return reply;
+    }
     let mut texts: Vec<HashSet<String>> = Vec::new();
     for member in members {
         let mut member = (*member).clone();
@@ -179,11 +207,20 @@ fn values(reply: &mut Reply) -> Vec<&mut Value> {
     let mut values: Vec<&mut Value> = match reply {
         Reply::Value(value) => vec![value],
         Reply::Frame(view) => args(&mut view.frame).collect(),
-        Reply::Backtrace(backtrace) => backtrace.frames.iter_mut().flat_map(args).collect(),
         _ => Vec::new(),
     };
     values.retain(|value| value.cut.is_none());
     values
+}
+
+/// The arguments' values of all frames of a stack, in their order; none of another reply.
+pub(crate) fn arguments(reply: &Reply) -> Vec<&Value> {
+    let frames = match reply {
+        Reply::Backtrace(backtrace) => &backtrace.frames[..],
+        _ => &[],
+    };
+    let all = frames.iter().flat_map(|frame| &frame.args);
+    all.map(|variable| &variable.value).collect()
 }
 
 fn args(frame: &mut Frame) -> impl Iterator<Item = &mut Value> {

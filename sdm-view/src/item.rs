@@ -92,9 +92,13 @@ pub enum Item {
     Stats {
         /// The expression that was asked for.
         expression: String,
+        /// The tasks that answered numbers.
+        tasks: IdSet,
         /// The numbers, merged over all tasks.
         stats: Box<Stats>,
     },
+    /// Numbers as lines in characters.
+    Plot(Plot),
     /// Where values differ from what most have.
     Comparison(Comparison),
     /// How much memory tasks use.
@@ -256,8 +260,10 @@ pub struct BreakRow {
     pub pending: IdSet,
     /// Where it stands: function, file, line.
     pub places: Vec<(String, String, u32)>,
-    /// How many stops of tasks there were.
-    pub hits: u64,
+    /// Who has stopped there how often, rising; who has not is in none of them.
+    pub hits: Vec<(u64, IdSet)>,
+    /// What gdb does there, a line each.
+    pub commands: Vec<String>,
 }
 
 /// Lines of source, and who stands at each.
@@ -269,6 +275,18 @@ pub struct Listing {
     pub file: String,
     /// Number, text, and who has stopped there.
     pub lines: Vec<(u32, String, IdSet)>,
+}
+
+/// Numbers as lines in characters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// The expression that was asked for.
+    pub expression: String,
+    /// True where a line goes over the ranks of its set, rising; false where it goes over the elements that each of
+    /// them has.
+    pub over_ranks: bool,
+    /// The numbers of each line, infinite ones and those that are none included; biggest sets first.
+    pub lines: Vec<(IdSet, Vec<f64>)>,
 }
 
 /// One row of `info sets`.
@@ -340,6 +358,9 @@ pub trait View {
 
     /// Items that belong together begin, or have ended: there may be too many to show each.
     fn group(&mut self, _begins: bool) {}
+
+    /// Whether what is longer than the screen is shown a screen at a time, where there is a person who can ask for the next.
+    fn set_pagination(&mut self, _on: bool) {}
 
     /// True once nobody reads what is shown.
     fn is_gone(&self) -> bool {

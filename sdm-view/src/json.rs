@@ -101,6 +101,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Values { .. }
         | Item::Display { .. }
         | Item::Stats { .. }
+        | Item::Plot(_)
         | Item::Comparison(_)
         | Item::Usage { .. } => topics::record(item),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),
@@ -243,8 +244,14 @@ fn break_row(row: &BreakRow) -> Value {
         "enabled": row.enabled,
         "pending": set(&row.pending),
         "places": reply::places(&row.places),
-        "hits": row.hits,
+        "hits": row.hits.iter().map(|(times, tasks)| times * tasks.len()).sum::<u64>(),
+        "hit_counts": row.hits.iter().map(hit_count).collect::<Vec<_>>(),
+        "commands": row.commands,
     })
+}
+
+fn hit_count((times, tasks): &(u64, sdm_idset::IdSet)) -> Value {
+    json!({ "hits": times, "tasks": set(tasks) })
 }
 
 #[cfg(test)]

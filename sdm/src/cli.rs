@@ -3,6 +3,7 @@
 mod batch;
 mod cluster;
 mod core;
+mod divide;
 mod emulate;
 mod error;
 mod gdb;
@@ -27,6 +28,7 @@ pub use cluster::{
     ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs, TopArgs,
 };
 pub use core::CoreArgs;
+pub use divide::divided;
 pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
@@ -103,7 +105,7 @@ pub enum Verb {
     Show(ShowArgs),
     /// Look at clusters, machines, jobs and processes on a full screen.
     Top(TopArgs),
-    /// Submit a job, and print its number: `sdm submit -n 8 -- ./app args`.
+    /// Submit a job, and print its number: `sdm submit -n 8 ./app args`.
     Submit(SubmitArgs),
     /// Show what a job has written.
     Logs(LogsArgs),

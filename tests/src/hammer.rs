@@ -1,6 +1,7 @@
 //! Every decoder under bytes that are almost right: the fuzz entries of all crates in one table,
 //! and a mutator that starts from what real members send.
 
+mod arrays;
 mod editors;
 mod pmix;
 mod seeds;
@@ -11,6 +12,7 @@ use sdm_core::frame::{self, HEADER_BYTES};
 use sdm_debug::wire;
 use sdm_sim::Rng;
 
+use arrays::arrays;
 use editors::editor_lines;
 use pmix::pmix_frames;
 use seeds::{
@@ -64,6 +66,7 @@ pub fn targets() -> Vec<Target> {
         target("failure", sdm_debug::outcome::fuzz_failure, failures()),
         target("debug", wire::fuzz_payload, payloads()),
         target("merge", sdm_debug::rules::fuzz_rules, payloads()),
+        target("array", sdm_debug::rules::fuzz_array, arrays()),
         target("mi", sdm_backend_gdbmi::mi::fuzz_mi, mi_lines()),
         target(
             "set-grammar",

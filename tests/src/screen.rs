@@ -42,6 +42,12 @@ impl Screen {
         plain(&String::from_utf8_lossy(&self.lock().bytes))
     }
 
+    /// All that has come, with what is no letter.
+    #[must_use]
+    pub fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.lock().bytes).into_owned()
+    }
+
     /// What stands on it: what was erased or written over is not there. Lines are as long as they
     /// were written.
     #[must_use]

@@ -138,6 +138,16 @@ impl<'a> Terminal<'a> {
         self.child.kill().expect("it is there");
     }
 
+    /// The same with all bytes that came, styles included.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    pub fn leave_raw(self) -> (u32, String) {
+        let screen = self.screen.clone();
+        let (code, _) = self.leave();
+        (code, screen.raw())
+    }
+
     /// Waits for the end of `sdm` on this terminal, whatever goes on elsewhere; gives its exit code
     /// and all that was on the screen.
     ///

@@ -16,11 +16,28 @@ pub enum Number {
 
 /// What a value reads as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Parsed {
+pub enum Parsed {
+    /// A finite number.
     Finite(Number),
+    /// `nan`.
     NotANumber,
+    /// `inf`.
     InfiniteUp,
+    /// `-inf`.
     InfiniteDown,
+}
+
+impl Parsed {
+    /// The nearest `f64`, which has a form for each of them.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::Finite(number) => number.to_f64(),
+            Self::NotANumber => f64::NAN,
+            Self::InfiniteUp => f64::INFINITY,
+            Self::InfiniteDown => f64::NEG_INFINITY,
+        }
+    }
 }
 
 impl Number {

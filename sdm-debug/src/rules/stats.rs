@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
+use super::array::NumberArray;
 use super::coding::{Reader, Writer, is_merged};
 use super::number::{Number, Parsed, parse};
 use super::rule_numbers::RULE_STATS;
@@ -20,7 +21,7 @@ pub const BINS_MAX: u16 = 4096;
 /// deviations, the extremes with who holds them, who has no number, and the bins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
-    /// How many tasks answered a finite number.
+    /// How many finite numbers were answered: one by each task, or the elements of an array.
     pub count: u64,
     /// The sum of the integers among them: exact.
     pub int_sum: i128,
@@ -217,6 +218,45 @@ impl Stats {
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         (self.count > 0).then(|| self.squares / to_f64(self.count))
+    }
+
+    /// Takes in one number that all of these have.
+    fn insert(&mut self, parsed: Parsed, who: &Who) {
+        let value = match parsed {
+            Parsed::NotANumber => return self.not_a_number.join(who),
+            Parsed::InfiniteUp => return self.infinite_up.join(who),
+            Parsed::InfiniteDown => return self.infinite_down.join(who),
+            Parsed::Finite(value) => value,
+        };
+        let (before, more) = (to_f64(self.count), to_f64(who.count));
+        match value {
+            Number::Int(int) => {
+                let sum = int.saturating_mul(who.count.into());
+                self.int_sum = self.int_sum.saturating_add(sum);
+            }
+            Number::Float(float) => self.float_sum += float * more,
+        }
+        let apart = value.to_f64() - self.mean;
+        if self.count == 0 {
+            self.mean = value.to_f64();
+        } else {
+            self.mean += apart * (more / (before + more));
+            self.squares += apart * apart * ((before * more) / (before + more));
+        }
+        self.count = self.count.saturating_add(who.count);
+        let is_least = self.min.as_ref().is_none_or(|min| value < min.value);
+        let is_most = self.max.as_ref().is_none_or(|max| value > max.value);
+        let extreme = |wins: bool| {
+            wins.then(|| Extreme {
+                value,
+                who: who.clone(),
+            })
+        };
+        self.min = extreme(is_least).or(self.min.take());
+        self.max = extreme(is_most).or(self.max.take());
+        if let Some(histogram) = &mut self.histogram {
+            histogram.insert(value.to_f64(), who.count);
+        }
     }
 
     /// Takes in what another gathered.
@@ -433,38 +473,24 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// The number that each of these tasks answered.
+/// The number, or the elements of the array, that each of these tasks answered.
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
-    let value = match wire::decode(payload) {
-        Ok(Reply::Value(value)) if value.cut.is_none() => value,
-        _ => return Err(Rejected("no value")),
-    };
     let mut stats = Stats {
         histogram: bins.map(Histogram::new),
         ..Stats::default()
     };
     let who = Who::of(sources);
-    match parse(&value.text).ok_or(Rejected("no number"))? {
-        Parsed::NotANumber => stats.not_a_number = who,
-        Parsed::InfiniteUp => stats.infinite_up = who,
-        Parsed::InfiniteDown => stats.infinite_down = who,
-        Parsed::Finite(value) => {
-            let count = sources.len();
-            stats.count = count;
-            match value {
-                Number::Int(int) => stats.int_sum = int.saturating_mul(count.into()),
-                Number::Float(float) => stats.float_sum = float * to_f64(count),
-            }
-            stats.mean = value.to_f64();
-            stats.min = Some(Extreme {
-                value,
-                who: who.clone(),
-            });
-            stats.max = Some(Extreme { value, who });
-            if let Some(histogram) = &mut stats.histogram {
-                histogram.insert(value.to_f64(), count);
+    match wire::decode(payload) {
+        Ok(Reply::Value(value)) if value.cut.is_none() => {
+            stats.insert(parse(&value.text).ok_or(Rejected("no number"))?, &who);
+        }
+        Ok(Reply::Text(text)) => {
+            let array = NumberArray::parse(&text).ok_or(Rejected("no numbers"))?;
+            for element in array.elements {
+                stats.insert(element, &who);
             }
         }
+        _ => return Err(Rejected("no value")),
     }
     Ok(stats)
 }

@@ -237,7 +237,8 @@ fn what_a_rule_cannot_merge_is_rejected_and_changes_nothing() {
         assert_eq!(rule.finish(acc, 1 << 16), empty);
     };
     check(RULE_STATS, &[], &value("true"), "no number");
-    check(RULE_STATS, &[], &text("3"), "no value");
+    check(RULE_STATS, &[], &text("three"), "no numbers");
+    check(RULE_STATS, &[], &wire::encode(&Reply::Done), "no value");
     check(RULE_LINES, &[], &value("x")[..1], "no text");
     check(RULE_STACK_TREE, &[], &text("x"), "no stacks");
     let deep = "f:1 ".repeat(300);

@@ -89,6 +89,8 @@ pub enum UserCommand {
         /// The command that is carried out for each of the threads.
         command: Box<UserCommand>,
     },
+    /// `thread`: which one is selected.
+    SelectedThread,
     /// `shell COMMAND`, `make`: a command for this machine's shell.
     System(String),
     /// `define NAME`: the lines that follow, up to `end`.
@@ -119,6 +121,8 @@ pub enum UserCommand {
     },
     /// `set breakpoint pending on|off|auto`.
     SetPending(Option<bool>),
+    /// `set pagination on|off`; `show pagination` where absent.
+    Pagination(Option<bool>),
     /// `kill`.
     Kill,
     /// `detach`.
@@ -166,12 +170,8 @@ pub enum UserCommand {
     Diagnose(u32),
     /// `list [WHAT]`: what stands behind it, in gdb's words.
     List(String),
-    /// `outliers EXPR`.
-    Outliers(String),
-    /// `stats EXPR`.
-    Stats(String),
-    /// `compare EXPR`.
-    Compare(String),
+    /// What is about the values that an expression has in all tasks.
+    Values(ValuesCommand),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
         /// The tasks whose programs read it.
@@ -210,6 +210,26 @@ pub enum Outside {
     WhereAmI,
     /// `cd [DIR]`; empty for the person's own directory.
     GoTo(String),
+}
+
+/// What is about the values that an expression has in all tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValuesCommand {
+    /// `outliers EXPR`.
+    Outliers(String),
+    /// `stats EXPR`.
+    Stats(String),
+    /// `compare EXPR`.
+    Compare(String),
+    /// `plot EXPR`.
+    Plot(String),
+    /// `export EXPR FILE`.
+    Export {
+        /// The expression, which may have slices.
+        expression: String,
+        /// The file, whose name ends with `.npy` or `.csv`.
+        file: String,
+    },
 }
 
 /// What is about the job as a whole.

@@ -92,6 +92,15 @@ impl Point {
         }
     }
 
+    /// What gdb does there, a line each.
+    #[must_use]
+    pub fn commands(&self) -> &[String] {
+        match self {
+            Self::Break(spec) => &spec.commands,
+            Self::Watch(_) | Self::Catch(_) => &[],
+        }
+    }
+
     /// Gone after the first stop.
     #[must_use]
     pub fn is_temporary(&self) -> bool {

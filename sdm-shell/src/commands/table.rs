@@ -29,12 +29,16 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
             at,
             format!("expected a command: `[{word}] bt` asks a set, `ranks {word}` says how it is"),
         )),
-        [] => Err(CommandError::at(
-            at,
-            format!(
-                "Undefined command: \"{word}\".  Try \"help\", or \"gdb {word}\" if gdb has it."
-            ),
-        )),
+        [] => {
+            let meant = similar(word).map(|name| format!("  Did you mean \"{name}\"?"));
+            let meant = meant.unwrap_or_default();
+            Err(CommandError::at(
+                at,
+                format!(
+                    "Undefined command: \"{word}\".{meant}  Try \"help\", or \"gdb {word}\" if gdb has it."
+                ),
+            ))
+        }
         _ => {
             let mut names: Vec<_> = found.iter().map(|spec| spec.name).collect();
             names.sort_unstable();
@@ -44,6 +48,22 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
             ))
         }
     }
+}
+
+/// The command whose name is nearest to a word that names none, where one is near.
+fn similar(word: &str) -> Option<&'static str> {
+    /// Of shorter words everything is near.
+    const LETTERS_MIN: usize = 3;
+    /// No name is so long: a longer word is not compared.
+    const LETTERS_MAX: usize = 32;
+    let letters = word.chars().count();
+    if !(LETTERS_MIN..=LETTERS_MAX).contains(&letters) {
+        return None;
+    }
+    let word = word.to_ascii_lowercase();
+    let near = |name: &&str| strsim::damerau_levenshtein(name, &word) <= letters.div_ceil(4);
+    let names = commands().map(|spec| spec.name).filter(near);
+    names.min_by_key(|name| strsim::damerau_levenshtein(name, &word))
 }
 
 #[cfg(test)]
@@ -78,6 +98,19 @@ mod tests {
             find("una", 3).unwrap_err().message,
             "Undefined command: \"una\".  Try \"help\", or \"gdb una\" if gdb has it."
         );
+        for (word, meant) in [
+            ("brek", "break"),
+            ("contniue", "continue"),
+            ("thred", "thread"),
+            ("Print", "print"),
+            ("bactrace", "backtrace"),
+        ] {
+            let error = find(word, 0).unwrap_err().message;
+            assert!(
+                error.contains(&format!("Did you mean \"{meant}\"?")),
+                "{error}"
+            );
+        }
         let found = find("defs", 3).map(|spec| spec.name);
         assert_eq!(found, Ok("defset"));
         assert_eq!(

@@ -5,7 +5,7 @@ use sdm_core::CommandId;
 use sdm_debug::rules::{RULE_HASH, rule_of};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
-use sdm_view::item::Item;
+use sdm_view::item::{Gathered, Item};
 
 use super::model::Model;
 use super::model::goal::{Goal, Waited};
@@ -140,5 +140,17 @@ pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCom
 pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
     if open.has_failed() && !session.read(Model::is_cut_off) {
         session.show(&Item::Answer(open.gathered));
+    }
+}
+
+/// Shows who answered something else, or did not.
+pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
+    let empty = rest.ok.is_empty()
+        && rest.failed.is_empty()
+        && rest.missing.is_empty()
+        && rest.lost.is_empty()
+        && rest.others.is_empty();
+    if !empty {
+        session.show_quietly(&Item::Answer(rest));
     }
 }

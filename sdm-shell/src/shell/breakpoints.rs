@@ -1,9 +1,10 @@
 //! `break`, `watch`, `catch`, and what changes them: a breakpoint has one number in the whole session, and the set of
 //! tasks that have it.
 use sdm_debug::command::BreakSpec;
-use sdm_debug::{Command, FailureCode, Reply};
+use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
+use sdm_view::render::Names;
 
 use super::define;
 use super::model::dialogue::{DeleteAll, Pending, Purpose, Question};
@@ -56,7 +57,11 @@ pub(super) async fn insert_point(
             model.dialogue.question = Some(Question::Pending(Pending { line, to, spec }));
         });
     }
+    let some = only_some(&open.gathered);
     session.show(&Item::Answer(open.gathered));
+    if let Some(have) = some {
+        session.say(&format!("breakpoint {number}: only {have} can stop there"));
+    }
     if differ { Verdict::Done } else { verdict }
 }
 
@@ -339,6 +344,17 @@ fn tasks_of(session: &SessionHandle, said: &Said<'_>, number: u32) -> Option<IdS
 
 fn no_such_breakpoint(session: &SessionHandle, number: u32) -> Verdict {
     session.complain(format!("No breakpoint number {number}."), "")
+}
+
+/// Those who have the place of a breakpoint, where others have it not.
+fn only_some(gathered: &Gathered) -> Option<String> {
+    let lacks = |(_, failure): &(IdSet, Failure)| failure.code == FailureCode::NoSuchPlace;
+    let set = gathered.done();
+    let lacking = gathered.failed.iter().any(lacks);
+    (lacking && !set.is_empty()).then(|| {
+        let (have, all) = (Names::ranks().label(&set, 60), gathered.to.len());
+        format!("{have} of {all}")
+    })
 }
 
 /// True where nobody has the place of a breakpoint: where gdb asks whether it is to wait for one.

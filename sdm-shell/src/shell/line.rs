@@ -6,8 +6,8 @@ use super::model::dialogue::{ListFrom, Question};
 use super::said::Said;
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
-    program_input, report, rerun, run, save, script, session_info, sets, system, thread_apply,
-    values, working_directory,
+    pagination, program_input, report, rerun, run, save, script, session_info, sets, system,
+    thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -59,7 +59,13 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         Err(error) => return session.refuse(line, &error),
     };
     if !matches!(parsed.command, C::Nothing { .. }) {
-        session.edit(|model| model.dialogue.repeated = parsed.repeats.then(|| line.to_owned()));
+        let again = || match (&parsed.command, &parsed.to) {
+            // What follows is listed, as gdb does.
+            (C::List(_), None) => "list".to_owned(),
+            (C::List(_), Some(set)) => format!("[{}] list", set.text()),
+            _ => line.to_owned(),
+        };
+        session.edit(|model| model.dialogue.repeated = parsed.repeats.then(again));
     }
     if let Some(set) = parsed.to.as_ref().filter(|_| to.is_empty()) {
         session.say(&format!("nobody is in `{}`", set.text()));
@@ -110,6 +116,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
             session.edit(|model| model.breaks.pending = on);
             Verdict::Done
         }
+        C::Pagination(on) => pagination::paginate(session, on),
         C::Ask(command) => run::ask(session, said, &command).await,
         C::Run {
             command,
@@ -129,16 +136,15 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::Stacks { full } => run::stacks(session, said, full).await,
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
-        C::Outliers(expression) => values::outliers(session, said, expression).await,
+        C::Values(command) => values::about_values(session, said, command).await,
         C::Memory => memory_use::show_memory(session, said).await,
-        C::Stats(expression) => values::stats(session, said, expression).await,
-        C::Compare(expression) => values::compare(session, said, expression).await,
         C::Diagnose(samples) => diagnose::diagnose(session, said, samples).await,
         C::Display(display) => display::display(session, said, display).await,
         C::Displays => display::show_all_displays(session),
         C::ThreadApply { threads, command } => {
             thread_apply::thread_apply(session, said, &threads, *command).await
         }
+        C::SelectedThread => thread_apply::show_selected(session, said).await,
         C::Define(name) => define::define(session, &name),
         C::ShowDefined(name) => define::show_defined(session, name.as_deref()),
         C::System(command) => system::system(session, &command).await,

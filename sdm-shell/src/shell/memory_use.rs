@@ -7,7 +7,7 @@ use sdm_view::item::Item;
 
 use super::model::open_commands::OpenCommand;
 use super::said::Said;
-use super::{SessionHandle, Verdict, values};
+use super::{SessionHandle, Verdict, ask};
 
 /// `info memory`.
 pub(super) async fn show_memory(session: &SessionHandle, said: &Said<'_>) -> Verdict {
@@ -32,6 +32,6 @@ pub(super) async fn show_memory(session: &SessionHandle, said: &Said<'_>) -> Ver
     if !tasks.is_empty() {
         session.show(&Item::Usage { tasks, usage });
     }
-    values::show_rest(session, gathered);
+    ask::show_rest(session, gathered);
     verdict
 }

@@ -22,6 +22,8 @@ pub struct Options {
     pub attached: bool,
     /// Those that were attached to were started by a launcher of this session's own, which ends with it.
     pub controlled: bool,
+    /// What is longer than the screen is shown a screen at a time.
+    pub pagination: bool,
     /// A person is asked before what was started is ended.
     pub confirm: bool,
     /// Nothing is started where a host seems to lack the memory for so many gdbs.
@@ -46,6 +48,7 @@ impl Default for Options {
             stdin_tasks: IdSet::new(),
             attached: false,
             controlled: false,
+            pagination: true,
             confirm: true,
             check_room: false,
             partial: false,

@@ -223,6 +223,7 @@ async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
 
 async fn frame_of(session: &SessionHandle, task: TaskId, frame: &Frame, wanted: bool) -> LookFrame {
     let mut found = LookFrame {
+        level: frame.level,
         place: frame_text(frame),
         source: String::new(),
         locals: None,

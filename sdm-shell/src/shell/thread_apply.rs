@@ -144,3 +144,24 @@ async fn selected_threads(session: &SessionHandle, said: &Said<'_>) -> Vec<(u32,
     }
     selected
 }
+
+/// `thread`: which thread is selected, as gdb says it.
+pub(super) async fn show_selected(session: &SessionHandle, said: &Said<'_>) -> Verdict {
+    let (verdict, open) = session
+        .ask_quietly(said.line, &said.to, &Command::Threads)
+        .await;
+    let Some(mut open) = open else {
+        return verdict;
+    };
+    for (tasks, reply) in std::mem::take(&mut open.gathered.ok) {
+        let reply = match reply {
+            Reply::Threads(threads) => {
+                Reply::Threads(threads.into_iter().filter(|one| one.current).collect())
+            }
+            other => other,
+        };
+        join(&mut open.gathered.ok, &tasks, reply);
+    }
+    session.show(&Item::Answer(open.gathered));
+    verdict
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::set;
 use crate::compare::Comparison;
 use crate::diagnose::Diagnosis;
-use crate::item::{Item, LinkRow, Listing, NodeRow, SetRow, TreeRow};
+use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
 
 /// The kind of such a record and its fields.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
@@ -25,7 +25,12 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
             let expression = format!("{number}: {expression}");
             ("values", self::values(&expression, values))
         }
-        Item::Stats { expression, stats } => ("stats", self::stats(expression, stats)),
+        Item::Stats {
+            expression,
+            tasks,
+            stats,
+        } => ("stats", self::stats(expression, tasks, stats)),
+        Item::Plot(plot) => ("plot", self::plot(plot)),
         Item::Listing(listing) => ("listing", self::listing(listing)),
         Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),
         Item::Comparison(found) => ("comparison", comparison(found)),
@@ -132,7 +137,7 @@ fn listing(listing: &Listing) -> Value {
 }
 
 /// `stats`.
-fn stats(expression: &str, stats: &Stats) -> Value {
+fn stats(expression: &str, tasks: &IdSet, stats: &Stats) -> Value {
     let histogram = stats.histogram.as_ref().map(|histogram| {
         json!({
             "low": histogram.bins.low,
@@ -145,6 +150,7 @@ fn stats(expression: &str, stats: &Stats) -> Value {
     let some = stats.count > 0;
     json!({
         "expression": expression,
+        "tasks": set(tasks),
         "count": stats.count,
         "min": stats.min.as_ref().map(extreme),
         "max": stats.max.as_ref().map(extreme),
@@ -155,6 +161,16 @@ fn stats(expression: &str, stats: &Stats) -> Value {
         "inf": who(&stats.infinite_up),
         "minus_inf": who(&stats.infinite_down),
         "histogram": histogram,
+    })
+}
+
+/// `plot`; what is no finite number is null.
+fn plot(plot: &Plot) -> Value {
+    let line = |(tasks, values): &(IdSet, Vec<f64>)| json!({ "tasks": set(tasks), "count": tasks.len(), "numbers": values });
+    json!({
+        "expression": plot.expression,
+        "over": if plot.over_ranks { "ranks" } else { "elements" },
+        "lines": plot.lines.iter().map(line).collect::<Vec<_>>(),
     })
 }
 

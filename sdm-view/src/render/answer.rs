@@ -1,14 +1,14 @@
 //! What came of a command: one block per distinct answer, biggest class first.
 
-use sdm_debug::reply::{Backtrace, FrameView, ThreadView};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_text::{printable, printable_lines};
 
 use super::page::Page;
 use super::style::Style;
-use super::{data, event, place, stacks, values};
-use crate::alike::biggest_first;
+use super::{data, event, highlight, place, stacks, values};
+use crate::alike::{DIFFERS, arguments, biggest_first};
 use crate::item::{Gathered, Happening};
 
 /// The most distinct answers that are written out.
@@ -16,7 +16,7 @@ const CLASSES_SHOWN_MAX: usize = 24;
 
 /// The lines of what came of a command.
 pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
-    let gathered = &gathered.alike();
+    let (own, gathered) = (&gathered.ok, &gathered.alike());
     let mut lines = Vec::new();
     if gathered.late {
         lines.push(page.style.odd(&format!(
@@ -24,7 +24,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
             printable(gathered.command.as_bytes())
         )));
     }
-    answers(page, gathered, &mut lines);
+    answers(page, gathered, own, &mut lines);
     if !gathered.others.is_empty() {
         let text = "too many distinct answers to keep apart; ask fewer of them";
         lines.push(page.said(&gathered.others, text, false));
@@ -51,7 +51,8 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     lines
 }
 
-fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
+/// `own` are the answers before those that are alike were put together.
+fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: &mut Vec<String>) {
     let mut classes: Vec<_> = gathered
         .ok
         .iter()
@@ -61,7 +62,9 @@ fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
     if let Some(merged) = gathered.stacks() {
         lines.extend(stacks::lines(&merged, page.names, &page.style));
     }
-    values::variables(page, &classes, lines);
+    let mut variables = Vec::new();
+    values::variables(page, &classes, &mut variables);
+    lines.extend(page.style.folded(variables));
     classes.retain(|(_, reply)| !matches!(reply, Reply::Stacks(_) | Reply::Variables(_)));
     let mut count = 0;
     for (tasks, reply) in classes.iter().take(shown_max(page)) {
@@ -70,9 +73,13 @@ fn answers(page: &Page<'_>, gathered: &Gathered, lines: &mut Vec<String>) {
             (Reply::Breakpoint(_), Some(made)) => {
                 more.push(page.said(tasks, &printable(made.as_bytes()), false));
             }
+            (Reply::Backtrace(backtrace), _) => frames(page, (tasks, own), backtrace, &mut more),
             _ => block(page, tasks, reply, &mut more),
         }
-        // The biggest class is shown however long it is: it was asked for.
+        // The biggest class is shown, its beginning and its end where it is longer than a screen.
+        if count == 0 {
+            more = page.style.folded(more);
+        }
         if count > 0 && Style::height(lines) + Style::height(&more) > page.style.room() {
             break;
         }
@@ -107,7 +114,7 @@ fn block(page: &Page<'_>, tasks: &IdSet, reply: &Reply, lines: &mut Vec<String>)
             let text = printable_lines(text.trim_end_matches('\n'));
             return one_or_more_lines(page, tasks, &text, lines);
         }
-        Reply::Backtrace(backtrace) => return frames(page, tasks, backtrace, lines),
+        Reply::Backtrace(backtrace) => return frames(page, (tasks, &[]), backtrace, lines),
         Reply::Frame(view) => return frame(page, tasks, view, lines),
         Reply::Threads(threads) => return list_threads(page, tasks, threads, lines),
         Reply::Status(state) => {
@@ -182,11 +189,34 @@ fn untabbed(text: &str) -> String {
     plain
 }
 
-fn frames(page: &Page<'_>, tasks: &IdSet, backtrace: &Backtrace, lines: &mut Vec<String>) {
+/// The frames of a stack; below each its arguments that differ among these tasks, whose own answers are given.
+fn frames(
+    page: &Page<'_>,
+    (tasks, own): (&IdSet, &[(IdSet, Reply)]),
+    backtrace: &Backtrace,
+    lines: &mut Vec<String>,
+) {
+    let members: Vec<_> = own
+        .iter()
+        .filter(|(set, _)| set.is_subset(tasks))
+        .map(|(set, reply)| (set, arguments(reply)))
+        .collect();
     lines.push(page.over(tasks));
+    let mut index = 0;
     for frame in &backtrace.frames {
         let text = format!("#{:<2} {}", frame.level, place::frame(frame));
-        lines.push(page.style.wrap(&text, 6));
+        lines.push(in_colours(page, frame, page.style.wrap(&text, 6)));
+        for argument in &frame.args {
+            if argument.value.text == DIFFERS {
+                let values = members
+                    .iter()
+                    .filter_map(|(set, all)| Some((*set, *all.get(index)?)));
+                let text = values::by_class(page, &argument.name, values);
+                let wrapped = text.map(|text| page.style.wrap(&format!("      {text}"), 8));
+                lines.extend(wrapped);
+            }
+            index += 1;
+        }
     }
     if backtrace.frames.is_empty() {
         lines.push("No stack.".to_owned());
@@ -206,11 +236,27 @@ fn frames(page: &Page<'_>, tasks: &IdSet, backtrace: &Backtrace, lines: &mut Vec
 
 fn frame(page: &Page<'_>, tasks: &IdSet, view: &FrameView, lines: &mut Vec<String>) {
     let text = format!("#{:<2} {}", view.frame.level, place::frame(&view.frame));
-    lines.push(page.said(tasks, &text, false));
+    lines.push(in_colours(
+        page,
+        &view.frame,
+        page.said(tasks, &text, false),
+    ));
     if let Some(source) = &view.source {
         let text = printable(source.trim_end().as_bytes());
+        let text = highlight::source(&page.style, &view.frame.file, &text);
         lines.push(format!("{}\t{text}", view.frame.line));
     }
+}
+
+/// A text with a frame in it, whose function and file are told apart.
+fn in_colours(page: &Page<'_>, frame: &Frame, text: String) -> String {
+    let name = |text: &str| printable(text.as_bytes());
+    highlight::place(
+        &page.style,
+        &name(&frame.function),
+        &name(&frame.file),
+        text,
+    )
 }
 
 fn list_threads(page: &Page<'_>, tasks: &IdSet, threads: &[ThreadView], lines: &mut Vec<String>) {
@@ -223,7 +269,11 @@ fn list_threads(page: &Page<'_>, tasks: &IdSet, threads: &[ThreadView], lines: &
         let mark = if thread.current { '*' } else { ' ' };
         let name = printable(thread.name.as_bytes());
         let text = format!("{mark} {:<3} \"{name}\" {place}", thread.number);
-        lines.push(page.style.wrap(&text, 6));
+        let wrapped = page.style.wrap(&text, 6);
+        lines.push(match &thread.frame {
+            Some(frame) => in_colours(page, frame, wrapped),
+            None => wrapped,
+        });
     }
 }
 

@@ -79,10 +79,18 @@ pub(super) fn display(
 }
 
 /// Numbers over all tasks.
-pub(super) fn stats(page: &Page<'_>, expression: &str, stats: &Stats) -> Vec<String> {
+pub(super) fn stats(
+    page: &Page<'_>,
+    expression: &str,
+    tasks: &IdSet,
+    stats: &Stats,
+) -> Vec<String> {
     let name = printable(expression.as_bytes());
     let ranks = if stats.count == 1 { "rank" } else { "ranks" };
-    let mut lines = vec![format!("{name}: {} {ranks}", stats.count)];
+    let mut lines = vec![match stats.count > tasks.len() {
+        true => format!("{name}: {} numbers on {}", stats.count, page.label(tasks)),
+        false => format!("{name}: {} {ranks}", stats.count),
+    }];
     let mut row = |label: &str, text: String| lines.push(format!("  {label:<7} {text}"));
     if let Some(min) = &stats.min {
         row("min", extreme(page, min));
@@ -153,7 +161,7 @@ fn bars(histogram: &Histogram) -> Vec<String> {
 }
 
 /// Six digits that count.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         return "0".to_owned();

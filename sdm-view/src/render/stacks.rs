@@ -1,8 +1,11 @@
 //! Many stacks as one tree: common frames once, sets on the branches.
 
+use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
+use sdm_text::printable;
 
+use super::highlight;
 use super::label::Names;
 use super::place;
 use super::style::Style;
@@ -169,7 +172,7 @@ impl Writer<'_> {
         self.lines.push(format!(
             "{lead}{}: {}{mark}",
             self.style.label(&head),
-            place::stack_frame(&node.of.frame)
+            self.frame(&node.of.frame)
         ));
         let mut node = node;
         // Frames that all of them share need no set of their own.
@@ -184,7 +187,7 @@ impl Writer<'_> {
                 "│  "
             };
             let bar = if forks(node) { bar } else { "   " };
-            let text = place::stack_frame(&node.of.frame);
+            let text = self.frame(&node.of.frame);
             self.lines.push(format!("{below}{bar}{text}"));
         }
         let mut branches = self.branches(&node.below);
@@ -200,6 +203,12 @@ impl Writer<'_> {
             let (lead, below) = (format!("{below}{fork}"), format!("{below}{bar}"));
             self.one(branch, (&lead, &below), count > 1);
         }
+    }
+
+    fn frame(&self, frame: &StackFrame) -> String {
+        let name = |text: &str| printable(text.as_bytes());
+        let text = place::stack_frame(frame);
+        highlight::place(self.style, &name(&frame.function), &name(&frame.file), text)
     }
 
     fn head(&self, tasks: &IdSet, threads: u64) -> String {
@@ -236,7 +245,7 @@ fn forks(node: &Node<'_>) -> bool {
 mod tests {
     use super::*;
     use sdm_debug::Reply;
-    use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+    use sdm_debug::reply::{TaskStacks, ThreadStack};
 
     use crate::item::Gathered;
 

@@ -44,6 +44,21 @@ impl Style {
         self.paint("2", text)
     }
 
+    /// A word of a language.
+    pub(super) fn word(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// The name of a type.
+    pub(super) fn type_name(&self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    /// A string, or the name of a file.
+    pub(super) fn string(&self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
     /// Lines that answers may take: below them it can be said what was folded.
     pub(super) fn room(&self) -> usize {
         self.rows.saturating_sub(4)
@@ -63,6 +78,33 @@ impl Style {
             lines.push(self.faint(&format!("({} more lines)", rest + 1)));
         }
         lines
+    }
+
+    /// The beginning and the end of a block that is longer than a screen; as it is where there is no screen.
+    pub(super) fn folded(&self, lines: Vec<String>) -> Vec<String> {
+        let room = self.room();
+        if self.width.is_none() || Self::height(&lines) <= room {
+            return lines;
+        }
+        let text = lines.join("\n");
+        let lines: Vec<&str> = text.split('\n').collect();
+        let last = room / 3;
+        let first = room.saturating_sub(last + 1).max(1);
+        let Some(left_out) = lines
+            .len()
+            .checked_sub(first + last)
+            .filter(|count| *count > 0)
+        else {
+            return vec![text];
+        };
+        let said = self.faint(&format!("      ({left_out} lines, not shown)"));
+        let (begin, end) = (&lines[..first], &lines[lines.len() - last..]);
+        let kept = begin
+            .iter()
+            .copied()
+            .chain([&*said])
+            .chain(end.iter().copied());
+        kept.map(str::to_owned).collect()
     }
 
     /// How long a set may be before it is folded.
@@ -132,6 +174,27 @@ mod tests {
             style.wrap("rank 1: no\nrank 7: fine", 2),
             "rank 1: no\n  rank 7: fine"
         );
+    }
+
+    #[test]
+    fn a_long_block_keeps_its_beginning_and_its_end() {
+        let style = Style {
+            width: Some(80),
+            rows: 24,
+            ..Style::PLAIN
+        };
+        let lines: Vec<String> = (0..100).map(|line| line.to_string()).collect();
+        let folded = style.folded(lines.clone());
+        assert_eq!(folded.len(), style.room());
+        assert_eq!((&*folded[0], &*folded[19]), ("0", "99"));
+        assert_eq!(folded[13], "      (81 lines, not shown)");
+        let whole = Style {
+            rows: usize::MAX,
+            ..style
+        };
+        assert_eq!(whole.folded(lines.clone()), lines);
+        // What is written to a file is not folded.
+        assert_eq!(Style::PLAIN.folded(lines.clone()), lines);
     }
 
     #[test]

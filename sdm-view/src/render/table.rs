@@ -4,12 +4,15 @@ use sdm_idset::IdSet;
 use sdm_text::printable;
 
 use super::event;
+use super::highlight;
 use super::page::Page;
 use super::style::Style;
 use crate::item::{BreakRow, Happening, Listing, RankRow};
 
 /// The most places of one breakpoint that are listed.
 const PLACES_SHOWN_MAX: usize = 16;
+/// The most distinct counts of hits of one breakpoint that are listed.
+const HITS_SHOWN_MAX: usize = 8;
 
 /// Who is in which state, and where.
 pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
@@ -85,7 +88,7 @@ pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
     }
     let mut lines = vec![head];
     for (number, text, here) in &listing.lines {
-        let text = printable(text.as_bytes());
+        let text = highlight::source(&page.style, file, &printable(text.as_bytes()));
         let count = match (anybody, here.len()) {
             (false, _) => String::new(),
             (true, 0) => " ".repeat(width + 3),
@@ -147,10 +150,43 @@ pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
             let who = page.label(&row.pending);
             lines.push(format!("\tpending on {who}"));
         }
-        if row.hits > 0 {
-            let times = if row.hits == 1 { "time" } else { "times" };
-            lines.push(format!("\tbreakpoint already hit {} {times}", row.hits));
-        }
+        lines.extend(hits(page, row));
+        lines.extend(commands(&row.commands));
     }
     lines
+}
+
+/// Who has stopped at a breakpoint how often, most often first.
+fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
+    let times = |(count, tasks): &(u64, IdSet)| {
+        let times = if *count == 1 { "time" } else { "times" };
+        format!("{count} {times} on {}", page.label(tasks))
+    };
+    let (rest, shown) = row
+        .hits
+        .split_at(row.hits.len().saturating_sub(HITS_SHOWN_MAX));
+    let mut parts: Vec<_> = shown.iter().rev().map(times).collect();
+    if let [.., (most, _)] = rest {
+        let tasks = IdSet::union_all(rest.iter().map(|(_, tasks)| tasks));
+        parts.push(format!("at most {most} times on {}", page.label(&tasks)));
+    }
+    let text = format!("\tbreakpoint already hit {}", parts.join(", "));
+    (!parts.is_empty()).then(|| page.style.wrap(&text, 16))
+}
+
+/// What gdb does at a breakpoint, indented by its blocks, as gdb lists it.
+fn commands(lines: &[String]) -> Vec<String> {
+    let mut depth = 0_usize;
+    let line = |line: &String| {
+        let word = line.split([' ', '\t', '(']).next().unwrap_or_default();
+        if matches!(word, "end" | "else") {
+            depth = depth.saturating_sub(1);
+        }
+        let text = format!("\t{}{}", "  ".repeat(depth), printable(line.as_bytes()));
+        if matches!(word, "if" | "while" | "else" | "commands" | "python") {
+            depth += 1;
+        }
+        text
+    };
+    lines.iter().map(line).collect()
 }

@@ -9,7 +9,7 @@ use sdm_text::{beginning, columns, printable};
 use super::label::Names;
 use super::page::Page;
 use super::style::Style;
-use super::{answer, diagnosis, event, numbers, table, topics};
+use super::{answer, diagnosis, event, highlight, numbers, plot, table, topics};
 use crate::item::{Happening, Item, Problem, View};
 
 /// The most things that happened at the same time that are shown.
@@ -25,6 +25,9 @@ pub trait Screen {
 
     /// Writes bytes that are not ours, as they are where nobody edits a line.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
+
+    /// Whether what is longer than the screen is shown a screen at a time.
+    fn set_pagination(&mut self, _on: bool) {}
 
     /// Colour and width now.
     fn style(&self) -> Style;
@@ -99,16 +102,12 @@ impl<S: Screen> View for TextView<S> {
     }
 
     fn status(&mut self, line: Option<&str>) {
-        let width = self.screen.style().width;
-        let fits = |line: &str| width.is_none_or(|width| columns(line) < width);
-        match line {
-            Some(line) if !fits(line) => {
-                // What can be done about it goes first, then what does not fit.
-                let line = line.rsplit_once("; ").map_or(line, |(line, _)| line);
-                let room = width.map_or(usize::MAX, |width| width.saturating_sub(1));
-                self.screen.status(Some(beginning(line, room)));
+        match (line, self.screen.style().width) {
+            (Some(line), Some(width)) => {
+                let line = status_in(line, width.saturating_sub(1));
+                self.screen.status(Some(&line));
             }
-            _ => self.screen.status(line),
+            (line, _) => self.screen.status(line),
         }
     }
 
@@ -128,8 +127,36 @@ impl<S: Screen> View for TextView<S> {
         self.screen.write(&format!("{line}\n"));
     }
 
+    fn set_pagination(&mut self, on: bool) {
+        self.screen.set_pagination(on);
+    }
+
     fn is_gone(&self) -> bool {
         self.screen.is_gone()
+    }
+}
+
+/// A line that says what goes on, within so many columns. What can be done about it, behind the last semicolon, is kept for as
+/// long as it fits: who is waited for goes before it, and then the end of the command.
+#[must_use]
+pub fn status_in(line: &str, room: usize) -> String {
+    const LEAST: usize = 8;
+    if columns(line) <= room {
+        return line.to_owned();
+    }
+    let Some((what, hint)) = line.rsplit_once("; ") else {
+        return beginning(line, room).to_owned();
+    };
+    let without_whom = what.rsplit_once(" (").and_then(|(before, time)| {
+        let (before, _) = before.rsplit_once(", ")?;
+        Some(format!("{before} ({time}; {hint}"))
+    });
+    if let Some(line) = without_whom.filter(|line| columns(line) <= room) {
+        return line;
+    }
+    match room.checked_sub(columns(hint) + "...; ".len()) {
+        Some(left) if left >= LEAST => format!("{}...; {hint}", beginning(what, left)),
+        _ => beginning(what, room).to_owned(),
     }
 }
 
@@ -173,7 +200,12 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         } => numbers::display(&page, *number, expression, values),
         Item::Diagnosis(found) => diagnosis::lines(&page, found),
         Item::Listing(listing) => table::listing(&page, listing),
-        Item::Stats { expression, stats } => numbers::stats(&page, expression, stats),
+        Item::Stats {
+            expression,
+            tasks,
+            stats,
+        } => numbers::stats(&page, expression, tasks, stats),
+        Item::Plot(plot) => plot::lines(&page, plot),
         Item::Comparison(found) => numbers::comparison(&page, found),
         Item::Usage { tasks, usage } => topics::usage(&page, tasks, usage),
         Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
@@ -192,7 +224,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
             lost,
         } => launcher_ended(&page, status, last_words, lost),
         Item::Notice(text) => vec![style.wrap(&printable(text.as_bytes()), 2)],
-        Item::Text(text) => text.lines().map(str::to_owned).collect(),
+        Item::Text(text) => text.lines().map(|line| in_columns(&style, line)).collect(),
         Item::Error(problem) => error(&style, problem),
         Item::End { reason, .. } => reason
             .iter()
@@ -202,11 +234,50 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
     }
 }
 
+/// A line broken at words where it is too long; what follows stands below its second column, where it has one.
+fn in_columns(style: &Style, line: &str) -> String {
+    let text = line.trim_start_matches(' ');
+    let lead = line.len() - text.len();
+    let column = text.find("  ").map(|at| {
+        let behind = &text[at..];
+        lead + columns(&text[..at]) + behind.len() - behind.trim_start_matches(' ').len()
+    });
+    let room = style.width.unwrap_or(usize::MAX) / 2;
+    style.wrap(
+        line,
+        column.filter(|column| *column <= room).unwrap_or(lead),
+    )
+}
+
 fn happened(page: &Page<'_>, tasks: &IdSet, what: &Happening) -> Vec<String> {
     let sentence = event::sentence(what);
-    let mut lines = vec![page.said(tasks, &sentence.line, sentence.bad)];
-    let below = sentence.below.iter();
-    lines.extend(below.map(|line| page.style.wrap(line, 4)));
+    let frame = match what {
+        Happening::Stopped(stop) => stop.frame.as_ref(),
+        _ => None,
+    };
+    let name = |text: &str| printable(text.as_bytes());
+    let first = page.said(tasks, &sentence.line, sentence.bad);
+    let first = match frame.filter(|_| !sentence.bad) {
+        Some(frame) => highlight::place(
+            &page.style,
+            &name(&frame.function),
+            &name(&frame.file),
+            first,
+        ),
+        None => first,
+    };
+    let file = frame.map_or("", |frame| &frame.file);
+    let mut lines = vec![first];
+    for line in &sentence.below {
+        let line = page.style.wrap(line, 4);
+        let is_numbered = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+        lines.push(match line.split_once('\t') {
+            Some((number, text)) if is_numbered(number) => {
+                format!("{number}\t{}", highlight::source(&page.style, file, text))
+            }
+            _ => line,
+        });
+    }
     lines
 }
 
@@ -266,6 +337,35 @@ mod tests {
         let mut view = TextView::new(recorder.clone(), Names::ranks());
         view.show(Duration::ZERO, &item);
         assert_eq!(*recorder.text.borrow(), expect.trim_start_matches('\n'));
+    }
+
+    #[test]
+    fn the_status_keeps_what_can_be_done() {
+        let hint = "^C stops them, ^Z gives the prompt back";
+        let run = |what: &str, ranks: &str| {
+            format!("{what}: 0/4 stopped, running: {ranks} (3 s); {hint}")
+        };
+        for (line, room, expect) in [
+            (run("continue", "0-3"), 199, run("continue", "0-3")),
+            (
+                run("continue", "0-3"),
+                79,
+                format!("continue: 0/4 stopped (3 s); {hint}"),
+            ),
+            (
+                run("until somewhere_with_a_long_name", "0,2,4"),
+                79,
+                format!("until somewhere_with_a_long_name: 0...; {hint}"),
+            ),
+            (
+                run("continue", "0-3"),
+                30,
+                "continue: 0/4 stopped, running".to_owned(),
+            ),
+            ("no hint in this line".to_owned(), 7, "no hint".to_owned()),
+        ] {
+            assert_eq!(status_in(&line, room), expect);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Variables of many tasks: equal ones once, differing ones by class.
 
 use sdm_debug::Reply;
-use sdm_debug::reply::Variable;
+use sdm_debug::reply::{Value, Variable};
 use sdm_idset::IdSet;
 use sdm_text::printable;
 
@@ -74,12 +74,28 @@ fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<SameNames<'a>> {
 
 /// The distinct values of one variable, biggest class first.
 fn distinct(group: &SameNames<'_>, index: usize) -> Vec<(IdSet, String)> {
+    let members = group.members.iter();
+    classes(members.map(|(tasks, variables)| (*tasks, &variables[index].value)))
+}
+
+/// `name: 0 on ranks 0-2 (3); 1 on rank 3`; nothing where all have the same.
+pub(super) fn by_class<'a>(
+    page: &Page<'_>,
+    name: &str,
+    values: impl Iterator<Item = (&'a IdSet, &'a Value)>,
+) -> Option<String> {
+    let (name, values) = (printable(name.as_bytes()), classes(values));
+    (values.len() > 1).then(|| format!("{name}: {}", differing(page, &values)))
+}
+
+/// Who has which value, biggest class first.
+fn classes<'a>(members: impl Iterator<Item = (&'a IdSet, &'a Value)>) -> Vec<(IdSet, String)> {
     let mut values: Vec<(IdSet, String)> = Vec::new();
-    for (tasks, variables) in &group.members {
-        let value = printable(place::value(&variables[index].value).as_bytes());
+    for (tasks, value) in members {
+        let value = printable(place::value(value).as_bytes());
         match values.iter_mut().find(|(_, known)| *known == value) {
             Some((set, _)) => set.union_with(tasks),
-            None => values.push(((*tasks).clone(), value)),
+            None => values.push((tasks.clone(), value)),
         }
     }
     values.sort_by(|(a, _), (b, _)| biggest_first(a, b));

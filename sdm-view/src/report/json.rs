@@ -61,7 +61,7 @@ fn look(look: &Look) -> Value {
             let locals = locals.map(|(name, value)| object!({ "name": name, "value": value }));
             locals.collect::<Vec<_>>()
         });
-        object!({ "place": frame.place, "source": frame.source, "locals": locals })
+        object!({ "level": frame.level, "place": frame.place, "source": frame.source, "locals": locals })
     });
     object!({
         "task": look.task.0,

@@ -135,6 +135,8 @@ pub struct Look {
 /// A frame of a [`Look`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookFrame {
+    /// Its number, as `bt` has it: frames of runtimes that are left out count. 0 is the innermost.
+    pub level: u32,
     /// `solve (rod=0x..., steps=3) at halo.c:111`.
     pub place: String,
     /// The line of source; empty where unknown.

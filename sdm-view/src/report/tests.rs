@@ -96,6 +96,7 @@ fn hostile() -> Report {
         task: TaskId(3),
         tasks: set("3"),
         frames: vec![LookFrame {
+            level: 2,
             place: HOSTILE.to_owned(),
             source: HOSTILE.to_owned(),
             locals: Some(vec![(HOSTILE.to_owned(), HOSTILE.to_owned())]),
@@ -116,6 +117,14 @@ fn hostile() -> Report {
         began: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         ..report
     }
+}
+
+#[test]
+fn frames_have_the_numbers_of_bt() {
+    let report = hostile();
+    let text = text(&report);
+    assert!(text.contains("\n  #2  "), "{text}");
+    assert!(html(&report).contains("<li value=\"2\">"));
 }
 
 /// `count` tasks in so many places.

@@ -94,9 +94,9 @@ fn frames(report: &Report, look: &Look, lines: &mut Vec<String>) {
         "stack of {}:",
         report.names.label(&sdm_idset::IdSet::single(look.task), 40)
     ));
-    for (level, frame) in look.frames.iter().enumerate().take(FRAMES_MAX) {
-        lines.push(format!("  #{level}  {}", frame.place));
-        if level > 0 {
+    for (index, frame) in look.frames.iter().enumerate().take(FRAMES_MAX) {
+        lines.push(format!("  #{:<2} {}", frame.level, frame.place));
+        if index > 0 {
             continue;
         }
         for (name, value) in frame.locals.iter().flatten().take(LOCALS_MAX) {

@@ -16,6 +16,25 @@ use super::view::give_up;
 use crate::cli::{Commands, EmulateArgs};
 use crate::sink::tell;
 
+/// What tasks do where nobody says otherwise: a job that hangs, one rank a step behind, with values that differ.
+/// `continue` ends them, so that a script comes to its end.
+const EXAMPLE: &str = "\
+[all]
+stack = main halo.c:142 > solve halo.c:114 > sum_up halo.c:37 > MPI_Allreduce
+value step = 60
+value residual = 0.{rank%10}5
+local step = 60
+local neighbour = {rank}
+continue = 100ms exit 0
+output = 60ms step 60, heat 1000
+[tasks 3]
+stack = main halo.c:142 > solve halo.c:111 > exchange halo.c:54 > MPI_Recv
+value step = 59
+local step = 59
+local neighbour = 2
+output = 60ms step 59, heat 997
+";
+
 /// Starts the servers and gives the prompt, carries out commands, or measures.
 pub(super) fn emulate<O: Opener>(
     args: &EmulateArgs,
@@ -38,7 +57,10 @@ pub(super) fn emulate<O: Opener>(
 }
 
 pub(super) fn job(args: &EmulateArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {
-    let scenario = scenario(args.scenario.as_deref())?;
+    let scenario = match args.scenario.as_deref() {
+        None => EXAMPLE.to_owned(),
+        file => scenario(file)?,
+    };
     let all = IdSet::all_below(args.count);
     let start = StartSpec {
         program: b"emulated".to_vec(),
@@ -86,5 +108,15 @@ fn scenario(file: Option<&Path>) -> Result<String, Refused> {
     match Scenario::parse(&text) {
         Ok(_) => Ok(text),
         Err(error) => Err((2, format!("{name}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_scenario() {
+        assert!(Scenario::parse(EXAMPLE).is_ok());
     }
 }

@@ -10,11 +10,14 @@ mod emulate;
 mod error;
 mod job;
 mod keep;
+mod keys;
 mod lines;
 mod live;
 mod local;
 mod machine;
+mod notify;
 mod opener;
+mod pager;
 mod prompt;
 mod report;
 mod roundtrips;
@@ -24,11 +27,13 @@ mod self_description;
 mod signals;
 mod stacks;
 mod stdin;
+mod typed;
 mod view;
 mod wake;
 
 use std::ffi::OsString;
 
+use clap::CommandFactory;
 use nix::sys::signal::Signal;
 
 use crate::cli::{self, Verb};
@@ -58,6 +63,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
             return 2;
         }
     }
+    let args = cli::divided(cli::Cli::command(), args);
     let definition = match self_description::definition(&args) {
         Ok(definition) => definition,
         Err(error) => {

@@ -61,7 +61,7 @@ pub(super) fn open<O: Opener>(
     const STATUS_AFTER: Duration = Duration::from_secs(1);
     const SLOWEST_AFTER: Duration = Duration::from_secs(10);
     let began = Instant::now();
-    let mut line = StatusLine::new();
+    let mut line = StatusLine::new(None);
     let mut tell = |opening: StartProgress| {
         if let Some(note) = &opening.note {
             line.show(None);

@@ -20,10 +20,12 @@ use rustyline::validate::Validator;
 use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 use sdm_shell::commands::{self, Wanted};
 use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
-use sdm_text::{beginning, columns};
+use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
 
+use super::typed::{Typed, TypedLine};
 use super::wake::Wake;
+use crate::sink::Sink;
 use crate::unread::{is_given_up, writing};
 
 /// The most lines that the history keeps.
@@ -39,6 +41,10 @@ pub(super) struct Queue {
     waiting: Mutex<QueuedTexts>,
     changed: Condvar,
     reading: Arc<AtomicBool>,
+    /// Somebody was asked for a line.
+    asked: AtomicBool,
+    /// What is typed while nobody edits a line.
+    pub(super) typed: Arc<Typed>,
 }
 
 #[derive(Default)]
@@ -56,6 +62,8 @@ impl Queue {
             waiting: Mutex::default(),
             changed: Condvar::new(),
             reading,
+            asked: AtomicBool::new(false),
+            typed: Arc::default(),
         }
     }
 
@@ -91,8 +99,14 @@ impl Queue {
         texts.concat()
     }
 
+    /// True once a person was asked for a line, and sits there.
+    pub(super) fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
     /// What the prompt says from the next line on.
     fn say(&self, prompt: &str) {
+        self.asked.store(true, Ordering::SeqCst);
         let mut waiting = self.lock();
         prompt.clone_into(&mut waiting.prompt);
         waiting.stale = false;
@@ -169,6 +183,7 @@ impl Prompt {
             controls: controls.clone(),
             wake: Arc::clone(&wake),
             queue: Arc::clone(&queue),
+            is_coloured: Sink::Output.is_coloured(),
         }));
         let mut printer = editor.create_external_printer()?;
         let printed = Arc::clone(&queue);
@@ -211,7 +226,15 @@ fn read_lines(
         let _ = editor.load_history(file);
     }
     while let Ok((prompt, question)) = requests.recv() {
-        let read = editor.readline(&prompt);
+        let read = match queue.typed.take_line() {
+            Some(TypedLine::Line(text)) => {
+                // It is no loss where nobody reads it.
+                let _ = Sink::Output.show(&format!("{prompt}{}\n", printable(text.as_bytes())));
+                Ok(text)
+            }
+            Some(TypedLine::End) => Err(ReadlineError::Eof),
+            None => editor.readline_with_initial(&prompt, (&queue.typed.take_text(), "")),
+        };
         queue.set_reading(false);
         let control = match read {
             Ok(text) => {
@@ -301,6 +324,7 @@ struct Words {
     controls: Sender<Control>,
     wake: Wake,
     queue: Arc<Queue>,
+    is_coloured: bool,
 }
 
 impl Completer for Words {
@@ -357,7 +381,11 @@ impl Highlighter for Words {
         is_own: bool,
     ) -> Cow<'b, str> {
         if is_own {
-            fitted(&self.queue.lock().prompt, columns(prompt)).into()
+            let prompt = fitted(&self.queue.lock().prompt, columns(prompt));
+            match self.is_coloured {
+                true => in_colours(&prompt).into(),
+                false => prompt.into(),
+            }
         } else {
             prompt.into()
         }
@@ -380,6 +408,15 @@ fn fitted(prompt: &str, width: usize) -> String {
     let head = fits.unwrap_or_else(|| beginning("[...]", room).to_owned());
     let blanks = room - columns(&head);
     format!("{head}{:blanks$}{end}", "")
+}
+
+/// The states of the tasks in less weight, and the name in more.
+fn in_colours(prompt: &str) -> String {
+    const NAME: &str = "(sdm)";
+    match prompt.rsplit_once(NAME) {
+        Some((head, end)) => format!("\x1b[2m{head}\x1b[0m\x1b[1m{NAME}\x1b[0m{end}"),
+        None => prompt.to_owned(),
+    }
 }
 
 impl Validator for Words {}

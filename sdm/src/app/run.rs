@@ -17,16 +17,21 @@ use sdm_shell::ReportFiles;
 
 use super::control::Controlled;
 use super::job::{self, Job};
+use super::notify;
 use super::opener::{Opener, Refused};
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, PmixUse, ProgramPart, RunArgs};
-use crate::sink::complain;
+use crate::sink::{self, complain};
 
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
 
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
-    job::run(args.script.json, job(args, commands), opener)
+    let code = job::run(args.script.json, job(args, commands), opener);
+    if let (Some(line), Some(files)) = (&args.batch.notify, files(&args.batch)) {
+        notify::notify(line, &files.page, sink::exit_code(code));
+    }
+    code
 }
 
 pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Refused> {

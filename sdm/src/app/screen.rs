@@ -6,7 +6,9 @@ use sdm_text::printable_lines;
 use sdm_view::escape::shown;
 use sdm_view::render::{Screen, Style};
 
+use super::pager;
 use super::prompt::Queue;
+use super::typed::Typed;
 use crate::sink::Sink;
 
 /// The fewest lines that a screen is taken to have.
@@ -20,6 +22,7 @@ pub(super) struct Stdout {
     line: StatusLine,
     prompt: Option<Arc<Queue>>,
     gone: bool,
+    pages: bool,
 }
 
 impl Stdout {
@@ -31,15 +34,24 @@ impl Stdout {
             colour: Sink::Output.is_coloured(),
             terminal,
             width: columns.and_then(|columns| columns.parse().ok()),
-            line: StatusLine::new(),
+            line: StatusLine::new(prompt.as_ref().map(|queue| Arc::clone(&queue.typed))),
             prompt,
             gone: false,
+            pages: true,
         }
     }
 
     fn write_directly(&mut self, text: &str) {
         let status = self.line.hide();
-        self.gone |= Sink::Output.show(text).is_err();
+        let is_read = self.terminal && self.prompt.as_ref().is_some_and(|it| it.has_asked());
+        let size = Sink::Output
+            .size()
+            .filter(|_| self.pages && is_read && status.is_none());
+        let shown = match size {
+            Some(size) => pager::show(text, size),
+            None => Sink::Output.show(text),
+        };
+        self.gone |= shown.is_err();
         if status.is_some() {
             self.line.show(status.as_deref());
         }
@@ -79,6 +91,9 @@ impl Screen for Stdout {
 
     fn status(&mut self, line: Option<&str>) {
         self.line.show(line);
+        if let (None, Some(prompt)) = (line, &self.prompt) {
+            prompt.typed.end();
+        }
     }
 
     fn style(&self) -> Style {
@@ -90,6 +105,10 @@ impl Screen for Stdout {
         }
     }
 
+    fn set_pagination(&mut self, on: bool) {
+        self.pages = on;
+    }
+
     fn is_gone(&self) -> bool {
         self.gone
     }
@@ -99,11 +118,14 @@ impl Screen for Stdout {
 pub(super) struct StatusLine {
     terminal: bool,
     shown: Option<String>,
+    /// What is typed meanwhile, at a prompt.
+    typed: Option<Arc<Typed>>,
 }
 
 impl StatusLine {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(typed: Option<Arc<Typed>>) -> Self {
         Self {
+            typed,
             terminal: Sink::Complaints.is_terminal(),
             shown: None,
         }
@@ -112,6 +134,14 @@ impl StatusLine {
     /// Shows, changes or removes it; nothing where standard error is no terminal.
     pub(super) fn show(&mut self, line: Option<&str>) {
         if !self.terminal || (line.is_none() && self.shown.is_none()) {
+            return;
+        }
+        if let Some(typed) = &self.typed {
+            match line {
+                Some(line) => typed.show(line),
+                None => typed.hide(),
+            }
+            self.shown = line.map(str::to_owned);
             return;
         }
         let width = Sink::Complaints.size().map_or(80, |(columns, _)| columns);

@@ -54,6 +54,17 @@ pub struct BatchArgs {
     )]
     pub report: PathBuf,
 
+    /// A shell's command line that is carried out once the report is written, with the report's path behind it: `mail -s done me
+    /// <`, for example. `SDM_REPORT` and `SDM_EXIT_CODE` are in its environment; it has a minute.
+    #[arg(
+        long,
+        value_name = "CMD",
+        requires = "batch",
+        conflicts_with = "no_report",
+        allow_hyphen_values = true
+    )]
+    pub notify: Option<String>,
+
     /// Leave no report.
     #[arg(long, requires = "batch", conflicts_with_all = ["report", "junit"])]
     pub no_report: bool,

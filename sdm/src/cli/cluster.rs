@@ -173,6 +173,7 @@ pub struct ShowArgs {
 
 /// `sdm submit`.
 #[derive(Debug, Args)]
+#[command(override_usage = "sdm submit [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct SubmitArgs {
     /// To whom.
     #[command(flatten)]

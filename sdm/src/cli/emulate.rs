@@ -39,8 +39,8 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "BYTES", value_parser = bandwidth)]
     pub bandwidth: Option<NonZeroU64>,
 
-    /// What the tasks do; the guide has the words. Without it they stop at `main`, and `continue`
-    /// ends them.
+    /// What the tasks do; the guide has the words. Without it one of them is a step behind the others, which wait for it: `stacks`,
+    /// `outliers step`, `stats residual` show it. `continue` ends them.
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 

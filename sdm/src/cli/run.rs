@@ -13,6 +13,7 @@ use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
 #[derive(Debug, Args)]
+#[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct RunArgs {
     /// How many processes.
     #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
@@ -83,7 +84,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
 
-    /// The program and its arguments. Further programs of the same job stand behind it, each with its
+    /// The program and its arguments: all that follows the first word that is no option of sdm, with a `--` in front or without. Further programs of the same job stand behind it, each with its
     /// number of processes: `: -n 3 ./b y`, or `: -n 3 LAUNCHER-OPTIONS -- ./b y`.
     #[arg(last = true, required = true, value_name = "PROGRAM [ARGS]")]
     pub program: Vec<OsString>,

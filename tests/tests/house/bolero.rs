@@ -45,6 +45,7 @@ targets! {
     failure "failure"
     debug "debug"
     merge "merge"
+    array "array"
     mi "mi"
     set_grammar "set-grammar"
     keeper "keeper"

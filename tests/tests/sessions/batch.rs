@@ -35,6 +35,27 @@ fn the_exit_code_says_what_came_of_it() {
     done.expect_part("[@crashed] print rank", "rank ");
 }
 
+/// Who is to be told is, once the report is there; what becomes of it changes no exit code.
+#[test]
+fn somebody_is_notified_where_the_report_is() {
+    let place = Place::new();
+    let _program = place.compile("work", Compiler::C);
+    let notify = "test -s \"$SDM_REPORT\" && echo $SDM_EXIT_CODE > told && echo 'to stderr' && cp";
+    let notify = format!("f() {{ {notify} \"$1\" copied.html; }}; f");
+    let done = batch(&place, &["--notify", &notify], &[], "segv").code(139);
+    let read = |name: &str| std::fs::read_to_string(place.path().join(name));
+    assert_eq!(read("told").expect("it was told"), "139\n");
+    let (report, copied) = (read("report.html"), read("copied.html"));
+    assert_eq!(report.expect("a report"), copied.expect("its copy"));
+    assert!(
+        done.err.contains("to stderr") && !done.out.contains("to stderr"),
+        "{done}"
+    );
+    let done = batch(&place, &["--notify", "exit 5 #"], &[], "steps").code(0);
+    let said = "sdm: --notify: the command ended with exit status: 5";
+    assert!(done.err.contains(said), "{done}");
+}
+
 #[test]
 fn a_hang_and_a_long_run_are_ended_and_looked_at() {
     let place = Place::new();

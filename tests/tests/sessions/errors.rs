@@ -169,13 +169,14 @@ fn a_program_without_main_is_held_at_its_entry_point() {
     let strip = Command::new("strip").arg(&work).status();
     assert!(strip.expect("strip runs").success());
     let done = Sdm::run(&place, 2)
-        .lines(&["bt", "continue"])
+        .lines(&["bt", "stacks", "continue"])
         .program(&work, &[])
         .finish()
         .code(0);
     let held = "ranks 0-1 (2): at the entry point (no main that gdb can see), work+0x";
     assert!(done.beginning().starts_with(held), "{done}");
     done.expect_part("bt", "ranks 0-1 (2):\n#0  work+0x");
+    done.expect_part("stacks", "work+0x");
     done.expect(
         "continue",
         "[0-1] total 6\nranks 0-1 (2): exited normally\n",

@@ -89,3 +89,38 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     assert!(last.ends_with("[all 4: 4 stopped] (sdm) "), "{last}");
     quit(terminal, &place);
 }
+
+/// While a command is waited for the line about it says what can be done, and what is typed stands behind it until the prompt
+/// takes it.
+#[test]
+fn what_is_typed_meanwhile_stays_and_the_line_says_what_can_be_done() {
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./loop"], 80);
+    terminal.wait("(sdm) ");
+    terminal.keys("continue\n");
+    terminal.wait("stopped (1 s); ^C stops them, ^Z gives the prompt back");
+    terminal.keys("print 7*6x");
+    terminal.wait("gives the prompt back > print 7*6x");
+    terminal.keys("\x7f");
+    terminal.wait("gives the prompt back > print 7*6");
+    // The line is drawn anew, and what was typed is there still.
+    terminal.wait("gives the prompt back > print 7*6");
+    terminal.keys(CTRL_C);
+    terminal.wait("interrupted");
+    terminal.wait("(sdm) print 7*6");
+    terminal.keys("\n");
+    terminal.wait("ranks 0-1 (2): 42");
+    terminal.keys("continue\n");
+    terminal.wait("^C stops them");
+    terminal.keys("interrupt\nwait\nprint 11*");
+    terminal.wait("interrupt | wait | print 11*");
+    terminal.keys(&format!("2\n{CTRL_Z}"));
+    terminal.wait("(sdm) interrupt");
+    terminal.wait("(sdm) wait");
+    terminal.wait("ranks 0-1 (2): 22");
+    terminal.wait("(sdm) ");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+}

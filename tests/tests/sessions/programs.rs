@@ -40,7 +40,8 @@ fn two_programs_are_one_job() {
         let place = format!("mpi_two.c:{}", Place::line("mpi_two.c", "only_air"));
         let set = format!(
             "ranks 2-4 (3): breakpoint 1 at {place}\n\
-             ranks 0-1 (2): Function \"only_air\" not defined.\n"
+             ranks 0-1 (2): Function \"only_air\" not defined.\n\
+             breakpoint 1: only ranks 2-4 (3) of 5 can stop there\n"
         );
         done.expect("break only_air", &set);
         done.expect_part("ranks", "ranks 0-1 (2)  ocean  stopped");

@@ -1,6 +1,7 @@
 //! The prompt on a real terminal, with real gdbs.
 
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
 /// Lines in the order in which they were typed, whatever was done meanwhile: pasted at once, and
@@ -65,4 +66,69 @@ fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
     terminal.keys("quit\ny\n");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");
+}
+
+/// A pager as gdb's: Enter, `c` and `q`; `set pagination off` has none, and so has a script.
+#[test]
+fn what_is_longer_than_the_screen_is_shown_in_pages() {
+    const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
+    let place = Place::new();
+    let program = place.compile("loop", Compiler::C);
+    let mut terminal = Terminal::start(&place, &["run", "-n", "2", "./loop"], 100);
+    terminal.wait("(sdm) ");
+    terminal.keys("help all\n");
+    let first = terminal.wait(QUESTION);
+    assert!(!first.contains("source FILE"), "{first}");
+    terminal.keys("\n");
+    terminal.wait(QUESTION);
+    terminal.keys("c");
+    terminal.wait("source FILE");
+    terminal.wait("(sdm) ");
+    terminal.keys("help all\n");
+    terminal.wait(QUESTION);
+    terminal.keys("q");
+    let left = terminal.wait("(sdm) ");
+    assert!(!left.contains("source FILE"), "{left}");
+    terminal.ask("show pagination", "State of pagination is on.");
+    terminal.ask("set pagination off", "\n");
+    let all = terminal.ask("help all", "source FILE");
+    assert!(!all.contains(QUESTION), "{all}");
+    terminal.keys("quit\ny\n");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, 0, "{screen}");
+    let done = Sdm::run(&place, 2)
+        .lines(&["help all"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    assert!(
+        done.out.contains("source FILE") && !done.out.contains(QUESTION),
+        "{done}"
+    );
+}
+
+/// Source, functions and files in colours on a terminal, and without them where NO_COLOR asks for that.
+#[test]
+fn source_is_highlighted_unless_no_color_is_set() {
+    let place = Place::new();
+    let _program = place.compile("loop", Compiler::C);
+    let shell = |script: &str| {
+        let sh = std::path::Path::new("/bin/sh");
+        let terminal = Terminal::run(&place, sh, &["-c", script], 100);
+        let (code, bytes) = terminal.leave_raw();
+        assert_eq!(code, 0, "{bytes}");
+        bytes
+    };
+    let run = "sdm run -n 2 -c 'list 5,13' -c 'break step' -c continue -c bt -c kill ./loop";
+    let coloured = shell(run);
+    for part in [
+        "\x1b[36mint\x1b[0m step(\x1b[36mint\x1b[0m i)",
+        "\x1b[1mreturn\x1b[0m i + 1;",
+        "\x1b[33mstep\x1b[0m (i=1) at \x1b[32mloop.c\x1b[0m:7",
+        "\x1b[33mstep\x1b[0m () at \x1b[32mloop.c\x1b[0m:7",
+    ] {
+        assert!(coloured.contains(part), "no {part:?} in {coloured:?}");
+    }
+    let plain = shell(&format!("NO_COLOR=1 {run}"));
+    assert!(!plain.contains('\x1b'), "{plain:?}");
 }

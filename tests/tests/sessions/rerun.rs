@@ -124,7 +124,7 @@ fn what_is_watched_is_watched_again() {
     done.expect_part("[1] continue", "rank 1: watchpoint 1 (called)");
     done.expect_part("run", "ranks 0-1 (2): watchpoint 2 (global)");
     done.expect_part("[0-1] continue", "ranks 0-1 (2): watchpoint 1 (called)");
-    let hits = "rwatch called\n\tbreakpoint already hit 2 times\n";
+    let hits = "rwatch called\n\tbreakpoint already hit 1 time on ranks 0-1 (2)\n";
     done.expect_part("info watchpoints", hits);
 }
 

@@ -57,7 +57,7 @@ fn a_session_of_any_size_answers_and_ends() {
             "1" => "rank 0".to_owned(),
             count => format!("ranks 0-{} ({count})", count.parse::<u32>().unwrap() - 1),
         };
-        let stack = format!("(sdm) stacks\n{who}: main () at main.c:10\n");
+        let stack = format!("(sdm) stacks\n{who}: main () at halo.c:142\n");
         assert!(out.contains(&stack), "{count}: {out}");
         let zeros = out.lines().filter(|line| line.ends_with(": 0")).count();
         assert_eq!(zeros, 1, "equal values come once: {out}");
@@ -242,7 +242,7 @@ fn a_killed_server_is_named_and_the_others_answer() {
             assert!(read > 0, "no {part:?} in {out}");
         }
     };
-    read_until("at main () at main.c:10");
+    read_until("at MPI_Recv ()");
     let servers = processes::servers(&value);
     assert_eq!(servers.len(), 70);
     processes::signal(servers[&66], Signal::SIGKILL);

@@ -94,6 +94,14 @@ pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Fa
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
     stacks.helpers += beyond;
+    // As `bt` calls frames of the program that have no name.
+    let name = gdb.get().program_name.clone();
+    let frames = stacks.threads.iter_mut().flat_map(|one| &mut one.frames);
+    for frame in frames.filter(|frame| frame.module.is_empty() && !name.is_empty()) {
+        if let Some(offset) = frame.function.strip_prefix("program+") {
+            frame.function = format!("{name}+{offset}");
+        }
+    }
     Ok(Reply::Stacks(stacks))
 }
 

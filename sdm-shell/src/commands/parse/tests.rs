@@ -7,7 +7,7 @@ use sdm_debug::command::{
 };
 
 use super::*;
-use crate::commands::{Displayed, JobCommand, Point, Topic};
+use crate::commands::{Displayed, JobCommand, Point, Topic, ValuesCommand};
 use UserCommand as C;
 
 fn check(line: &str, expect: UserCommand) {
@@ -198,7 +198,10 @@ fn the_new_words_are_parsed() {
     check("send 2 --eof", send("", true));
     check("output off", C::Output(Some(false)));
     check("l 40", C::List("40".to_owned()));
-    check("outliers x + 1", C::Outliers("x + 1".to_owned()));
+    check(
+        "outliers x + 1",
+        C::Values(ValuesCommand::Outliers("x + 1".to_owned())),
+    );
     check(
         "defset odd @if:(r % 2)",
         C::DefineSet {

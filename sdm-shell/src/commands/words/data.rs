@@ -5,7 +5,7 @@ use sdm_debug::Command;
 use super::looking::pass;
 use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
-use crate::commands::{CommandError, JobCommand, UserCommand as C, args};
+use crate::commands::{CommandError, JobCommand, UserCommand as C, ValuesCommand, args};
 
 pub(super) const COMMANDS: &[Spec] = &[
     Spec {
@@ -25,7 +25,21 @@ pub(super) const COMMANDS: &[Spec] = &[
                with the first element that differs",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Compare),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Compare)
+                .map(C::Values)
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "export",
+        usage: "export EXPR FILE.npy|.csv",
+        what: "its values to a file: ranks are the first axis",
+        more: "export cell[0:63] cell.npy\nexport residual residual.csv\n\
+               The last word is the file. Slices have both their ends; `numpy.load` reads the first kind.",
+        completes: Completes::Program,
+        parse: export,
         ..PLAIN
     },
     Spec {
@@ -54,7 +68,25 @@ pub(super) const COMMANDS: &[Spec] = &[
         more: "outliers step\n[@stopped] outliers expected_tag",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Outliers),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Outliers)
+                .map(C::Values)
+        },
+        ..PLAIN
+    },
+    Spec {
+        name: "plot",
+        usage: "plot EXPR",
+        what: "a line in characters: over ranks, or over elements",
+        more: "plot residual: over the ranks\nplot cell[0:63]: over the elements, a line for each class of ranks",
+        completes: Completes::Program,
+        repeats: true,
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Plot)
+                .map(C::Values)
+        },
         ..PLAIN
     },
     Spec {
@@ -100,6 +132,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "changes a variable",
         more: "set breakpoint pending on|off|auto: keeps breakpoints whose place is not loaded yet; auto asks.\n\
                set args ARGS: the program's arguments, from the next `run` on.\n\
+               set pagination on|off: what is longer than the screen is shown a screen at a time.\n\
                set confirm on|off: asks before `run` and `quit` end something.\n\
                All other settings are gdb's own.",
         completes: Completes::Words(&[
@@ -110,6 +143,8 @@ pub(super) const COMMANDS: &[Spec] = &[
             "breakpoint pending auto",
             "confirm off",
             "confirm on",
+            "pagination off",
+            "pagination on",
         ]),
         parse: set,
         ..PLAIN
@@ -126,10 +161,14 @@ pub(super) const COMMANDS: &[Spec] = &[
         name: "stats",
         usage: "stats EXPR",
         what: "smallest, largest, mean, spread and a histogram",
-        more: "stats residual\nWho holds the smallest and the largest is said, and who has no number.",
+        more: "stats residual\nstats cell[0:63]: over elements and ranks; stats cells(1:9) in Fortran\nWho holds the smallest and the largest is said, and who has no number.",
         completes: Completes::Program,
         repeats: true,
-        parse: |name, rest| args::expression(name, rest).map(C::Stats),
+        parse: |name, rest| {
+            args::expression(name, rest)
+                .map(ValuesCommand::Stats)
+                .map(C::Values)
+        },
         ..PLAIN
     },
     Spec {
@@ -149,6 +188,26 @@ pub(super) const COMMANDS: &[Spec] = &[
         ..PLAIN
     },
 ];
+
+/// The file is the last word; what stands before it is the expression.
+fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let here = *rest;
+    let text = rest.take_rest();
+    let expected = || {
+        here.error(format!(
+            "{name}: expected an expression and a file .npy or .csv"
+        ))
+    };
+    let (expression, file) = text.rsplit_once(char::is_whitespace).ok_or_else(expected)?;
+    let is_known = [".npy", ".csv"].iter().any(|end| file.ends_with(end));
+    if !is_known || expression.trim().is_empty() {
+        return Err(expected());
+    }
+    Ok(C::Values(ValuesCommand::Export {
+        expression: expression.trim().to_owned(),
+        file: args::file(name, &mut Cursor::new(file))?,
+    }))
+}
 
 fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let format = args::format(rest);
@@ -241,6 +300,11 @@ fn set(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         *rest = ahead;
         return Ok(C::Job(JobCommand::Arguments(words)));
     }
+    if word == "pagination" {
+        let on = args::on_off(&mut ahead, "set pagination")?;
+        *rest = ahead;
+        return Ok(C::Pagination(Some(on.unwrap_or(true))));
+    }
     if word == "confirm" {
         let on = args::on_off(&mut ahead, "set confirm")?;
         *rest = ahead;
@@ -255,6 +319,10 @@ fn show(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
         let name = Some(ahead.take_rest().to_owned());
         *rest = ahead;
         return Ok(C::ShowDefined(name.filter(|name| !name.is_empty())));
+    }
+    if rest.rest().trim() == "pagination" {
+        rest.take_rest();
+        return Ok(C::Pagination(None));
     }
     if ahead.take_word("args") && ahead.is_empty() {
         *rest = ahead;

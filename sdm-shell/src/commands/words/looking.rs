@@ -128,15 +128,18 @@ pub(super) const COMMANDS: &[Spec] = &[
     Spec {
         name: "thread",
         short: &["t"],
-        usage: "thread N | apply N...|all COMMAND",
-        what: "selects a thread; a command for threads",
-        more: "thread 2\nthread apply all bt\nthread apply 1 3 print x\n\
+        usage: "thread [N | apply N...|all CMD]",
+        what: "selects a thread, or says which is; a command for threads",
+        more: "thread: which one is selected\nthread 2\nthread apply all bt\nthread apply 1 3 print x\n\
                [3.2] bt: thread 2 of rank 3, for one command. `stacks --full` merges all threads.",
         parse: |name, rest| {
             if rest.take_word("apply") {
                 return thread_apply(rest);
             }
             let here = *rest;
+            if rest.is_empty() {
+                return Ok(C::SelectedThread);
+            }
             match args::count(rest, name, 0)? {
                 0 => Err(here.error("thread: expected a thread's number, from 1")),
                 number => Ok(C::Ask(Command::SelectThread { number })),

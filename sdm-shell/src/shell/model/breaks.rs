@@ -45,7 +45,8 @@ impl Breaks {
             enabled: true,
             pending: IdSet::new(),
             places: Vec::new(),
-            hits: 0,
+            hits: Vec::new(),
+            commands: point.commands().to_vec(),
         });
         self.points.insert(number, point);
     }
@@ -57,7 +58,9 @@ impl Breaks {
         };
         change(point);
         let condition = point.condition().map(str::to_owned);
+        let commands = point.commands().to_vec();
         if let Some(row) = self.find(number) {
+            row.commands = commands;
             row.condition = condition;
         }
     }
@@ -153,7 +156,7 @@ impl Breaks {
     /// Another job of these tasks has met none of them.
     pub(crate) fn begin_anew(&mut self, tasks: &IdSet) {
         for row in &mut self.rows {
-            row.hits = 0;
+            row.hits.clear();
         }
         let gone = |row: &BreakRow| (row.number, row.tasks.difference(tasks));
         let gone: Vec<_> = self.rows.iter().map(gone).collect();
@@ -182,7 +185,7 @@ impl Breaks {
         let Some(row) = self.find(number) else {
             return;
         };
-        row.hits += tasks.len();
+        count(&mut row.hits, tasks);
         if row.temporary {
             self.remove(number, tasks);
         }
@@ -205,5 +208,41 @@ impl Breaks {
             let found = self.found.entry(at.number).or_default();
             sdm_view::gather::join(found, tasks, format!("{file}:{line}"));
         }
+    }
+}
+
+/// One hit more of each of these tasks.
+fn count(hits: &mut Vec<(u64, IdSet)>, tasks: &IdSet) {
+    let mut rest = tasks.clone();
+    let mut more = Vec::new();
+    for (times, known) in hits.iter_mut() {
+        let again = known.intersection(&rest);
+        known.subtract(&again);
+        rest.subtract(&again);
+        more.push((*times + 1, again));
+    }
+    more.push((1, rest));
+    for (times, tasks) in more.into_iter().filter(|(_, tasks)| !tasks.is_empty()) {
+        match hits.iter_mut().find(|(known, _)| *known == times) {
+            Some((_, known)) => known.union_with(&tasks),
+            None => hits.push((times, tasks)),
+        }
+    }
+    hits.retain(|(_, tasks)| !tasks.is_empty());
+    hits.sort_unstable_by_key(|(times, _)| *times);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hits_are_counted_for_each_task() {
+        let mut hits = Vec::new();
+        for tasks in ["0-3", "0-3", "2-5", "3", "7"] {
+            count(&mut hits, &tasks.parse().unwrap());
+        }
+        let text: Vec<_> = hits.iter().map(|(n, set)| format!("{n}: {set}")).collect();
+        assert_eq!(text, ["1: 4-5,7", "2: 0-1", "3: 2", "4: 3"]);
     }
 }

@@ -15,7 +15,7 @@ use sdm_idset::{IdSet, TaskId};
 use crate::compare::{Comparison, Difference};
 use crate::diagnose::{Diagnosis, Finding, Kind};
 use crate::item::{
-    BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Problem, RankRow, SetRow,
+    BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Plot, Problem, RankRow, SetRow,
     TreeRow,
 };
 
@@ -313,7 +313,8 @@ fn tables() -> Vec<Item> {
         enabled: true,
         pending: IdSet::new(),
         places: vec![(text("solve"), text("halo.c"), 7)],
-        hits: 1,
+        hits: vec![(1, some())],
+        commands: vec![text("silent")],
     };
     let differs = Difference {
         tasks: some(),
@@ -367,6 +368,14 @@ fn tables() -> Vec<Item> {
     ]
 }
 
+fn plot(over_ranks: bool) -> Item {
+    Item::Plot(Plot {
+        expression: text("x"),
+        over_ranks,
+        lines: vec![(some(), vec![1.0, f64::NAN])],
+    })
+}
+
 /// Everything that can be shown, each once at least.
 pub(super) fn items() -> Vec<Item> {
     let values = || vec![(some(), text("1"))];
@@ -396,8 +405,11 @@ pub(super) fn items() -> Vec<Item> {
             expression: text("x"),
             values: values(),
         },
+        plot(true),
+        plot(false),
         Item::Stats {
             expression: text("x"),
+            tasks: some(),
             stats: Box::new(numbers()),
         },
         usage(),

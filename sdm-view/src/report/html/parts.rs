@@ -181,9 +181,14 @@ fn look(page: &mut String, report: &Report, look: &Look) {
         let all = report.names.label(&look.tasks, SET_WIDTH);
         put!(page, " <small>one of {}</small>", Escaped(&all));
     }
-    page.push_str("</h3>\n<ol class=\"frames\" start=\"0\">\n");
+    page.push_str("</h3>\n<ol class=\"frames\">\n");
     for frame in &look.frames {
-        put!(page, "<li>{}", Escaped(&frame.place));
+        put!(
+            page,
+            "<li value=\"{}\">{}",
+            frame.level,
+            Escaped(&frame.place)
+        );
         if !frame.source.is_empty() {
             put!(page, "<pre>{}</pre>", Escaped(&frame.source));
         }

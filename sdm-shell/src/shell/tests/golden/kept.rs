@@ -83,6 +83,8 @@ ranks 0-1 (2): breakpoint 4 at halo.c:40
 Num  Disp Enb On / What
 3    keep y   ranks 0-3 (4): halo.c:40 at halo.c:40
 	stop only if step > 5
+	silent
+	print step
 4    del  n   ranks 0-1 (2): exchange at halo.c:40
 display: `nothing` has no value here
 session ended: `display nothing` failed (-c 19)

@@ -1,0 +1,179 @@
+//! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, nested to any few dimensions.
+
+use super::number::{Parsed, parse};
+
+/// The most elements that are read of one array.
+pub const ELEMENTS_MAX: usize = 1 << 18;
+/// The most dimensions of an array.
+const DIMENSIONS_MAX: usize = 8;
+
+/// An array of numbers, or one number, which has no dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberArray {
+    /// How many elements it has in each dimension, as gdb nests them: the outermost first.
+    pub shape: Vec<usize>,
+    /// All elements, the innermost dimension's beside each other.
+    pub elements: Vec<Parsed>,
+}
+
+impl NumberArray {
+    /// Reads a value; nothing where something in it is no number, where its rows differ in length, and where it is too large.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut array = Self {
+            shape: Vec::new(),
+            elements: Vec::new(),
+        };
+        array.shape = array.take(text.trim(), 0)?;
+        Some(array)
+    }
+
+    /// Takes in the elements of a part; gives its shape.
+    fn take(&mut self, text: &str, depth: usize) -> Option<Vec<usize>> {
+        let inner = |open, close| text.strip_prefix(open)?.strip_suffix(close);
+        let Some(inner) = inner('{', '}').or_else(|| inner('(', ')')) else {
+            if self.elements.len() == ELEMENTS_MAX {
+                return None;
+            }
+            self.elements.push(parse(text)?);
+            return Some(Vec::new());
+        };
+        if depth == DIMENSIONS_MAX {
+            return None;
+        }
+        let mut count = 0;
+        let mut shape: Option<Vec<usize>> = None;
+        for part in Elements(inner) {
+            let (part, times) = repeated(part)?;
+            let before = self.elements.len();
+            let own = self.take(part, depth + 1)?;
+            if shape.get_or_insert_with(|| own.clone()) != &own {
+                return None;
+            }
+            let size = self.elements.len() - before;
+            let more = size.checked_mul(times - 1)?;
+            if self.elements.len().checked_add(more)? > ELEMENTS_MAX {
+                return None;
+            }
+            for _ in 1..times {
+                self.elements.extend_from_within(before..before + size);
+            }
+            count += times;
+        }
+        let mut whole = vec![count];
+        whole.extend(shape?);
+        Some(whole)
+    }
+}
+
+/// Feeds arbitrary bytes to [`NumberArray::parse`]: no panic, and an array has as many elements as its shape says.
+pub fn fuzz_array(bytes: &[u8]) {
+    if let Some(array) = NumberArray::parse(&String::from_utf8_lossy(bytes)) {
+        let count: usize = array.shape.iter().product();
+        assert_eq!(array.elements.len(), count, "{:?}", array.shape);
+        assert!(count <= ELEMENTS_MAX, "an array is bounded");
+    }
+}
+
+/// `0 <repeats 12 times>` is 12 zeros.
+fn repeated(part: &str) -> Option<(&str, usize)> {
+    let Some(text) = part.strip_suffix(" times>") else {
+        return Some((part, 1));
+    };
+    let (value, count) = text.rsplit_once(" <repeats ")?;
+    let count = count.parse().ok()?;
+    (1..=ELEMENTS_MAX)
+        .contains(&count)
+        .then_some((value.trim(), count))
+}
+
+/// What stands between the commas of a level, and between the rows of Fortran's arrays, which have none.
+struct Elements<'a>(&'a str);
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.0 = self.0.trim_start_matches([' ', ',']);
+        let mut depth = 0_usize;
+        let mut quote = None;
+        let mut is_escaped = false;
+        let mut end = self.0.len();
+        for (at, c) in self.0.char_indices() {
+            match (quote, c) {
+                (Some(_), _) if is_escaped => is_escaped = false,
+                (Some(_), '\\') => is_escaped = true,
+                (Some(open), c) if c == open => quote = None,
+                (Some(_), _) => {}
+                (None, '\'' | '"') => quote = Some(c),
+                (None, '{' | '(') => depth += 1,
+                (None, '}' | ')') => {
+                    depth = depth.saturating_sub(1);
+                    let rest = self.0[at + 1..].trim_start_matches(' ');
+                    if depth == 0 && rest.starts_with(['(', '{']) {
+                        end = at + 1;
+                        break;
+                    }
+                }
+                (None, ',') if depth == 0 => {
+                    end = at;
+                    break;
+                }
+                (None, _) => {}
+            }
+        }
+        let (part, rest) = self.0.split_at(end);
+        self.0 = rest;
+        Some(part.trim()).filter(|part| !part.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Number;
+
+    #[test]
+    fn arrays_of_all_languages_are_read() {
+        let check = |text: &str, shape: &[usize], expect: &[i128]| {
+            let array = NumberArray::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let numbers = expect.iter().map(|it| Parsed::Finite(Number::Int(*it)));
+            assert_eq!(array.shape, shape, "{text}");
+            assert_eq!(array.elements, numbers.collect::<Vec<_>>(), "{text}");
+        };
+        check("7", &[], &[7]);
+        check("{1, 2, 3}", &[3], &[1, 2, 3]);
+        check("(1, 2)", &[2], &[1, 2]);
+        check("{{1, 2}, {3, 4}, {5, 6}}", &[3, 2], &[1, 2, 3, 4, 5, 6]);
+        check("((1, 2) (3, 4))", &[2, 2], &[1, 2, 3, 4]);
+        check("{0 <repeats 3 times>, 4}", &[4], &[0, 0, 0, 4]);
+        check(
+            "{{1, 2} <repeats 2 times>, {3, 4}}",
+            &[3, 2],
+            &[1, 2, 1, 2, 3, 4],
+        );
+        check("{44 ',', 123 '{', 39 '\\''}", &[3], &[44, 123, 39]);
+    }
+
+    #[test]
+    fn what_is_no_array_of_numbers_is_refused() {
+        let deep = "{".repeat(10_000) + "1" + &"}".repeat(10_000);
+        for text in [
+            "",
+            "{}",
+            "x",
+            "{1, x}",
+            "{{1, 2}, {3}}",
+            "{1, {2}}",
+            "{a = 1}",
+            "\"text\"",
+            "{1",
+            "{0 <repeats 99999999999 times>}",
+            "{{0 <repeats 262144 times>}, {0 <repeats 262144 times>}}",
+            "(int *) 0x7ffe",
+            deep.as_str(),
+        ] {
+            assert_eq!(NumberArray::parse(text), None, "{text:.40}");
+        }
+    }
+}

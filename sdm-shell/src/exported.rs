@@ -1,0 +1,144 @@
+//! Values of an expression in all tasks, as files for other programs: NumPy's `.npy` (its format of version 1.0, by NEP 1 and
+//! `numpy.lib.format`) and `.csv` (RFC 4180 with line feeds).
+use std::fmt::Write;
+
+use sdm_debug::rules::{Number, Parsed};
+
+/// Numbers of tasks: the first axis is the tasks, those behind it are the array's own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exported {
+    /// Whose they are, rising.
+    pub(crate) ranks: Vec<u32>,
+    /// How many elements there are in each dimension of one task's array; none where it is one number.
+    pub(crate) shape: Vec<usize>,
+    /// All numbers, those of one task beside each other.
+    pub(crate) values: Vec<Parsed>,
+}
+
+impl Exported {
+    /// True where every number is an integer that 64 bits with a sign hold: they are written as such.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.values.iter().all(|value| whole(*value).is_some())
+    }
+
+    /// The file `.npy`: little-endian `int64` or `float64`, in C's order.
+    pub(crate) fn npy(&self) -> Vec<u8> {
+        const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
+        const ALIGNED: usize = 64;
+        let is_whole = self.is_whole();
+        let kind = if is_whole { "<i8" } else { "<f8" };
+        let mut shape = format!("{},", self.ranks.len());
+        for size in &self.shape {
+            let _ = write!(shape, " {size},");
+        }
+        let mut header =
+            format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+        // The header ends with a line feed, and the numbers begin at a multiple of 64 bytes.
+        let used = MAGIC.len() + 2 + header.len() + 1;
+        let blanks = used.next_multiple_of(ALIGNED) - used;
+        header.push_str(&" ".repeat(blanks));
+        header.push('\n');
+        let length = u16::try_from(header.len()).expect("eight dimensions are few letters");
+        let mut file = MAGIC.to_vec();
+        file.extend_from_slice(&length.to_le_bytes());
+        file.extend_from_slice(header.as_bytes());
+        for value in &self.values {
+            let bytes = match whole(*value).filter(|_| is_whole) {
+                Some(int) => int.to_le_bytes(),
+                None => value.to_f64().to_le_bytes(),
+            };
+            file.extend_from_slice(&bytes);
+        }
+        file
+    }
+
+    /// The file `.csv`: a line for each task, its rank first, and a column for each element, called by its place.
+    pub(crate) fn csv(&self) -> String {
+        let count = self.shape.iter().product::<usize>();
+        let mut file = "rank".to_owned();
+        for index in 0..count {
+            file.push(',');
+            file.push_str(&self.column(index));
+        }
+        file.push('\n');
+        for (rank, values) in self.ranks.iter().zip(self.values.chunks(count.max(1))) {
+            let _ = write!(file, "{rank}");
+            for value in values {
+                let _ = match value {
+                    Parsed::Finite(number) => write!(file, ",{number}"),
+                    other => write!(file, ",{}", other.to_f64()),
+                };
+            }
+            file.push('\n');
+        }
+        file
+    }
+
+    /// `value`, `[3]`, `[1][2]`: places are counted from 0, whatever the bounds of the slice were.
+    fn column(&self, mut index: usize) -> String {
+        if self.shape.is_empty() {
+            return "value".to_owned();
+        }
+        let mut places = Vec::new();
+        for size in self.shape.iter().rev() {
+            places.push(index % size);
+            index /= size;
+        }
+        places.iter().rev().map(|it| format!("[{it}]")).collect()
+    }
+}
+
+fn whole(value: Parsed) -> Option<i64> {
+    match value {
+        Parsed::Finite(Number::Int(int)) => int.try_into().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ints(numbers: &[i128]) -> Vec<Parsed> {
+        let all = numbers.iter();
+        all.map(|it| Parsed::Finite(Number::Int(*it))).collect()
+    }
+
+    #[test]
+    fn numpy_can_read_it() {
+        let exported = Exported {
+            ranks: vec![0, 2],
+            shape: vec![2],
+            values: ints(&[1, -2, 3, 4]),
+        };
+        let file = exported.npy();
+        let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2,), }";
+        assert_eq!(&file[..8], b"\x93NUMPY\x01\x00");
+        assert_eq!(file[10..128].trim_ascii_end(), header.as_bytes());
+        assert_eq!((file[127], file.len()), (b'\n', 128 + 4 * 8));
+        assert_eq!(file[136..144], (-2_i64).to_le_bytes());
+        let mut floats = exported;
+        floats.values[1] = Parsed::NotANumber;
+        let file = floats.npy();
+        assert!(file.windows(5).any(|part| part == b"'<f8'"));
+        assert_eq!(file[128..136], 1.0_f64.to_le_bytes());
+    }
+
+    #[test]
+    fn tables_have_a_line_for_each_rank() {
+        let mut exported = Exported {
+            ranks: vec![0, 7],
+            shape: vec![1, 2],
+            values: ints(&[1, 2, 3, 4]),
+        };
+        exported.values[3] = Parsed::InfiniteDown;
+        let file = exported.csv();
+        assert_eq!(file, "rank,[0][0],[0][1]\n0,1,2\n7,3,-inf\n");
+        let scalar = Exported {
+            ranks: vec![3],
+            shape: Vec::new(),
+            values: vec![Parsed::Finite(Number::Float(0.1))],
+        };
+        assert_eq!(scalar.csv(), "rank,value\n3,0.1\n");
+    }
+}

@@ -1,0 +1,197 @@
+//! `export` and `plot`: the numbers that an expression has in all tasks, one by one.
+use std::collections::BTreeMap;
+
+use sdm_debug::Reply;
+use sdm_debug::rules::{NumberArray, Parsed};
+use sdm_idset::{IdSet, TaskId};
+use sdm_text::printable;
+use sdm_view::item::{Gathered, Item, Plot};
+use sdm_view::render::Names;
+
+use super::said::Said;
+use super::slices::Slices;
+use super::{SessionHandle, Verdict, ask};
+use crate::exported::Exported;
+
+/// So many tasks are asked at a time: distinct answers of more would not fit beside each other.
+const TASKS_AT_ONCE: usize = 64;
+/// The most numbers of all tasks together.
+const NUMBERS_MAX: usize = 1 << 24;
+
+/// The numbers of tasks, each with the shape of its array.
+type Arrays = BTreeMap<TaskId, NumberArray>;
+
+/// `export EXPR FILE`.
+pub(super) async fn export(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    (expression, file): (&str, &str),
+) -> Verdict {
+    let (verdict, arrays) = match numbers_of(session, said, expression).await {
+        Ok(found) => found,
+        Err(verdict) => return verdict,
+    };
+    let Some(first) = arrays.values().next() else {
+        return session.complain(format!("export: no number of `{expression}`"), "");
+    };
+    let shape = first.shape.clone();
+    if arrays.values().any(|array| array.shape != shape) {
+        let text = format!("export: `{expression}` has not the same length everywhere");
+        return session.complain(text, "a slice has: export NAME[0:63] FILE");
+    }
+    let exported = Exported {
+        ranks: arrays.keys().map(|task| task.0).collect(),
+        shape,
+        values: arrays
+            .values()
+            .flat_map(|array| &array.elements)
+            .copied()
+            .collect(),
+    };
+    let contents = match file.ends_with(".npy") {
+        true => exported.npy(),
+        false => exported.csv().into_bytes(),
+    };
+    let name = printable(file.as_bytes());
+    if let Err(error) = session.machine(|machine| machine.write_file(file.as_ref(), &contents)) {
+        return session.complain(format!("export: write {name}: {error}"), "");
+    }
+    let who = Names::ranks().label(&arrays.keys().copied().collect(), 60);
+    let kind = if exported.is_whole() {
+        "integers"
+    } else {
+        "floating-point numbers"
+    };
+    let sizes = [exported.ranks.len()].into_iter().chain(exported.shape);
+    let sizes: Vec<_> = sizes.map(|size| size.to_string()).collect();
+    session.say(&format!(
+        "{name} is written: {who}, {} {kind}",
+        sizes.join(" x ")
+    ));
+    verdict
+}
+
+/// `plot EXPR`.
+pub(super) async fn plot(session: &SessionHandle, said: &Said<'_>, expression: &str) -> Verdict {
+    let (verdict, arrays) = match numbers_of(session, said, expression).await {
+        Ok(found) => found,
+        Err(verdict) => return verdict,
+    };
+    if arrays.is_empty() {
+        return session.complain(format!("plot: no number of `{expression}`"), "");
+    }
+    let over_ranks = arrays.values().all(|array| array.shape.is_empty());
+    let lines = match over_ranks {
+        true => {
+            let tasks = arrays.keys().copied().collect();
+            vec![(tasks, arrays.values().flat_map(floats_of).collect())]
+        }
+        false => {
+            let mut classes: Vec<(IdSet, &NumberArray)> = Vec::new();
+            for (task, array) in &arrays {
+                sdm_view::gather::join(&mut classes, &IdSet::single(*task), array);
+            }
+            classes.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+            classes
+                .into_iter()
+                .map(|(tasks, array)| (tasks, floats_of(array)))
+                .collect()
+        }
+    };
+    session.show(&Item::Plot(Plot {
+        expression: expression.to_owned(),
+        over_ranks,
+        lines,
+    }));
+    verdict
+}
+
+fn floats_of(array: &NumberArray) -> Vec<f64> {
+    array
+        .elements
+        .iter()
+        .map(|it: &Parsed| it.to_f64())
+        .collect()
+}
+
+/// What each task answers, all of its elements; who answers no numbers is shown, and left out.
+async fn numbers_of(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    expression: &str,
+) -> Result<(Verdict, Arrays), Verdict> {
+    let slices = match Slices::of(expression) {
+        Ok(slices) => slices,
+        Err(error) => return Err(session.complain(error.to_string(), "")),
+    };
+    let mut verdict = Verdict::Done;
+    let mut arrays = Arrays::new();
+    let mut rest = Gathered {
+        command: said.line.to_owned(),
+        to: said.to.clone(),
+        ..Gathered::default()
+    };
+    let ranks: Vec<TaskId> = said.to.iter().collect();
+    let mut numbers = 0_usize;
+    for tasks in ranks.chunks(TASKS_AT_ONCE) {
+        let tasks: IdSet = tasks.iter().copied().collect();
+        let mut found: BTreeMap<TaskId, Vec<NumberArray>> = BTreeMap::new();
+        for command in slices.commands() {
+            let (one, open) = session.ask_quietly(said.line, &tasks, &command).await;
+            let Some(open) = open else {
+                return Err(one);
+            };
+            if one != Verdict::Done {
+                verdict = one;
+            }
+            for (tasks, reply) in open.gathered.ok {
+                let array = match &reply {
+                    Reply::Text(text) => NumberArray::parse(text),
+                    _ => None,
+                };
+                let Some(array) = array else {
+                    sdm_view::gather::join(&mut rest.ok, &tasks, reply);
+                    continue;
+                };
+                let size = usize::try_from(tasks.len()).unwrap_or(usize::MAX);
+                numbers = numbers.saturating_add(array.elements.len().saturating_mul(size));
+                if numbers > NUMBERS_MAX {
+                    let text = format!("more than {NUMBERS_MAX} numbers of all ranks together");
+                    return Err(session.complain(text, "[0-63] in front asks fewer of them"));
+                }
+                for task in &tasks {
+                    found.entry(task).or_default().push(array.clone());
+                }
+            }
+            for (tasks, failure) in open.gathered.failed {
+                sdm_view::gather::join(&mut rest.failed, &tasks, failure);
+            }
+            for (tasks, why) in open.gathered.missing {
+                sdm_view::gather::join(&mut rest.missing, &tasks, why);
+            }
+            rest.lost.union_with(&open.gathered.lost);
+            rest.others.union_with(&open.gathered.others);
+            if verdict == Verdict::GivenUp || session.is_over() {
+                return Err(verdict);
+            }
+        }
+        let whole = found
+            .into_iter()
+            .filter_map(|(task, parts)| Some((task, joined(parts, &slices)?)));
+        arrays.extend(whole);
+    }
+    ask::show_rest(session, rest);
+    Ok((verdict, arrays))
+}
+
+/// The answers to all questions of an expression as one array; nothing where one is missing.
+fn joined(parts: Vec<NumberArray>, slices: &Slices) -> Option<NumberArray> {
+    let first = parts.first()?;
+    let same = parts.iter().all(|part| part.shape == first.shape);
+    if parts.len() != slices.questions.len() || !same {
+        return None;
+    }
+    let shape = slices.outer.iter().chain(&first.shape).copied().collect();
+    let elements = parts.into_iter().flat_map(|part| part.elements).collect();
+    Some(NumberArray { shape, elements })
+}

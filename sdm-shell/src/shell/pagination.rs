@@ -1,0 +1,19 @@
+//! Whether what is longer than the screen is shown a screen at a time: the view knows how.
+use sdm_view::item::Item;
+
+use super::{SessionHandle, Verdict};
+
+/// `set pagination on|off` and `show pagination`.
+pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
+    if let Some(on) = on {
+        session.edit(|model| model.options.pagination = on);
+        session.shared().view.borrow_mut().set_pagination(on);
+        return Verdict::Done;
+    }
+    let word = match session.read(|model| model.options.pagination) {
+        true => "on",
+        false => "off",
+    };
+    session.show(&Item::Text(format!("State of pagination is {word}.")));
+    Verdict::Done
+}

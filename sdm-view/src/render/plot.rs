@@ -1,0 +1,120 @@
+//! `plot`: numbers as lines of characters, all of one scale.
+
+use sdm_idset::IdSet;
+use sdm_text::{columns, printable};
+
+use super::numbers::short;
+use super::page::Page;
+use crate::item::Plot;
+
+/// From the smallest number to the largest.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Columns of a line where the width of the screen is not known.
+const WIDTH: usize = 80;
+/// A line has so many columns at least, however long the name of its ranks is.
+const WIDTH_MIN: usize = 16;
+/// The most lines that are drawn.
+const LINES_MAX: usize = 12;
+
+/// The lines of a plot, and what their lowest and highest characters mean.
+pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
+    let name = printable(plot.expression.as_bytes());
+    let numbers = || plot.lines.iter().flat_map(|(_, numbers)| numbers);
+    let finite = || numbers().copied().filter(|number| number.is_finite());
+    let low = finite().fold(f64::INFINITY, f64::min);
+    let high = finite().fold(f64::NEG_INFINITY, f64::max);
+    let count = plot.lines.iter().map(|(_, numbers)| numbers.len()).max();
+    let what = match (plot.over_ranks, count.unwrap_or(0)) {
+        (true, 1) => "1 rank".to_owned(),
+        (true, count) => format!("{count} ranks"),
+        (false, count) => format!("{count} elements"),
+    };
+    let mut lines = vec![match low <= high {
+        true => format!("{name}: {what}, from {} to {}", short(low), short(high)),
+        false => format!("{name}: {what}, no finite number"),
+    }];
+    let (shown, rest) = plot.lines.split_at(plot.lines.len().min(LINES_MAX));
+    for (tasks, numbers) in shown {
+        let label = page.label(tasks);
+        let width = page.style.width.unwrap_or(WIDTH);
+        let room = width.saturating_sub(columns(&label) + "  : ".len());
+        let line = line(numbers, (low, high), room.max(WIDTH_MIN));
+        lines.push(format!("  {}: {line}", page.style.label(&label)));
+    }
+    if !rest.is_empty() {
+        let tasks = IdSet::union_all(rest.iter().map(|(tasks, _)| tasks));
+        let text = format!("{} more lines, not drawn", rest.len());
+        lines.push(format!("  {}", page.said(&tasks, &text, false)));
+    }
+    lines
+}
+
+/// A character for each number, or for the mean of so many of them that they fit. What is not finite is a blank.
+fn line(numbers: &[f64], (low, high): (f64, f64), room: usize) -> String {
+    let each = numbers.len().div_ceil(room).max(1);
+    let mean = |part: &[f64]| {
+        let finite: Vec<f64> = part.iter().copied().filter(|it| it.is_finite()).collect();
+        let count = u32::try_from(finite.len()).unwrap_or(u32::MAX);
+        // Divided before they are added, their sum is no more than the largest of them.
+        (count > 0).then(|| finite.iter().map(|it| it / f64::from(count)).sum::<f64>())
+    };
+    let level = |number: f64| {
+        let share = (number / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+        level_of(share)
+    };
+    numbers
+        .chunks(each)
+        .map(|part| mean(part).map_or(' ', level))
+        .collect()
+}
+
+/// The character of a number that is so far from the smallest (0) to the largest (1); the lowest where they are the same.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn level_of(share: f64) -> char {
+    // A cast saturates, and makes 0 of what is no number.
+    let level = (share * 8.0) as usize;
+    LEVELS[level.min(LEVELS.len() - 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::label::Names;
+    use crate::render::style::Style;
+
+    #[test]
+    fn numbers_are_a_line_of_one_scale() {
+        let plot = Plot {
+            expression: "cell[0:7]".to_owned(),
+            over_ranks: false,
+            lines: vec![
+                ("0-2".parse().unwrap(), (0..8).map(f64::from).collect()),
+                ("3".parse().unwrap(), vec![7.0, f64::NAN, 0.0]),
+            ],
+        };
+        let page = Page {
+            names: &Names::ranks(),
+            style: Style::PLAIN,
+        };
+        let expect = [
+            "cell[0:7]: 8 elements, from 0 to 7",
+            "  ranks 0-2 (3): ▁▂▃▄▅▆▇█",
+            "  rank 3: █ ▁",
+        ];
+        assert_eq!(lines(&page, &plot), expect);
+    }
+
+    #[test]
+    fn long_and_odd_lines_fit() {
+        let many: Vec<f64> = (0..1000).map(f64::from).collect();
+        let drawn = line(&many, (0.0, 999.0), 16);
+        assert!(drawn.chars().count() <= 16 && drawn.starts_with('▁') && drawn.ends_with('█'));
+        assert_eq!(line(&[5.0, 5.0], (5.0, 5.0), 16), "▁▁");
+        assert_eq!(
+            line(&[-f64::MAX, f64::MAX], (-f64::MAX, f64::MAX), 16),
+            "▁█"
+        );
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        assert_eq!(line(&[f64::NAN], none, 16), " ");
+    }
+}

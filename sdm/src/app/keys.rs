@@ -1,0 +1,71 @@
+//! Single keys of the terminal, while nobody edits a line.
+
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{
+    LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
+};
+use nix::unistd::{getpgrp, read, tcgetpgrp};
+use std::os::fd::AsFd;
+
+/// The terminal at standard input gives keys as they are typed and shows none of them, until this is dropped.
+pub(super) struct Keys {
+    before: Termios,
+}
+
+impl Keys {
+    /// Takes the terminal over; Ctrl-C and Ctrl-Z are keys like others unless they are to stay signals. Nothing where there is no terminal, and where
+    /// another process group has it.
+    pub(super) fn take(signals_stay: bool) -> Option<Self> {
+        let stdin = io::stdin();
+        if tcgetpgrp(&stdin).ok()? != getpgrp() {
+            return None;
+        }
+        let before = tcgetattr(&stdin).ok()?;
+        let mut keys = before.clone();
+        keys.local_flags
+            .remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        // What was typed before Ctrl-C is not thrown away.
+        keys.local_flags.insert(LocalFlags::NOFLSH);
+        if !signals_stay {
+            keys.local_flags.remove(LocalFlags::ISIG);
+        }
+        keys.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
+        keys.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
+        tcsetattr(&stdin, SetArg::TCSANOW, &keys).ok()?;
+        Some(Self { before })
+    }
+
+    /// The next byte that is typed; nothing where none comes for so long.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(super) fn next(&self, wait: Duration) -> io::Result<Option<u8>> {
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, wait) {
+            Ok(0) | Err(Errno::EINTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Not by the library's buffer, which would keep what the prompt is to read.
+        let mut byte = [0];
+        match read(&stdin, &mut byte) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(Some(byte[0])),
+            Err(Errno::EINTR | Errno::EAGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // Nothing is to be done about a terminal that is gone.
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+    }
+}

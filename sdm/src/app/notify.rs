@@ -1,0 +1,60 @@
+//! `--notify`: a command of the user's at the end of a batch, who is told where its report is.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::sink::complain;
+
+/// How long it may take: a job script ends after it.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// How often its end is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Carries out a shell's command line with the path of the page behind it. What it prints goes to standard error, since standard
+/// output is what was asked for; what becomes of it changes no exit code, and is said where it is not well.
+pub(super) fn notify(line: &str, page: &Path, code: u8) {
+    if let Err(why) = try_notify(line, page, code) {
+        complain(format_args!("sdm: --notify: {why}"));
+    }
+}
+
+/// Why somebody was not told.
+#[derive(Debug, thiserror::Error)]
+enum NotTold {
+    #[error("start /bin/sh: {0}")]
+    Start(#[from] io::Error),
+    #[error("the command ended with {0}")]
+    Ended(std::process::ExitStatus),
+    #[error("the command was still running after {} s and was killed", TIME_MAX.as_secs())]
+    TooLong,
+}
+
+fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
+    let page = std::path::absolute(page)?;
+    let mut child = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("exec >&2\n{line} \"$@\""))
+        .arg("sdm-notify")
+        .arg(&page)
+        .env("SDM_REPORT", &page)
+        .env("SDM_EXIT_CODE", code.to_string())
+        .stdin(Stdio::null())
+        .spawn()?;
+    let until = Instant::now() + TIME_MAX;
+    loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(NotTold::Ended(status)),
+            None if Instant::now() >= until => {
+                // It may have ended by itself just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(NotTold::TooLong);
+            }
+            None => sleep(LOOK),
+        }
+    }
+}

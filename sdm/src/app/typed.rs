@@ -1,0 +1,268 @@
+//! What is typed while a command is waited for: it stands behind the line that says what goes on, is never written over, and is
+//! what the next prompts read.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_text::{columns, printable};
+use sdm_view::render::status_in;
+
+use super::keys::Keys;
+use crate::sink::Sink;
+
+/// The most bytes of a line that is typed.
+const LINE_BYTES_MAX: usize = 4096;
+/// The most lines that wait for their prompts.
+const LINES_MAX: usize = 256;
+/// How long the reader waits for a key before it looks whether keys are wanted.
+const LOOK_MS: u8 = 50;
+/// Columns that are left to what goes on, or it is not shown beside what is typed.
+const STATUS_LEAST: usize = 12;
+
+/// A line that was typed before its prompt was there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TypedLine {
+    /// With its end.
+    Line(String),
+    /// Ctrl-D on an empty line.
+    End,
+}
+
+/// Keys that were typed, and the line at the bottom in which they stand.
+#[derive(Default)]
+pub(super) struct Typed {
+    state: Mutex<State>,
+    /// Keys are wanted from now on.
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Option<Keys>,
+    is_started: bool,
+    /// What goes on; absent while the line at the bottom is not there.
+    status: Option<String>,
+    line: LineBuffer,
+    lines: VecDeque<TypedLine>,
+}
+
+impl Typed {
+    /// Shows what goes on; from the first time on keys are taken, until [`Typed::end`].
+    pub(super) fn show(self: &Arc<Self>, status: &str) {
+        let mut state = self.lock();
+        if state.keys.is_none() {
+            state.keys = Keys::take(true);
+        }
+        if state.keys.is_some() && !state.is_started {
+            let typed = Arc::clone(self);
+            let reader = thread::Builder::new().name("typed".to_owned());
+            state.is_started = reader.spawn(move || typed.read()).is_ok();
+        }
+        state.status = Some(status.to_owned());
+        self.wanted.notify_all();
+        state.draw();
+    }
+
+    /// Takes the line at the bottom away; what is typed stays, and is shown with the next one.
+    pub(super) fn hide(&self) {
+        let mut state = self.lock();
+        if state.status.take().is_some() {
+            Sink::Complaints.show_at_bottom("");
+        }
+    }
+
+    /// The terminal is as it was before; what was typed is kept.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.take_keys();
+        state.keys = None;
+    }
+
+    /// A line that was typed whole.
+    pub(super) fn take_line(&self) -> Option<TypedLine> {
+        self.lock().lines.pop_front()
+    }
+
+    /// The beginning of a line.
+    pub(super) fn take_text(&self) -> String {
+        std::mem::take(&mut self.lock().line).text()
+    }
+
+    /// Reads keys while they are wanted, for ever.
+    fn read(&self) {
+        let stdin = io::stdin();
+        loop {
+            let mut state = self.lock();
+            while state.keys.is_none() {
+                state = self
+                    .wanted
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(state);
+            let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+            let ready = poll(&mut fds, PollTimeout::from(LOOK_MS));
+            let mut state = self.lock();
+            if ready.is_ok_and(|count| count > 0) && state.take_keys() {
+                state.draw();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes in what was typed; true where that was something. Where the terminal is gone no more is taken.
+    fn take_keys(&mut self) -> bool {
+        let mut some = false;
+        while let Some(keys) = &self.keys {
+            match keys.next(Duration::ZERO) {
+                Ok(Some(byte)) => {
+                    some = true;
+                    let whole = self
+                        .line
+                        .take(byte)
+                        .filter(|_| self.lines.len() < LINES_MAX);
+                    self.lines.extend(whole);
+                }
+                Ok(None) => break,
+                Err(_) => self.keys = None,
+            }
+        }
+        some
+    }
+
+    /// Draws the line at the bottom.
+    fn draw(&self) {
+        let Some(status) = &self.status else {
+            return;
+        };
+        let width = Sink::Complaints.size().map_or(80, |(columns, _)| columns);
+        let mut typed = String::new();
+        for line in &self.lines {
+            if let TypedLine::Line(line) = line {
+                typed.push_str(&printable(line.as_bytes()));
+                typed.push_str(" | ");
+            }
+        }
+        typed.push_str(&printable(&self.line.bytes));
+        let line = beside(status, &typed, width.saturating_sub(1));
+        Sink::Complaints.show_at_bottom(&line);
+    }
+}
+
+/// What goes on and what is typed, in so many columns: the end of what is typed is always there.
+fn beside(status: &str, typed: &str, room: usize) -> String {
+    if typed.is_empty() {
+        return status_in(status, room);
+    }
+    let mut end = typed;
+    while columns(end) > room {
+        let first = end.chars().next().map_or(0, char::len_utf8);
+        end = &end[first..];
+    }
+    match room.checked_sub(columns(end) + " > ".len()) {
+        Some(left) if left >= STATUS_LEAST => format!("{} > {end}", status_in(status, left)),
+        _ => end.to_owned(),
+    }
+}
+
+/// A line as it is typed.
+#[derive(Debug, Default)]
+struct LineBuffer {
+    bytes: Vec<u8>,
+    escape: Escape,
+}
+
+/// Keys that are several bytes, which mean nothing here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Escape {
+    #[default]
+    None,
+    Begun,
+    Inside,
+}
+
+impl LineBuffer {
+    /// Takes a key; gives a line where it was the last one of it.
+    fn take(&mut self, byte: u8) -> Option<TypedLine> {
+        match (self.escape, byte) {
+            (Escape::Begun, b'[' | b'O') => self.escape = Escape::Inside,
+            (Escape::Begun, _) | (Escape::Inside, b'@'..=b'~') => self.escape = Escape::None,
+            (Escape::Inside, _) => {}
+            (Escape::None, 0x1b) => self.escape = Escape::Begun,
+            (Escape::None, b'\r' | b'\n') => {
+                return Some(TypedLine::Line(std::mem::take(self).text()));
+            }
+            (Escape::None, 0x04) if self.bytes.is_empty() => return Some(TypedLine::End),
+            (Escape::None, 0x08 | 0x7f) => {
+                let mut text = self.text();
+                text.pop();
+                self.bytes = text.into_bytes();
+            }
+            (Escape::None, 0x15) => self.bytes.clear(),
+            (Escape::None, 0x17) => {
+                let text = self.text();
+                let text = text.trim_end();
+                let end = text.rfind(' ').map_or(0, |at| at + 1);
+                self.bytes = text.as_bytes()[..end].to_vec();
+            }
+            (Escape::None, 0..=0x1f) => {}
+            (Escape::None, byte) if self.bytes.len() < LINE_BYTES_MAX => self.bytes.push(byte),
+            (Escape::None, _) => {}
+        }
+        None
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_typed_as_at_a_terminal() {
+        let typed = |keys: &str| {
+            let mut line = LineBuffer::default();
+            let keys = keys.bytes();
+            let lines: Vec<_> = keys.filter_map(|key| line.take(key)).collect();
+            (lines, line.text())
+        };
+        let line = |text: &str| TypedLine::Line(text.to_owned());
+        let (lines, rest) = typed("print 1\nbt\rste");
+        assert_eq!((lines, &*rest), (vec![line("print 1"), line("bt")], "ste"));
+        assert_eq!(typed("x\u{fc}\x7fy\x7f\x7fz").1, "z");
+        assert_eq!(typed("print one two\x17\x17x").1, "print x");
+        assert_eq!(typed("all\x15a\x1b[A\x1bOB\x1bxb\t").1, "ab");
+        assert_eq!(typed("\x04a\x04").0, [TypedLine::End]);
+        assert_eq!(
+            typed(&"x".repeat(LINE_BYTES_MAX + 9)).1.len(),
+            LINE_BYTES_MAX
+        );
+    }
+
+    #[test]
+    fn what_is_typed_is_beside_what_goes_on() {
+        let status =
+            "continue: 0/4 stopped, running: 0-3 (3 s); ^C stops them, ^Z gives the prompt back";
+        let hint = "continue: 0/4 stopped (3 s); ^C stops them, ^Z gives the prompt back";
+        assert_eq!(beside(status, "", 79), hint);
+        assert_eq!(beside(status, "print ra", 79), format!("{hint} > print ra"));
+        let typed = "print some_long_expression + other_long_expression + yet_another";
+        let line = beside(status, typed, 79);
+        assert!(line.ends_with(&format!(" > {typed}")), "{line}");
+        assert_eq!(beside(status, typed, 20), typed[typed.len() - 20..]);
+        assert_eq!(beside(status, "\u{6e29}\u{5ea6}", 3), "\u{5ea6}");
+    }
+}

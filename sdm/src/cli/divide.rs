@@ -1,0 +1,143 @@
+//! Where a command line's own words end and those of the program begin, which nobody has to mark.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, ArgAction, Command};
+
+/// The command line with `--` in front of the first word that is neither an option nor an option's value, as mpirun, mpiexec
+/// and srun read theirs: `run -n 4 ./app -x` is `run -n 4 -- ./app -x`. Everything behind it is the program's.
+///
+/// It stays as it is where it has a `--`, where its command takes no program in this way, and where an option is not known,
+/// which is for clap to say.
+#[must_use]
+pub fn divided(mut definition: Command, mut args: Vec<OsString>) -> Vec<OsString> {
+    definition.build();
+    let mut command = &definition;
+    let mut at = 1;
+    while let Some(verb) = args.get(at).and_then(|word| command.find_subcommand(word)) {
+        command = verb;
+        at += 1;
+    }
+    let mut positionals = command.get_positionals();
+    let takes_program = positionals.next().is_some_and(Arg::is_last_set);
+    if takes_program
+        && positionals.next().is_none()
+        && let Some(at) = program(command, &args, at)
+    {
+        args.insert(at, "--".into());
+    }
+    args
+}
+
+/// Where the program stands, in words from `at` on.
+fn program(command: &Command, args: &[OsString], mut at: usize) -> Option<usize> {
+    while let Some(word) = args.get(at).filter(|word| *word != "--") {
+        at += match values(command, word) {
+            Read::Program => return Some(at),
+            Read::Unknown => return None,
+            Read::Option { values } => 1 + values,
+        };
+    }
+    None
+}
+
+/// What one word of a command line is.
+enum Read {
+    /// An option, and how many of the following words are its values.
+    Option { values: usize },
+    /// An option that the command has not.
+    Unknown,
+    /// No option.
+    Program,
+}
+
+fn values(command: &Command, word: &OsStr) -> Read {
+    let text = word.to_string_lossy();
+    let behind = |arg: &Arg| match arg.get_action() {
+        ArgAction::Set | ArgAction::Append if !arg.is_require_equals_set() => {
+            arg.get_num_args().map_or(1, |range| range.min_values())
+        }
+        _ => 0,
+    };
+    if let Some(long) = text.strip_prefix("--") {
+        let (name, has_value) = match long.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (long, false),
+        };
+        let is_called = |arg: &&Arg| {
+            let others = arg.get_all_aliases().unwrap_or_default();
+            arg.get_long() == Some(name) || others.contains(&name)
+        };
+        return match command.get_arguments().find(is_called) {
+            Some(_) if has_value => Read::Option { values: 0 },
+            Some(arg) => Read::Option {
+                values: behind(arg),
+            },
+            None => Read::Unknown,
+        };
+    }
+    let Some(shorts) = text.strip_prefix('-').filter(|shorts| !shorts.is_empty()) else {
+        return Read::Program;
+    };
+    for (index, short) in shorts.char_indices() {
+        let is_called = |arg: &&Arg| arg.get_short() == Some(short);
+        let Some(arg) = command.get_arguments().find(is_called) else {
+            return Read::Unknown;
+        };
+        let values = behind(arg);
+        if values > 0 {
+            // The rest of the word is its value.
+            let is_last = index + short.len_utf8() == shorts.len();
+            return Read::Option {
+                values: if is_last { values } else { 0 },
+            };
+        }
+    }
+    Read::Option { values: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn the_program_is_the_first_word_that_is_no_option() {
+        for (line, expect) in [
+            (
+                "sdm run -n 4 ./prog -x --flag",
+                "sdm run -n 4 -- ./prog -x --flag",
+            ),
+            ("sdm run ./prog -n 3 -- y", "sdm run -- ./prog -n 3 -- y"),
+            ("sdm run -n4 -ic bt ./prog", "sdm run -n4 -ic bt -- ./prog"),
+            (
+                "sdm run --keep --launcher=local --json ./prog",
+                "sdm run --keep --launcher=local --json -- ./prog",
+            ),
+            (
+                "sdm run --launcher-option --host -c ./x ./a : -n 3 ./b",
+                "sdm run --launcher-option --host -c ./x -- ./a : -n 3 ./b",
+            ),
+            (
+                "sdm submit -n 2 ./prog --wait",
+                "sdm submit -n 2 -- ./prog --wait",
+            ),
+            // As they are.
+            ("sdm run -n 4 -- ./prog", "sdm run -n 4 -- ./prog"),
+            ("sdm run -n 4 --launchre x y", "sdm run -n 4 --launchre x y"),
+            ("sdm run -n 4", "sdm run -n 4"),
+            ("sdm run -n", "sdm run -n"),
+            ("sdm run --help", "sdm run --help"),
+            ("sdm attach 4711 -c bt", "sdm attach 4711 -c bt"),
+            ("sdm keeper name -- run x", "sdm keeper name -- run x"),
+            ("sdm frobnicate x", "sdm frobnicate x"),
+            ("sdm", "sdm"),
+        ] {
+            let words = line.split(' ').map(OsString::from).collect();
+            let read = divided(Cli::command(), words).join(" ".as_ref());
+            assert_eq!(read, expect, "{line}");
+        }
+    }
+}

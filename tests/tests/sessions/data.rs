@@ -1,0 +1,112 @@
+//! Arrays over elements and ranks: slices of C, C++ and Fortran, files for other programs, lines in characters.
+
+use std::fs;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+/// To where all arrays of `cells` are filled, each rank with a number of its own.
+const FILLED: [&str; 6] = [
+    "[1] set var rank = 1",
+    "[2] set var rank = 2",
+    "[3] set var rank = 3",
+    "break look",
+    "continue",
+    "up",
+];
+
+#[test]
+fn slices_are_over_elements_and_ranks() {
+    let place = Place::new();
+    let cells = place.compile("cells", Compiler::Cxx);
+    let done = Sdm::run(&place, 4)
+        .lines(&FILLED)
+        .lines(&["stats cell[0:63]", "stats many[2:9]", "stats few[1:2]"])
+        .lines(&["stats grid[0:1][1:2]", "stats rods[0:2].heat"])
+        .program(&cells, &[])
+        .finish()
+        .code(0);
+    let cell = "cell[0:63]: 256 numbers on ranks 0-3 (4)\n  min     0 on rank 0\n  max     18.75 on rank 3\n  mean    9.375\n";
+    done.expect_part("stats cell[0:63]", cell);
+    let many = "32 numbers on ranks 0-3 (4)\n  min     2 on ranks 0-3 (4)\n  max     9 on";
+    done.expect_part("stats many[2:9]", many);
+    done.expect_part("stats few[1:2]", "few[1:2]: 8 numbers");
+    let grid = "16 numbers on ranks 0-3 (4)\n  min     10 on rank 0\n  max     63 on rank 3\n";
+    done.expect_part("stats grid[0:1][1:2]", grid);
+    done.expect_part("stats rods[0:2].heat", "12 numbers");
+}
+
+#[test]
+fn an_array_without_a_slice_is_told_how() {
+    let place = Place::new();
+    let cells = place.compile("cells", Compiler::Cxx);
+    let heat = place.compile("heat", Compiler::Fortran);
+    let done = Sdm::run(&place, 2)
+        .lines(&["break look", "continue", "up", "stats cell"])
+        .program(&cells, &[])
+        .finish()
+        .code(123);
+    let told = "stats: `cell` is an array\n  `stats cell[0:63]` is over its elements and ranks\n";
+    done.expect_part("stats cell", told);
+    let done = Sdm::run(&place, 2)
+        .lines(&["break step", "continue", "stats values(0:1)"])
+        .lines(&["export values(-1:2) values.csv", "stats cells"])
+        .program(&heat, &[])
+        .finish()
+        .code(123);
+    let sum = "values(0:1): 4 numbers on ranks 0-1 (2)\n  min     1.5 on ranks 0-1 (2)\n";
+    done.expect_part("stats values(0:1)", sum);
+    done.expect_part("stats cells", "`stats cells(FIRST:LAST)`");
+    let table = fs::read_to_string(place.path().join("values.csv")).expect("it was written");
+    let expect = "rank,[0],[1],[2],[3]\n0,0.5,1.5,2.5,3.5\n1,0.5,1.5,2.5,3.5\n";
+    assert_eq!(table, expect);
+}
+
+#[test]
+fn values_are_exported_with_the_ranks_as_first_axis() {
+    let place = Place::new();
+    let cells = place.compile("cells", Compiler::Cxx);
+    let done = Sdm::run(&place, 4)
+        .lines(&FILLED)
+        .lines(&["export cell[0:63] cell.npy", "[1,3] export rank rank.npy"])
+        .lines(&["export grid[0:1][1:2] grid.csv", "export rank rank.txt"])
+        .program(&cells, &[])
+        .finish()
+        .code(123);
+    let said = "cell.npy is written: ranks 0-3 (4), 4 x 64 floating-point numbers\n";
+    done.expect("export cell[0:63] cell.npy", said);
+    done.expect_part("export rank rank.txt", ".npy or .csv");
+    let read = |name: &str| fs::read(place.path().join(name)).expect("it was written");
+    let cell = read("cell.npy");
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 64,), }";
+    assert_eq!(cell[10..128].trim_ascii_end(), header.as_bytes());
+    assert_eq!(cell.len(), 128 + 4 * 64 * 8);
+    assert_eq!(cell[128..136], 0.0_f64.to_le_bytes());
+    assert_eq!(cell[cell.len() - 8..], 18.75_f64.to_le_bytes());
+    let rank = read("rank.npy");
+    let shape = b"'<i8', 'fortran_order': False, 'shape': (2,), ";
+    assert!(rank.windows(shape.len()).any(|part| part == shape));
+    let both = [1_i64.to_le_bytes(), 3_i64.to_le_bytes()];
+    assert_eq!(rank[128..], *both.as_flattened());
+    let grid = String::from_utf8(read("grid.csv")).expect("it is text");
+    assert!(grid.starts_with("rank,[0][0],[0][1],[1][0],[1][1]\n0,10,20,50,60\n1,11,"));
+    assert!(grid.ends_with("\n3,13,23,53,63\n"), "{grid}");
+}
+
+#[test]
+fn numbers_are_lines_in_characters() {
+    let place = Place::new();
+    let cells = place.compile("cells", Compiler::Cxx);
+    let done = Sdm::run(&place, 4)
+        .lines(&FILLED)
+        .lines(&["plot rank", "plot many[0:7]"])
+        .program(&cells, &[])
+        .finish()
+        .code(0);
+    done.expect(
+        "plot rank",
+        "rank: 4 ranks, from 0 to 3\n  ranks 0-3 (4): ▁▃▆█\n",
+    );
+    let many = "many[0:7]: 8 elements, from 0 to 7\n  ranks 0-3 (4): ▁▂▃▄▅▆▇█\n";
+    done.expect("plot many[0:7]", many);
+}
