@@ -44,13 +44,20 @@ fn four_ranks_add_up_while_they_are_debugged() {
         done.expect_part("continue", &stopped);
         let next = format!("ranks 1,3 (2): add_up () at mpi_sum.c:{sums}\n");
         done.expect_part("[1,3] next", &next);
-        for (rank, line) in [(0, begins), (1, sums), (2, begins), (3, sums)] {
-            let value = rank + 1;
-            done.expect_part("print contribution", &format!("rank {rank}: {value}\n"));
-            let top =
-                format!("rank {rank}:\n#0  add_up (contribution={value}) at mpi_sum.c:{line}\n");
+        for (ranks, line) in [([0, 2], begins), ([1, 3], sums)] {
+            let [a, b] = ranks;
+            let top = format!(
+                "ranks {a},{b} (2):\n#0  add_up (contribution=...) at mpi_sum.c:{line}\n      \
+                 contribution: {} on rank {a}; {} on rank {b}\n",
+                a + 1,
+                b + 1
+            );
             done.expect_part("bt", &top);
             done.expect_part("bt", &format!(") at mpi_sum.c:{calls}\n"));
+        }
+        for rank in 0..4 {
+            let value = rank + 1;
+            done.expect_part("print contribution", &format!("rank {rank}: {value}\n"));
         }
         let summed =
             format!("ranks 0-3 (4): stopped at breakpoint 2, main () at mpi_sum.c:{prints}\n");

@@ -99,7 +99,8 @@ fn some_of_four_stop_and_are_stepped() {
         "info breakpoints",
         "1    keep y   ranks 0-3 (4): twice at work.c",
     );
-    done.expect_part("info breakpoints", "breakpoint already hit 2 times\n");
+    let hits = "breakpoint already hit 1 time on ranks 1,3 (2)\n";
+    done.expect_part("info breakpoints", hits);
 }
 
 /// The exit codes of the ranks that end in the next test.
