@@ -31,8 +31,8 @@ pub(crate) struct Started {
     /// What it reads first, below what a pipe holds; its standard input then stays open as long as
     /// it is wanted. It reads nothing where this is empty.
     pub(crate) input: Vec<u8>,
-    /// A file that it reads behind that.
-    pub(crate) file: Option<PathBuf>,
+    /// Files that it reads behind that.
+    pub(crate) files: Vec<PathBuf>,
     /// What it reads where there is no `input`.
     pub(crate) streams: Streams,
     /// What the kernel sends it when this process dies.
@@ -47,7 +47,7 @@ impl Started {
             server: Some(server),
             servers: server..server + 1,
             input: Vec::new(),
-            file: None,
+            files: Vec::new(),
             streams: Streams::Private,
             death_signal: Signal::SIGTERM,
         }
@@ -64,7 +64,7 @@ impl Started {
             server: None,
             servers,
             input: Vec::new(),
-            file: None,
+            files: Vec::new(),
             streams: Streams::Private,
             death_signal: Signal::SIGTERM,
         }
@@ -77,7 +77,7 @@ impl Started {
             server: None,
             servers: 0..spec.count,
             input: Vec::new(),
-            file: None,
+            files: Vec::new(),
             streams: spec.streams,
             death_signal: Signal::SIGTERM,
         }
@@ -90,7 +90,7 @@ pub(crate) struct LaunchedProcess {
     pub(crate) what: Started,
     /// Keeps its standard input open.
     input: Option<PipeWriter>,
-    /// What passes a file on to it.
+    /// What passes files on to it.
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
@@ -312,12 +312,12 @@ impl LaunchedProcess {
     }
 }
 
-/// Says what it reads first, then a file, then what it reads until that ends.
-const FEEDER: &str = r#"head -c "$1"; cat -- "$2"; exec cat"#;
+/// Says what it reads first, then files, then what it reads until that ends.
+const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
 /// What a pipe holds without being asked, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// A standard input that begins with what is to be said, what keeps it open, and what passes a file on;
+/// A standard input that begins with what is to be said, what keeps it open, and what passes files on;
 /// /dev/null where nothing is to be said and nobody feeds it.
 fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
@@ -340,13 +340,13 @@ fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Chi
     let length = what.input.len();
     // It may be a key.
     what.input.zeroize();
-    let Some(file) = &what.file else {
+    if what.files.is_empty() {
         return Ok((reader.into(), Some(writer), None));
-    };
+    }
     let mut feeder = Command::new("/bin/sh");
     feeder.args(["-c", FEEDER, "sdm-launch-feed", &length.to_string()]);
     feeder
-        .arg(file)
+        .args(&what.files)
         .stdin(reader)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());

@@ -55,6 +55,9 @@ pub struct LaunchSpec {
     pub fanout: u32,
     /// Whether the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
+    /// The program that is copied with it where there is a PMIx server on each host, to stand beside it there. Only launchers that copy
+    /// the server themselves do so.
+    pub pmix: Option<PathBuf>,
     /// How many processes there will be in all, servers included, on each of which the system must
     /// have room; a launcher that starts them on this machine checks that first.
     pub processes: u64,
@@ -121,6 +124,7 @@ impl LaunchSpec {
             directory: None,
             fanout: FANOUT,
             stage: false,
+            pmix: None,
             processes: count.into(),
             forks: false,
             attaches: false,

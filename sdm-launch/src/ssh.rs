@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -112,7 +113,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
         server: None,
         servers: group[0].servers.start..last.servers.end,
         input: input(spec, group)?,
-        file: spec.stage.then(|| spec.server.clone()),
+        files: staged(spec).map(Path::to_owned).collect(),
         streams: Streams::Private,
         death_signal: Signal::SIGTERM,
     };
@@ -184,13 +185,14 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     let arguments = spec.server_args.iter().map(OsString::as_os_str);
     let server = [spec.server.as_os_str()].into_iter().chain(arguments);
     say("the server's command line", &line_of(server))?;
-    let bytes = match spec.stage {
-        true => std::fs::metadata(&spec.server).map(|it| it.len()),
-        false => Ok(0),
-    };
-    let bytes =
-        bytes.map_err(|error| refuse(format!("{}: {error}", printable_name(&spec.server))))?;
-    say("its size", OsStr::new(&bytes.to_string()))?;
+    let mut sizes = vec![0; 2];
+    for (size, path) in sizes.iter_mut().zip(staged(spec)) {
+        let found = std::fs::metadata(path);
+        let found = found.map_err(|error| refuse(format!("{}: {error}", printable_name(path))))?;
+        *size = found.len();
+    }
+    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    say("what is copied", OsStr::new(&sizes.join(" ")))?;
     let entries: Vec<String> = group
         .iter()
         .map(|it| format!("{}/{}/{}", it.servers.start, it.servers.len(), it.host))
@@ -206,6 +208,13 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     }
     say("", OsStr::new(""))?;
     Ok(input)
+}
+
+/// What is copied: the server, and what stands beside it, by the name that the script gives it.
+fn staged(spec: &LaunchSpec) -> impl Iterator<Item = &Path> {
+    let server = spec.stage.then_some(spec.server.as_path());
+    let beside = spec.stage.then_some(spec.pmix.as_deref()).flatten();
+    server.into_iter().chain(beside)
 }
 
 /// Where servers start: there, and nowhere else, where the user says so; otherwise here, as far as the

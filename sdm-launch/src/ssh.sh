@@ -4,7 +4,7 @@ read -r fanout
 IFS= read -r directory
 IFS= read -r ssh
 IFS= read -r server
-read -r size
+read -r size more
 IFS= read -r hosts
 environment=
 while IFS= read -r line && [ -n "$line" ]; do
@@ -28,6 +28,9 @@ if [ "$size" -gt 0 ] || [ -n "$others" ]; then
 fi
 if [ "$size" -gt 0 ]; then
     head -c "$size" <&3 >"$folder/sdm-server" && chmod 700 "$folder/sdm-server" || exit 1
+    if [ "$more" -gt 0 ]; then
+        head -c "$more" <&3 >"$folder/sdm-pmix" && chmod 700 "$folder/sdm-pmix" || exit 1
+    fi
     shift
     set -- "$folder/sdm-server" "$@"
 fi
@@ -35,8 +38,9 @@ fi
 # What the first host of a group reads.
 tell() {
     printf '%s\n%s' "${#script}" "$script"
-    printf '%s\n' "$fanout" "$directory" "$ssh" "$server" "$size" "$1" "$environment"
+    printf '%s\n' "$fanout" "$directory" "$ssh" "$server" "$size $more" "$1" "$environment"
     [ "$size" -eq 0 ] || cat "$folder/sdm-server"
+    [ "$more" -eq 0 ] || cat "$folder/sdm-pmix"
 }
 
 # Whose servers will not come.

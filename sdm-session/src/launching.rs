@@ -103,6 +103,10 @@ impl Starting<'_> {
             None => self.binary("sdm-server")?,
         };
         let mut spec = self.chosen(server);
+        if matches!(config.backend, BackendSettings::GdbHosted { .. }) {
+            let beside = spec.server.parent();
+            spec.pmix = sdm_system::own_program("sdm-pmix", beside);
+        }
         spec.handover = handover.map(|file| file.path.clone());
         if config.stage && !launcher.stages() {
             return Err(SessionError::CannotStage(launcher.name().to_owned()));

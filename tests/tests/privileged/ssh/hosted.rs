@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use sdm_tests::parts::{self, Part};
@@ -10,6 +10,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::alone;
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::{binaries, processes};
+use serde_json::Value;
 
 use super::run;
 
@@ -53,6 +54,7 @@ fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let late = place.compile("mpi_late", Compiler::OpenMpi);
     sums_are_right(&place, &sum);
+    the_program_is_copied_to_hosts(&place, &sum);
     ranks_know_their_neighbours(&place, &late);
     names_and_statuses_go_over_hosts(&place);
     they_are_debugged(&place, &sum);
@@ -60,6 +62,7 @@ fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
     what_all_put_comes_to_all(&place);
     who_is_left_running_ends(&place, &late);
     they_start_others(&place, Compiler::OpenMpi);
+    a_tool_follows_and_steers_all_hosts(&place);
     if parts::openmpi5().is_some() {
         let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
         sums_are_right(&place, &sum);
@@ -148,7 +151,6 @@ fn they_are_debugged(place: &Place, sum: &Path) {
     assert_eq!(lines_of(&done), expected(4, "sum 10"), "{done}");
 }
 
-/// Where a host is lost at whose end the others wait, they are ended.
 /// What a rank starts runs on its host, and meets the ranks of all hosts.
 fn they_start_others(place: &Place, compiler: Compiler) {
     let spawn = place.compile("mpi_spawn", compiler);
@@ -171,6 +173,28 @@ fn they_start_others(place: &Place, compiler: Compiler) {
     assert!(done.out.contains("worker 0 of 1: 1005"), "{done}");
 }
 
+/// Where no file system has it, the program of the PMIx servers comes with that of the servers.
+fn the_program_is_copied_to_hosts(place: &Place, sum: &Path) {
+    let mut sdm = run(place, 4, TWO)
+        .args(["--stage"])
+        .talk()
+        .program(sum, &[])
+        .spawn();
+    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    let hosts = place.pids("sdm-pmix host");
+    assert_eq!(hosts.len(), 2, "{hosts:?}");
+    for pid in hosts {
+        let program = fs::read_link(format!("/proc/{pid}/exe")).expect("it runs");
+        let folder = program.parent().expect("a folder");
+        assert_ne!(folder, place.path(), "{program:?}");
+        assert_ne!(folder, binaries::folder(), "{program:?}");
+    }
+    sdm.ask("continue", "exited normally");
+    sdm.ask("quit", "");
+    assert_eq!(lines_of(&sdm.finish().code(0)), expected(4, "sum 10"));
+}
+
+/// Where a host is lost at whose end the others wait, they are ended.
 fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let never = place.path().join("never");
     let mut sdm = run(place, 3, "10.77.0.1,10.77.0.2,10.77.0.3")
@@ -191,23 +215,101 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let _done = sdm.finish();
 }
 
-/// Whichever host's server a tool asks.
-fn a_tool_sees_all_hosts(place: &Place) {
-    let ask = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
-    let server = place.pids("sdm-pmix host")[1].to_string();
-    // Its server listens on that host's loopback, and lets in its own user.
-    let told = Command::new("nsenter")
-        .args(["--target", &server, "--net", "--mount", "--uts"])
+/// A command on the host of a PMIx server, by its pid: the server listens on that host's loopback, and lets in its own user.
+fn at_the_host_of(server: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command
+        .args(["--target", server, "--net", "--mount", "--uts"])
         .args([
             "setpriv",
             "--reuid=nobody",
             "--regid=nogroup",
             "--clear-groups",
         ])
+        .env_remove("TMPDIR")
+        .stdin(Stdio::null());
+    command
+}
+
+/// The name of the job of a PMIx server.
+fn name_of_job(server: &str) -> String {
+    let mut list = at_the_host_of(server);
+    list.arg(binaries::folder().join("sdm"));
+    let listed = list.args(["pmix", "list", "--json", "--pid", server]);
+    let listed = listed.output().expect("sdm");
+    let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let name = servers[0]["jobs"][0]["namespace"].as_str();
+    name.unwrap_or_else(|| panic!("{servers}")).to_owned()
+}
+
+/// Tools of one host follow and steer the ranks of all.
+fn a_tool_follows_and_steers_all_hosts(place: &Place) {
+    let held = place.compile("mpi_held", Compiler::OpenMpi);
+    let go = place.path().join("go-held");
+    let mut sdm = run(place, 4, TWO)
+        .args(["--no-stop", "--no-holds"])
+        .talk()
+        .program(&held, &[go.to_str().expect("text"), "0"])
+        .spawn();
+    sdm.out.wait(0, "held 4");
+    let server = place.pids("sdm-pmix host")[1].to_string();
+    let pmix = |words: &[&str]| {
+        let mut command = at_the_host_of(&server);
+        command.arg(binaries::folder().join("sdm")).arg("pmix");
+        let (verb, rest) = words.split_first().expect("a verb");
+        command.arg(verb).args(["--pid", &server]).args(rest);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let name = &*name_of_job(&server);
+    let events = pmix(&["events", "--json"]).spawn().expect("sdm");
+    let output = pmix(&["io", name]).spawn().expect("sdm");
+    // It sends one on its way once the others are there; nobody minds that one.
+    let urged = pmix(&["signal", name, "SIGURG"]).output().expect("sdm");
+    assert!(urged.status.success(), "{urged:?}");
+    fs::write(&go, "").expect("a file");
+    sdm.out.wait(0, "ranks 0-3 (4): exited with code 7");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+    let output = output.wait_with_output().expect("it ends");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    for rank in 0..4 {
+        let line = format!("rank {rank}: sum ");
+        assert!(printed.contains(&line), "no {line:?} in {output:?}");
+    }
+    let events = events.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&events.stdout).into_owned();
+    assert!(
+        told.contains("PMIX_EVENT_JOB_END") && told.contains(name),
+        "{told}"
+    );
+    let mut sdm = run(place, 2, "10.77.0.1,10.77.0.2")
+        .args(["--no-stop", "--no-holds"])
+        .talk()
+        .program(&held, &["/never", "0"])
+        .spawn();
+    sdm.out.wait(0, "held 2");
+    let server = place.pids("sdm-pmix host")[1].to_string();
+    let mut kill = at_the_host_of(&server);
+    kill.arg(binaries::folder().join("sdm"));
+    kill.args(["pmix", "signal", "--pid", &server]);
+    let listed = name_of_job(&server);
+    let killed = kill.args([&*listed, "SIGTERM"]).output().expect("sdm");
+    assert!(killed.status.success(), "{killed:?}");
+    sdm.out
+        .wait(0, "ranks 0-1 (2): terminated by signal SIGTERM");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
+/// Whichever host's server a tool asks.
+fn a_tool_sees_all_hosts(place: &Place) {
+    let ask = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    let server = place.pids("sdm-pmix host")[1].to_string();
+    let told = at_the_host_of(&server)
         .arg("/usr/bin/python3")
         .arg(ask)
         .arg(&server)
-        .env_remove("TMPDIR")
         .output()
         .expect("nsenter");
     let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
