@@ -185,7 +185,7 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     let arguments = spec.server_args.iter().map(OsString::as_os_str);
     let server = [spec.server.as_os_str()].into_iter().chain(arguments);
     say("the server's command line", &line_of(server))?;
-    let mut sizes = vec![0; 2];
+    let mut sizes = [0; 2];
     for (size, path) in sizes.iter_mut().zip(staged(spec)) {
         let found = std::fs::metadata(path);
         let found = found.map_err(|error| refuse(format!("{}: {error}", printable_name(path))))?;

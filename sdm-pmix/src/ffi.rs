@@ -28,6 +28,8 @@ pub(crate) const TYPE_RANK: u16 = 40;
 
 pub(crate) const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
 pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
+/// Whom the processes of a debugger's job debug.
+pub(crate) const DEBUG_TARGET: &CStr = c"pmix.dbg.tgt";
 pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
 pub(crate) const NAMESPACE: &CStr = c"pmix.nspace";
 

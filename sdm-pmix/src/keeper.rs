@@ -119,7 +119,7 @@ fn keep(parent: RawFd, server: RawFd, held: Option<RawFd>, stat: &std::ffi::CStr
             break;
         }
     }
-    sys::exit()
+    sys::exit(0)
 }
 
 fn poll_of(fd: RawFd, events: i16) -> libc::pollfd {

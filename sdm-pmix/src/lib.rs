@@ -11,10 +11,12 @@
 pub mod asked;
 pub mod names;
 pub mod notes;
+mod offspring;
 mod outer;
 mod table;
 pub mod wire;
 
+pub use offspring::{Offspring, Share};
 pub use outer::is_outer;
 pub use table::{HostProcess, HostState, HostTable};
 pub use wire::{FromHost, HostJob, HostLetter, HostNode, HostProgram, ToHost};

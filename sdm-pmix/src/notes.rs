@@ -6,8 +6,9 @@ use std::ffi::CString;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
+use crate::offspring::Offspring;
 use crate::table::HostTable;
-use crate::wire::LETTER_BYTES_MAX;
+use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 
 /// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
@@ -73,8 +74,22 @@ pub enum Question {
     },
     /// The node's processes.
     Processes,
-    /// To know of a job that is about to be started at the asking node.
+    /// To know of a job that is about to be started.
     Know(Offspring),
+    /// To set numbers apart for processes that are to be started at the asked node.
+    Reserve {
+        /// How many.
+        count: u32,
+    },
+    /// To start the asked node's processes of a job that it knows.
+    Start {
+        /// The job.
+        namespace: String,
+        /// The task that wants it; none where a tool does.
+        by: Option<u32>,
+        /// What the processes run, in the order of their ranks.
+        programs: Vec<HostProgram>,
+    },
     /// Nothing, and no answer is wanted to this and what follows: what processes print is wanted at the node of this rank.
     WantOutput(u32),
     /// A task has printed something.
@@ -137,41 +152,6 @@ pub struct Told {
     pub infos: Vec<(String, Kept)>,
 }
 
-/// A job that a process has started (`MPI_Comm_spawn`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Offspring {
-    /// Its name among the jobs of all PMIx servers.
-    pub namespace: String,
-    /// The session's task that its rank 0 is; those behind it follow.
-    pub first: u32,
-    /// How many processes it has.
-    pub count: u32,
-    /// The node that they run on, by its place among the nodes of the first job.
-    pub node: u32,
-    /// The task that has started it; none where that was a tool.
-    pub parent: Option<u32>,
-    /// True where its processes wait in `PMIx_Init` for a debugger.
-    pub is_held: bool,
-}
-
-impl Offspring {
-    /// Its tasks.
-    #[must_use]
-    pub fn tasks(&self) -> IdSet {
-        match self.first.checked_add(self.count) {
-            Some(end) if end > self.first => IdSet::from_range(self.first..=end - 1),
-            _ => IdSet::new(),
-        }
-    }
-
-    /// Whether a task is one of its.
-    #[must_use]
-    pub fn has(&self, task: u32) -> bool {
-        task.checked_sub(self.first)
-            .is_some_and(|rank| rank < self.count)
-    }
-}
-
 /// What it is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
@@ -201,6 +181,11 @@ pub enum Reply {
     },
     /// The node's processes.
     Processes(HostTable),
+    /// Numbers are set apart.
+    Reserved {
+        /// The first of them, which are in a row; none where there are not as many.
+        first: Option<u32>,
+    },
 }
 
 /// A letter.

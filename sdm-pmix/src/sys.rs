@@ -115,7 +115,7 @@ pub(crate) fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
 }
 
 /// Ends this process, and does nothing else.
-pub(crate) fn exit() -> ! {
+pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: it only ends the process.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(code) }
 }

@@ -220,9 +220,13 @@ pub enum FromHost {
         by: Option<u32>,
         /// The numbers of the new processes, in a row.
         tasks: IdSet,
+        /// Their ranks in their job, in the order of the numbers; as many.
+        ranks: IdSet,
+        /// How many processes the job has on all nodes.
+        size: u32,
         /// What they run, in the order of the numbers.
         programs: Vec<HostProgram>,
-        /// What all of them find in their environment, beside `PMIX_RANK` with their number among `tasks`.
+        /// What all of them find in their environment, beside `PMIX_RANK` with their rank.
         environment: Vec<(String, String)>,
     },
 }

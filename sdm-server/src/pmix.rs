@@ -99,6 +99,10 @@ pub(crate) struct SpawnRequest {
     pub(crate) by: Option<u32>,
     /// What they will be.
     pub(crate) tasks: IdSet,
+    /// Their ranks in their job, in the same order.
+    pub(crate) ranks: IdSet,
+    /// How many processes the job has on all hosts.
+    pub(crate) size: u32,
     /// What they run, in that order.
     pub(crate) programs: Vec<HostProgram>,
     /// What all of them find in their environment.
@@ -348,12 +352,16 @@ impl PmixServer {
                 number,
                 by,
                 tasks,
+                ranks,
+                size,
                 programs,
                 environment,
             } => Heard::Spawn(SpawnRequest {
                 number,
                 by,
                 tasks,
+                ranks,
+                size,
                 programs,
                 environment,
             }),

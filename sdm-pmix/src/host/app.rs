@@ -5,14 +5,25 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use sdm_pmix::HostProgram;
 
+use super::placing::{Placement, Wish};
 use super::request::{Done, Request, SpawnCallback, hand_over};
 use super::upcalls::{is_set, process, slice};
-use crate::ffi::{App, Info, Proc, TYPE_STRING};
+use crate::ffi::{App, DEBUG_TARGET, Info, Proc, TYPE_PROC, TYPE_STRING};
 
 /// The directory of a program, as directives have it.
 const DIRECTORY: &CStr = c"pmix.wdir";
 /// The processes are to wait for a debugger.
 const HOLD: &CStr = c"pmix.dbg.init";
+/// The processes are a debugger's.
+const DAEMONS: &CStr = c"pmix.debugger";
+/// So many of them on each node of those that they debug.
+const DAEMONS_PER_NODE: &CStr = c"pmix.dbg.dpnd";
+/// The hosts, with commas.
+const HOSTS: &CStr = c"pmix.host";
+/// How processes are placed: `ppr:N:node` is N on each node.
+const MAP_BY: &CStr = c"pmix.mapby";
+/// So many on each node.
+const PER_NODE: &CStr = c"pmix.ppr";
 /// The most words of a command line or of an environment that are believed.
 const WORDS_MAX: usize = 1 << 16;
 
@@ -33,22 +44,72 @@ pub(super) unsafe extern "C" fn on_spawn(
             slice(apps, app_count),
         )
     };
+    let is_on = |key| infos.iter().any(|it| it.is(key) && is_set(&it.value));
+    let is_debugger = is_on(DAEMONS);
     // SAFETY: the same.
-    let programs = apps.iter().map(|app| unsafe { program(app, infos) });
-    let programs = programs.collect();
-    let is_held = infos.iter().any(|it| it.is(HOLD) && is_set(&it.value));
+    let programs = apps
+        .iter()
+        .map(|app| unsafe { program(app, infos, is_debugger) });
+    let wish = Wish {
+        programs: programs.collect(),
+        is_held: is_on(HOLD),
+        // SAFETY: the same.
+        target: unsafe { target(apps, infos) },
+    };
     let done = Done { callback, data };
-    hand_over(Request::Spawn {
-        by,
-        programs,
-        is_held,
-        done,
-    })
+    hand_over(Request::Spawn { by, wish, done })
+}
+
+/// # Safety
+/// Apps and infos of the library's.
+unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
+    // SAFETY: the caller says so.
+    let own = apps
+        .iter()
+        .flat_map(|app| unsafe { slice(app.infos, app.info_count) });
+    let mut all = infos.iter().chain(own);
+    let named = all.find(|it| it.is(DEBUG_TARGET) && it.value.kind == TYPE_PROC)?;
+    // SAFETY: the type says that it is a process, or null.
+    let process = unsafe { named.value.data.process.as_ref() }?;
+    Some((process.name(), process.rank))
+}
+
+/// Where a program's processes are wanted.
+///
+/// # Safety
+/// Infos of the library's, those of the program first.
+unsafe fn wanted<'a>(
+    infos: impl Iterator<Item = &'a Info> + Clone,
+    is_debugger: bool,
+) -> Placement {
+    let text = |key| {
+        let mut infos = infos.clone();
+        let found = infos.find(|it| it.is(key) && it.value.kind == TYPE_STRING)?;
+        // SAFETY: the type says that it is a string; strings end.
+        let bytes = unsafe { bytes(found.value.data.string) }?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let hosts = text(HOSTS).unwrap_or_default();
+    let hosts = hosts.split(',').filter(|it| !it.is_empty());
+    let mapped = text(MAP_BY).and_then(|it| {
+        let words = it.to_lowercase();
+        let (count, unit) = words.strip_prefix("ppr:")?.split_once(':')?;
+        unit.starts_with("node").then(|| count.parse().ok())?
+    });
+    let per_node = text(PER_NODE).and_then(|it| it.split(':').next()?.parse().ok());
+    let mut numbers = infos.clone();
+    let daemons = numbers.find(|it| it.is(DAEMONS_PER_NODE));
+    // SAFETY: the standard says that it is a number of two bytes.
+    let daemons = daemons.map(|it| unsafe { it.value.data.uint32 } & 0xffff);
+    Placement {
+        hosts: hosts.map(ToOwned::to_owned).collect(),
+        per_node: mapped.or(per_node).or(daemons).or(is_debugger.then_some(1)),
+    }
 }
 
 /// # Safety
 /// An app and infos of the library's.
-unsafe fn program(app: &App, infos: &[Info]) -> HostProgram {
+unsafe fn program(app: &App, infos: &[Info], is_debugger: bool) -> (HostProgram, Placement) {
     // SAFETY: the caller says so.
     let (arguments, own, environment) = unsafe {
         (
@@ -68,13 +129,16 @@ unsafe fn program(app: &App, infos: &[Info]) -> HostProgram {
         let named = named.map(|it| it.value.data.string);
         named.and_then(|it| bytes(it)).or(bytes(app.directory))
     };
-    HostProgram {
+    // SAFETY: the caller says so. Debugger daemons whose number is said are that many.
+    let wanted = unsafe { wanted(own.iter().chain(infos), is_debugger && app.count <= 0) };
+    let program = HostProgram {
         program: command.or(first).unwrap_or_default(),
         arguments: arguments.collect(),
         environment,
         directory,
         count: u32::try_from(app.count).unwrap_or(0).max(1),
-    }
+    };
+    (program, wanted)
 }
 
 /// # Safety

@@ -83,9 +83,15 @@ impl Host {
     }
 
     pub(super) fn ask(&mut self, rank: u32, question: Question, asker: Asker) {
-        if let Some(letter) = self.post.ask(rank, question, asker) {
-            self.send_letter(letter);
-        }
+        self.try_ask(rank, question, asker);
+    }
+
+    /// Asks the node of a rank; false where the question is too long for a letter, which its asker has been told.
+    pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Asker) -> bool {
+        let letter = self.post.ask(rank, question, asker);
+        let is_asked = letter.is_some();
+        letter.into_iter().for_each(|it| self.send_letter(it));
+        is_asked
     }
 
     /// A process of this node has put this, which another node wants to know.
@@ -109,8 +115,8 @@ impl Host {
     pub(super) fn read_letter(&mut self, letter: &HostLetter) {
         let (from, number) = (letter.from, letter.number);
         if !letter.is_brought {
-            if let Some(spawn) = self.post.is_back(number) {
-                self.is_known(spawn);
+            if let Some((spawn, node)) = self.post.is_back(number) {
+                self.hear_of_spawn(spawn, node, None);
             }
             return;
         }
@@ -122,8 +128,8 @@ impl Host {
                 }
             }
             Some(Note::Reply(reply)) => {
-                if let Some(spawn) = self.post.take_known(number) {
-                    return self.is_known(spawn);
+                if let Some((spawn, node)) = self.post.take_spawn(number) {
+                    return self.hear_of_spawn(spawn, node, Some(reply));
                 }
                 let serving = self.serving.as_ref();
                 let tell = |done: Done<LookupCallback>, status, entries: &[Entry]| {
@@ -173,6 +179,14 @@ impl Host {
                 let status = self.know(&offspring);
                 Reply::Done { status }
             }
+            Question::Reserve { count } => Reply::Reserved {
+                first: self.reserve(count),
+            },
+            Question::Start {
+                namespace,
+                by,
+                programs,
+            } => return self.start_for((from, number), &namespace, by, programs),
         };
         self.send_letter((from, number, Note::Reply(reply)));
     }

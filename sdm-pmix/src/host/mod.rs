@@ -11,13 +11,16 @@ mod guard;
 mod letters;
 mod offspring;
 mod peer;
+mod placing;
 mod post;
 mod request;
 mod server;
+mod spawning;
 mod steering;
 mod tools;
 mod upcalls;
 mod value;
+mod watchdog;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,18 +37,19 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
-use offspring::Spawns;
 use peer::Peer;
 use post::{Asker, Post};
 use request::{Among, Request, Requests};
 use sdm_idset::TaskId;
-use sdm_pmix::notes::{Offspring, Question};
+use sdm_pmix::notes::Question;
 use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
-use sdm_pmix::{FromHost, HostJob, ToHost};
+use sdm_pmix::{FromHost, HostJob, Offspring, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
+use spawning::Spawns;
 use steering::Steering;
 use tools::Gathering;
+use watchdog::Turns;
 
 use crate::ffi::Proc;
 
@@ -85,6 +89,7 @@ struct Host {
     steering: Steering,
     /// How many groups processes of this node have made.
     groups: u32,
+    turns: Turns,
 }
 
 struct Serving {
@@ -131,7 +136,9 @@ pub(crate) fn run() -> Result<()> {
         spawns: Spawns::default(),
         steering: Steering::default(),
         groups: 0,
+        turns: Turns::default(),
     };
+    host.turns.watch().context("a thread")?;
     let mut came = false;
     while !(came && host.peers.is_empty()) {
         if !host.turn(came)? {
@@ -141,7 +148,7 @@ pub(crate) fn run() -> Result<()> {
     }
     // The library is not asked to end: nobody is left to hear of it, all its files are in the folder, and it can hang there.
     drop(host.serving.take());
-    crate::sys::exit()
+    crate::sys::exit(0)
 }
 
 /// The socket on standard input.
@@ -179,7 +186,10 @@ impl Host {
             // It must not come to nothing just before it is due.
             PollTimeout::try_from(wait + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         });
-        match poll(&mut fds, wait) {
+        self.turns.go_on();
+        let polled = poll(&mut fds, wait);
+        self.turns.go_on();
+        match polled {
             Ok(0) if due.is_none() => return Ok(false),
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error).context("wait"),
@@ -320,16 +330,11 @@ impl Host {
                 status,
                 bytes,
             } => self.put(to, number, status, bytes),
-            Request::Spawn {
-                by,
-                programs,
-                is_held,
-                done,
-            } => self.spawn(&by, (programs, is_held), done),
+            Request::Spawn { by, wish, done } => self.spawn(&by, wish, done),
             request @ (Request::Pull
             | Request::Push { .. }
             | Request::Control { .. }
-            | Request::Notify { .. }
+            | Request::Notify(_)
             | Request::Group(_)) => self.steer(request),
             request @ (Request::Publish { .. }
             | Request::Lookup { .. }
@@ -358,7 +363,7 @@ impl Host {
         }
     }
 
-    fn tell_all(&mut self, message: &FromHost) {
+    pub(super) fn tell_all(&mut self, message: &FromHost) {
         let gone = self.peers.iter_mut().filter_map(|peer| {
             let is_there = peer.ranks.is_none() || peer.send(message);
             (!is_there).then_some(peer.id)

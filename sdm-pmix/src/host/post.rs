@@ -28,8 +28,8 @@ pub(crate) enum Asker {
     LookUp(Done<LookupCallback>),
     /// A table of processes that is being gathered.
     Table(u64),
-    /// Programs that are to be started, by their number here.
-    Known(u64),
+    /// A job that is being started, by its number here, and the node that is asked.
+    Spawn(u64, u32),
 }
 
 impl Asker {
@@ -38,7 +38,7 @@ impl Asker {
             Self::Modex(done) => done.tell(status, Vec::new()),
             Self::Op(done) => done.tell(status),
             Self::LookUp(done) => done.tell(status, &[]),
-            Self::Table(_) | Self::Known(_) => {}
+            Self::Table(_) | Self::Spawn(..) => {}
         }
     }
 }
@@ -103,8 +103,8 @@ impl Post {
         .collect()
     }
 
-    /// A letter could not be brought: later perhaps, or never. Gives the programs that wait for nothing else of it then.
-    pub(crate) fn is_back(&mut self, number: u64) -> Option<u64> {
+    /// A letter could not be brought: later perhaps, or never. Gives the job and the node that wait for nothing else of it then.
+    pub(crate) fn is_back(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get_mut(&number)?;
         waiting.tries += 1;
         waiting.due = Instant::now() + TRY_AGAIN;
@@ -112,20 +112,20 @@ impl Post {
             return None;
         }
         match self.waiting.remove(&number)?.asker {
-            Asker::Known(spawn) => return Some(spawn),
+            Asker::Spawn(spawn, node) => return Some((spawn, node)),
             asker => asker.fail(UNREACHABLE),
         }
         None
     }
 
-    /// The programs that an answer to this letter belongs to.
-    pub(crate) fn take_known(&mut self, number: u64) -> Option<u64> {
+    /// The job that an answer to this letter belongs to, and the node that has answered.
+    pub(crate) fn take_spawn(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get(&number)?;
-        let Asker::Known(spawn) = waiting.asker else {
+        let Asker::Spawn(spawn, node) = waiting.asker else {
             return None;
         };
         self.waiting.remove(&number);
-        Some(spawn)
+        Some((spawn, node))
     }
 
     /// The table of processes that an answer to this letter belongs to.

@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
-use sdm_pmix::HostProgram;
 use sdm_pmix::notes::{Kept, Told};
 
 use crate::ffi::{
     ByteObject, Data, DataArray, Info, Proc, ProcInfo, Published, SUCCESS, TYPE_BYTE_OBJECT, Value,
 };
 use crate::host::barrier::Purpose;
+use crate::host::placing::Wish;
 use crate::host::value;
 
 const NOT_SUPPORTED: c_int = -47;
@@ -212,9 +212,7 @@ pub(crate) enum Request {
     /// A process wants programs to be started, as one job.
     Spawn {
         by: Proc,
-        programs: Vec<HostProgram>,
-        /// True where they are to wait in `PMIx_Init` for a debugger.
-        is_held: bool,
+        wish: Wish,
         done: Done<SpawnCallback>,
     },
     /// A tool wants what processes print.
@@ -232,7 +230,7 @@ pub(crate) enum Request {
         done: Done<InfoCallback>,
     },
     /// A process or a tool of this node tells of something.
-    Notify { told: Told, done: Done<OpCallback> },
+    Notify(Told),
     /// Processes make a group.
     Group(GroupCall),
     /// A process has something to print.

@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{getegid, geteuid};
 use sdm_idset::IdSet;
-use sdm_pmix::HostJob;
-use sdm_pmix::notes::Offspring;
+use sdm_pmix::{HostJob, Offspring};
 
 use crate::ffi::{
-    ByteObject, Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load, symbol, text,
+    ByteObject, DEBUG_TARGET, Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load,
+    symbol, text,
 };
 use crate::host::control::on_told;
 use crate::host::request::Waking;
@@ -78,6 +78,8 @@ struct Registration<'a> {
     parent: Option<&'a Proc>,
     /// Its processes are to wait for a debugger.
     is_held: bool,
+    /// Whom they debug.
+    target: Option<Proc>,
 }
 
 /// A PMIx server, of which a process has one.
@@ -160,34 +162,40 @@ impl Server {
             own: Some(&own.ranks),
             parent: None,
             is_held: false,
+            target: None,
         };
         self.register(&job, folder)?;
-        self.environment(&job)
+        self.environment(job.namespace, &own.ranks)
     }
 
-    /// Takes in a job that a process has started; gives the variables that its processes are to find, where they are on this node.
+    /// Takes in a job that a process has started.
     pub(crate) fn adopt(
         &self,
         first: &HostJob,
         folder: &Path,
         job: &Offspring,
         parent: Option<&Proc>,
-    ) -> Result<Vec<(String, String)>> {
-        let node = first.nodes.get(job.node as usize);
-        let node = node.context("its node is none of the job's")?;
-        let ranks = IdSet::all_below(job.count);
-        let job = Registration {
-            namespace: &job.namespace,
-            nodes: vec![(&node.name, &ranks)],
-            own: (job.node == first.own).then_some(&ranks),
-            parent,
-            is_held: job.is_held,
-        };
-        self.register(&job, folder)?;
-        match job.own {
-            Some(_) => self.environment(&job),
-            None => Ok(Vec::new()),
+    ) -> Result<()> {
+        let mut places = Vec::new();
+        for at in job.nodes() {
+            let node = first.nodes.get(at as usize);
+            let node =
+                node.context("a job that is to be started is on a node that there is not")?;
+            places.push((node.name.as_str(), job.ranks_on(at)));
         }
+        let own = job.ranks_on(first.own);
+        let target = job.target.as_ref();
+        self.register(
+            &Registration {
+                namespace: &job.namespace,
+                nodes: places.iter().map(|(name, ranks)| (*name, ranks)).collect(),
+                own: (!own.is_empty()).then_some(&own),
+                parent,
+                is_held: job.is_held,
+                target: target.map(|(namespace, rank)| Proc::new(namespace, *rank)),
+            },
+            folder,
+        )
     }
 
     /// Asks the library what a process of this node has put, for another node: it is told as a request, once there is something.
@@ -290,6 +298,10 @@ impl Server {
         if job.is_held {
             infos.push(Info::flag(c"pmix.dbg.init", true));
         }
+        if let Some(target) = &job.target {
+            let process = std::ptr::from_ref(target);
+            infos.push(Info::new(DEBUG_TARGET, TYPE_PROC, Data { process }));
+        }
         if let Some(parent) = job.parent {
             let process = std::ptr::from_ref(parent);
             infos.push(Info::flag(c"pmix.spawned", true));
@@ -317,9 +329,13 @@ impl Server {
         Ok(())
     }
 
-    fn environment(&self, job: &Registration<'_>) -> Result<Vec<(String, String)>> {
-        let first = job.own.and_then(IdSet::first).map_or(0, |first| first.0);
-        let process = Proc::new(job.namespace, first);
+    /// The variables that the processes of a job which is taken in are to find on this node, where they have these ranks.
+    pub(crate) fn environment(
+        &self,
+        namespace: &str,
+        own: &IdSet,
+    ) -> Result<Vec<(String, String)>> {
+        let process = Proc::new(namespace, own.first().map_or(0, |first| first.0));
         let mut variables: *mut *mut c_char = std::ptr::null_mut();
         // SAFETY: the signature as in all versions; it makes an array that ends with null.
         let found = unsafe {

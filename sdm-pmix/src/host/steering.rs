@@ -52,7 +52,7 @@ impl Host {
                 signal,
                 done,
             } => self.control(&among, signal, done),
-            Request::Notify { told, done } => {
+            Request::Notify(told) => {
                 if told.code == READY_FOR_DEBUG && told.range == RANGE_HOST {
                     // Those who are to know are tools.
                     self.notify(&Told {
@@ -61,7 +61,6 @@ impl Host {
                     });
                 }
                 self.tell_elsewhere(&Question::Told(told));
-                done.tell(SUCCESS);
             }
             Request::Group(call) => self.group(call),
             _ => {}
@@ -152,9 +151,15 @@ impl Host {
         let Some(tasks) = tasks else {
             return done.tell(UNREACHABLE, Known::default());
         };
-        self.signal(&tasks, signal);
-        self.tell_elsewhere(&Question::Signal { tasks, signal });
+        self.signal_all(&tasks, signal);
         done.tell(SUCCESS, Known::default());
+    }
+
+    /// Sends processes of all nodes a signal.
+    pub(super) fn signal_all(&mut self, tasks: &IdSet, signal: i32) {
+        self.signal(tasks, signal);
+        let tasks = tasks.clone();
+        self.tell_elsewhere(&Question::Signal { tasks, signal });
     }
 
     fn signal(&mut self, tasks: &IdSet, signal: i32) {
@@ -342,10 +347,10 @@ impl Serving {
     }
 
     /// The nodes of a job.
-    fn nodes_of(&self, namespace: &str) -> BTreeSet<u32> {
+    pub(super) fn nodes_of(&self, namespace: &str) -> BTreeSet<u32> {
         let its = self.offspring.iter().find(|it| it.namespace == namespace);
         match its {
-            Some(its) => BTreeSet::from([its.node]),
+            Some(its) => its.nodes(),
             None => {
                 let nodes = (0..).zip(&self.job.nodes);
                 let nodes = nodes.filter(|(_, node)| !node.ranks.is_empty());

@@ -224,16 +224,22 @@ impl Host {
 impl Serving {
     /// A rank of each other node.
     pub(super) fn first_ranks_elsewhere(&self) -> Vec<u32> {
-        let others = (0..).zip(&self.job.nodes);
-        let others = others.filter(|(at, _)| *at != self.job.own);
-        let firsts = others.filter_map(|(_, node)| node.ranks.first());
+        let nodes = self.nodes_elsewhere().into_iter();
+        let firsts = nodes.filter_map(|at| self.job.nodes[at as usize].ranks.first());
         firsts.map(|rank| rank.0).collect()
     }
 
+    /// The other nodes that have ranks.
+    pub(super) fn nodes_elsewhere(&self) -> Vec<u32> {
+        let others = (0..).zip(&self.job.nodes);
+        let others = others.filter(|(at, node)| *at != self.job.own && !node.ranks.is_empty());
+        others.map(|(at, _)| at).collect()
+    }
+
     fn host_of(&self, rank: u32) -> &str {
-        let started = self.offspring.iter().find(|it| it.has(rank));
+        let started = self.offspring.iter().find_map(|it| it.rank_of(rank));
         let node = match started {
-            Some(started) => self.job.nodes.get(started.node as usize),
+            Some((_, node)) => self.job.nodes.get(node as usize),
             None => {
                 let mut nodes = self.job.nodes.iter();
                 nodes.find(|it| it.ranks.contains(TaskId(rank)))

@@ -303,7 +303,7 @@ type Sized = (OsString, OsString);
 type Numbered = (OsString, IdSet);
 
 /// What programs and scripts look at that choose by it which GPU is theirs, for a job of `all` tasks, of which some are `here`.
-pub(super) fn sizes_and_numbers(all: &IdSet, here: &IdSet) -> ([Sized; 2], [Numbered; 4]) {
+fn sizes_and_numbers(all: &IdSet, here: &IdSet) -> ([Sized; 2], [Numbered; 4]) {
     let sizes = [
         ("OMPI_COMM_WORLD_SIZE", all),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", here),

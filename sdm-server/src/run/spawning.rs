@@ -1,8 +1,6 @@
 //! Programs that processes have started (`MPI_Comm_spawn`): they become tasks of this server, and are debugged like the others.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -15,7 +13,6 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_pmix::{HostProgram, ToHost};
 
 use super::Server;
-use super::hosted::sizes_and_numbers;
 use crate::pmix::SpawnRequest;
 use crate::spawning::{Starting, is_own};
 
@@ -35,6 +32,8 @@ impl Server {
             number,
             by,
             tasks,
+            ranks,
+            size,
             programs,
             environment,
         } = request;
@@ -62,9 +61,16 @@ impl Server {
         let whole = programs.iter();
         let whole = whole.flat_map(|it| std::iter::repeat_n(it, it.count as usize));
         let starts: Vec<_> = tasks.iter().zip(whole).collect();
+        let here = tasks.len();
         let ids: Vec<CommandId> = starts.iter().map(|_| spawning.next_command()).collect();
-        for (&(task, program), id) in starts.iter().zip(&ids) {
-            let spec = spec_of(&base, program, &environment, &tasks, task);
+        let places = (0..).zip(ranks.iter()).map(|(number, rank)| Place {
+            rank: rank.0,
+            size,
+            number,
+            here,
+        });
+        for ((&(task, program), id), place) in starts.iter().zip(&ids).zip(places) {
+            let spec = spec_of(&base, program, &environment, &place);
             let task = IdSet::single(task);
             backend.execute(now, *id, &task, Command::Start(spec));
         }
@@ -197,22 +203,41 @@ fn joined(by: Option<u32>, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> V
     told.collect()
 }
 
+/// What a process is in its job.
+struct Place {
+    rank: u32,
+    /// How many processes the job has.
+    size: u32,
+    /// Its number among those on this host.
+    number: u32,
+    /// How many are on this host.
+    here: u64,
+}
+
+impl Place {
+    /// What programs and scripts look at, as in the first job.
+    fn variables(&self) -> impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)> {
+        let variables = [
+            ("OMPI_COMM_WORLD_SIZE", self.size.into()),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", self.here),
+            ("PMIX_RANK", self.rank.into()),
+            ("OMPI_COMM_WORLD_RANK", self.rank.into()),
+            ("OMPI_COMM_WORLD_LOCAL_RANK", self.number.into()),
+            ("OMPI_COMM_WORLD_NODE_RANK", self.number.into()),
+        ];
+        let variables = variables.into_iter();
+        variables.map(|(name, value): (_, u64)| (name.into(), Some(value.to_string().into())))
+    }
+}
+
 /// How a task is started that runs this program.
 fn spec_of(
     base: &StartSpec,
     program: &HostProgram,
     environment: &[(String, String)],
-    tasks: &IdSet,
-    task: TaskId,
+    place: &Place,
 ) -> StartSpec {
-    let (sizes, numbers) = sizes_and_numbers(tasks, tasks);
-    let before = IdSet::all_below(task.0);
-    let numbers = numbers.into_iter().map(|(name, among)| {
-        let number = among.intersection_len(&before);
-        (name, OsString::from(number.to_string()))
-    });
-    let own = sizes.into_iter().chain(numbers);
-    let own = own.map(|(name, value)| (name.into_vec(), Some(value.into_vec())));
+    let own = place.variables();
     let given = environment.iter();
     let given = given.map(|(name, value)| (name.clone().into(), Some(value.clone().into())));
     let asked = program.environment.iter().filter_map(|pair| {

@@ -24,6 +24,8 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
         number: 1,
         by: Some(5),
         tasks: "8-9".parse().expect("ranks"),
+        ranks: "8-9".parse().expect("ranks"),
+        size: 3,
         programs: vec![HostProgram {
             program: b"worker".to_vec(),
             arguments: vec![b"-v".to_vec()],

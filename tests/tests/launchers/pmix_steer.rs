@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use sdm_tests::ordinary;
@@ -144,6 +144,35 @@ fn a_tool_sends_signals_and_hears_of_ends() {
     assert_eq!(first["event"], "PMIX_EVENT_JOB_END", "{first}");
     assert_eq!(second["event"], "PMIX_EVENT_JOB_END", "{second}");
     assert!(second.to_string().contains('7'), "{second}");
+}
+
+/// A debugger that knows PMIx only holds the ranks that it starts in `PMIx_Init`, has daemons beside them, and lets them go on; they
+/// are tasks of the session all the while.
+#[test]
+fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let job = Job::begin(&place, 1);
+    let servers = place.pids("sdm-pmix host");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_debugger.py");
+    let mut debugger = command(&place, "/usr/bin/python3");
+    ordinary::lower(&mut debugger)
+        .args(["-W", "ignore"])
+        .arg(script);
+    debugger.args([&servers[0].to_string(), sum.to_str().expect("text"), "2"]);
+    let debugger = begun(debugger.stdin(Stdio::null()));
+    let debugger = debugger.wait_with_output().expect("it ends");
+    let told = said(&debugger);
+    let ready = told.find("ready\n").unwrap_or_else(|| panic!("{told}"));
+    let sees = told.find(" sees [0, 1]\n");
+    let sees = sees.unwrap_or_else(|| panic!("{told}"));
+    let sums: Vec<_> = told.match_indices(" of 2: sum 3\n").collect();
+    assert!(ready < sees && sums.len() == 2, "{told}");
+    assert!(sums.iter().all(|(at, _)| *at > sees), "{told}");
+    assert!(told.ends_with("over\n"), "{told}");
+    job.sdm.out.wait(0, "ranks 1-2 (2): exited normally");
+    job.sdm.out.wait(0, "rank 3: exited normally");
+    job.end(1);
 }
 
 /// Whatever comes to its port, the server serves its job and its tools.

@@ -171,6 +171,23 @@ fn they_start_others(place: &Place, compiler: Compiler) {
     }
     assert!(done.out.contains("worker 2 of 3: 2107"), "{done}");
     assert!(done.out.contains("worker 0 of 1: 1005"), "{done}");
+    // Ranks 0 and 1 are on the second host, 2 on the first: in that order their tasks are not.
+    let done = batch(place, 4, TWO)
+        .program(&spawn, &["@h2:2,h1", "3", "@h2", "1"])
+        .finish()
+        .code(0);
+    for (rank, host) in [(0, "h2"), (1, "h2"), (2, "h1")] {
+        let line = format!("worker {rank} of 3: 2107 on {host}\n");
+        assert!(done.out.contains(&line), "no {line:?} in {done}");
+    }
+    assert!(done.out.contains("worker 0 of 1: 1005 on h2"), "{done}");
+    let done = batch(place, 2, "10.77.0.1,10.77.0.2")
+        .program(&spawn, &["@nowhere", "1"])
+        .finish();
+    let said = done.united();
+    let refused = "\"nowhere\" is none of the job's hosts: h1, h2";
+    assert!(said.contains(refused), "{done}");
+    assert_ne!(done.code, Some(0), "{done}");
 }
 
 /// Where no file system has it, the program of the PMIx servers comes with that of the servers.
@@ -231,6 +248,23 @@ fn at_the_host_of(server: &str) -> Command {
     command
 }
 
+/// The ranks that it starts wait until it has looked at them on each host.
+fn a_debugger_has_daemons_on_all_hosts(place: &Place, server: &str) -> String {
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_debugger.py");
+    let mut debugger = at_the_host_of(server);
+    debugger
+        .args(["/usr/bin/python3", "-W", "ignore"])
+        .arg(script);
+    debugger.args([server, sum.to_str().expect("text"), "3", "h2:2,h1"]);
+    let told = debugger.output().expect("nsenter");
+    let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
+    assert!(told.contains(" on h1 sees [2]\n"), "{told}");
+    assert!(told.contains(" on h2 sees [0, 1]\n"), "{told}");
+    assert!(told.contains("\nover\n"), "{told}");
+    told
+}
+
 /// The name of the job of a PMIx server.
 fn name_of_job(server: &str) -> String {
     let mut list = at_the_host_of(server);
@@ -267,6 +301,7 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     // It sends one on its way once the others are there; nobody minds that one.
     let urged = pmix(&["signal", name, "SIGURG"]).output().expect("sdm");
     assert!(urged.status.success(), "{urged:?}");
+    let debugged = a_debugger_has_daemons_on_all_hosts(place, &server);
     fs::write(&go, "").expect("a file");
     sdm.out.wait(0, "ranks 0-3 (4): exited with code 7");
     sdm.ask("quit", "quit");
@@ -283,6 +318,8 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
         told.contains("PMIX_EVENT_JOB_END") && told.contains(name),
         "{told}"
     );
+    let sums = debugged.matches(" of 3: sum 6\n").count();
+    assert_eq!(sums, 3, "{debugged}");
     let mut sdm = run(place, 2, "10.77.0.1,10.77.0.2")
         .args(["--no-stop", "--no-holds"])
         .talk()

@@ -1,0 +1,171 @@
+//! What a job is that is started, and on which nodes its processes run.
+
+use sdm_pmix::HostProgram;
+
+/// What is to be started, as a process or a tool asks for it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wish {
+    pub(crate) programs: Vec<(HostProgram, Placement)>,
+    /// True where the processes are to wait in `PMIx_Init` for a debugger.
+    pub(crate) is_held: bool,
+    /// Whom they debug.
+    pub(crate) target: Option<(String, u32)>,
+}
+
+/// Where a program's processes are wanted, in the words of who starts them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// The names of hosts, each with as many places as are behind its colon, or one; any where there are none.
+    pub(crate) hosts: Vec<String>,
+    /// So many on each node, instead of a count of all.
+    pub(crate) per_node: Option<u32>,
+}
+
+/// Processes of a program on a node; those of a job are in the order of its ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// The program, by its place.
+    pub(crate) program: usize,
+    /// The node, by its place.
+    pub(crate) node: u32,
+    pub(crate) count: u32,
+}
+
+/// Why they cannot be there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PlacingError {
+    #[error("{host:?} is none of the job's hosts: {known}")]
+    NoHost { host: String, known: String },
+    #[error("{0:?} is no host with a number of places (HOST or HOST:COUNT)")]
+    NoCount(String),
+}
+
+/// Places programs, each with its count, on nodes with these names. Without a word all are on the node `own`; where they are
+/// so many for each node, and no host is named, on those of `all`.
+pub(crate) fn place(
+    nodes: &[&str],
+    own: u32,
+    all: &[u32],
+    programs: &[(u32, Placement)],
+) -> Result<Vec<Placed>, PlacingError> {
+    let mut placed: Vec<Placed> = Vec::new();
+    for (program, (count, wanted)) in programs.iter().enumerate() {
+        let slots = slots(nodes, &wanted.hosts)?;
+        let mut add = |node, count| {
+            let last = placed.last_mut();
+            match last.filter(|it| it.program == program && it.node == node) {
+                Some(last) => last.count = last.count.saturating_add(count),
+                None => placed.push(Placed {
+                    program,
+                    node,
+                    count,
+                }),
+            }
+        };
+        match (wanted.per_node, slots.is_empty()) {
+            (Some(each), true) => all.iter().for_each(|node| add(*node, each)),
+            (Some(each), false) => {
+                let mut named: Vec<u32> = slots.iter().map(|(node, _)| *node).collect();
+                named.sort_unstable();
+                named.dedup();
+                named.into_iter().for_each(|node| add(node, each));
+            }
+            (None, true) => add(own, *count),
+            (None, false) => fill(&slots, *count, &mut add),
+        }
+    }
+    placed.retain(|it| it.count > 0);
+    Ok(placed)
+}
+
+/// The nodes that are named, each with its places.
+fn slots(nodes: &[&str], hosts: &[String]) -> Result<Vec<(u32, u32)>, PlacingError> {
+    let find = |host: &str| {
+        let exact = nodes.iter().position(|node| *node == host);
+        // A host's name may be long here and short there.
+        let first = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+        let is_short = |node: &&str| first(node) == host || **node == first(host);
+        let found = exact.or_else(|| nodes.iter().position(is_short));
+        found.and_then(|at| u32::try_from(at).ok())
+    };
+    let read = |word: &String| {
+        let (host, count) = match word.split_once(':') {
+            Some((host, count)) => (host, count.parse().ok()),
+            None => (word.as_str(), Some(1)),
+        };
+        let count = count.ok_or_else(|| PlacingError::NoCount(word.clone()))?;
+        let node = find(host).ok_or_else(|| PlacingError::NoHost {
+            host: host.to_owned(),
+            known: nodes.join(", "),
+        })?;
+        Ok((node, count))
+    };
+    hosts.iter().map(read).collect()
+}
+
+/// Fills the places in their order; where there are not enough each host has as many more as the others.
+fn fill(slots: &[(u32, u32)], count: u32, add: &mut impl FnMut(u32, u32)) {
+    let mut left = count;
+    let all = slots.iter().map(|(_, count)| *count);
+    let all = all.fold(0, u32::saturating_add);
+    let hosts = u32::try_from(slots.len()).unwrap_or(u32::MAX).max(1);
+    let over = count.saturating_sub(all);
+    let (more, rest) = (over / hosts, over % hosts);
+    for (at, (node, own)) in (0..).zip(slots) {
+        let its = own
+            .saturating_add(more)
+            .saturating_add(u32::from(at < rest));
+        let its = its.min(left);
+        left -= its;
+        add(*node, its);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: [&str; 3] = ["a", "b.site", "c"];
+
+    fn on(count: u32, hosts: &[&str], per_node: Option<u32>) -> String {
+        let hosts = hosts.iter().map(|it| (*it).to_owned()).collect();
+        let wanted = Placement { hosts, per_node };
+        match place(&NODES, 2, &[0, 1], &[(count, wanted)]) {
+            Ok(placed) => {
+                let words = placed.iter().map(|it| format!("{}x{}", it.node, it.count));
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn without_a_word_they_are_where_they_are_started() {
+        assert_eq!(on(4, &[], None), "2x4");
+        assert_eq!(on(0, &[], None), "");
+    }
+
+    #[test]
+    fn hosts_are_filled_in_their_order_and_evenly_beyond_their_places() {
+        assert_eq!(on(2, &["a", "b"], None), "0x1 1x1");
+        assert_eq!(on(3, &["b.site:2", "a:2"], None), "1x2 0x1");
+        assert_eq!(on(7, &["a", "c:2"], None), "0x3 2x4");
+        assert_eq!(on(1, &["a", "c"], None), "0x1");
+        assert_eq!(on(2, &["a", "a"], None), "0x2");
+        assert_eq!(on(2, &["c.site:2"], None), "2x2");
+    }
+
+    #[test]
+    fn so_many_on_each() {
+        assert_eq!(on(0, &[], Some(1)), "0x1 1x1");
+        assert_eq!(on(9, &["c", "c", "a"], Some(2)), "0x2 2x2");
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        let nobody = "\"d\" is none of the job's hosts: a, b.site, c";
+        assert_eq!(on(1, &["a", "d"], None), nobody);
+        let none = "\"a:many\" is no host with a number of places (HOST or HOST:COUNT)";
+        assert_eq!(on(1, &["a:many"], None), none);
+    }
+}

@@ -1,0 +1,74 @@
+//! What ends this process where the library does not come back from a call: nobody else could be told then, and nothing would ever
+//! end it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How many looks in a row may find the same turn at work: a minute. The longest that is known is the registration of 10,000 ranks of a
+/// node, 2 s. Time for which the process is stopped does not count.
+const LOOKS_MAX: u32 = 12;
+
+/// How far the main loop is: even while it waits, odd while it works.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns(Arc<AtomicU64>);
+
+impl Turns {
+    /// The main loop begins to wait, or has ended to.
+    pub(crate) fn go_on(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends this process once the main loop has worked at the same for a minute.
+    pub(crate) fn watch(&self) -> std::io::Result<()> {
+        let turns = self.clone();
+        let mut watch = Watch::default();
+        let watcher = thread::Builder::new().name("watchdog".to_owned());
+        watcher.spawn(move || {
+            loop {
+                thread::sleep(LOOK_EVERY);
+                if watch.look(turns.0.load(Ordering::Relaxed)) {
+                    crate::say::say("the PMIx library has not come back from a call for a minute");
+                    crate::sys::exit(1);
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+struct Watch {
+    turn: u64,
+    looks: u32,
+}
+
+impl Watch {
+    /// True once it is too long.
+    fn look(&mut self, turn: u64) -> bool {
+        let is_same = turn == self.turn && turn % 2 == 1;
+        self.turn = turn;
+        self.looks = if is_same { self.looks + 1 } else { 0 };
+        self.looks >= LOOKS_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_turn_that_works_for_a_minute_is_too_long() {
+        let mut watch = Watch::default();
+        let mut looks = |turn, count| (0..count).filter(|_| watch.look(turn)).count();
+        assert_eq!(looks(4, 1000), 0, "it waits");
+        for turn in (5..105).step_by(2) {
+            assert_eq!(looks(turn, LOOKS_MAX), 0, "it goes on");
+        }
+        assert_eq!(looks(201, LOOKS_MAX + 1), 1);
+    }
+}

@@ -1,0 +1,172 @@
+//! Jobs that a process or a tool has started (`MPI_Comm_spawn`), as the PMIx servers of all nodes know them.
+
+use std::collections::BTreeSet;
+
+use sdm_idset::IdSet;
+use serde::{Deserialize, Serialize};
+
+/// Processes of such a job on one node, whose ranks are in a row, as are their tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The node, by its place among the nodes of the first job.
+    pub node: u32,
+    /// The session's task that the first of them is.
+    pub first: u32,
+    /// How many they are.
+    pub count: u32,
+}
+
+impl Share {
+    /// Its tasks.
+    #[must_use]
+    pub fn tasks(&self) -> IdSet {
+        row(self.first, self.count)
+    }
+}
+
+/// A job that a process has started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Offspring {
+    /// Its name among the jobs of all PMIx servers.
+    pub namespace: String,
+    /// Its processes, in the order of their ranks.
+    pub shares: Vec<Share>,
+    /// The task that has started it; none where that was a tool.
+    pub parent: Option<u32>,
+    /// True where its processes wait in `PMIx_Init` for a debugger.
+    pub is_held: bool,
+    /// Whom its processes debug, where they are a debugger's: a job, and a rank of it or what stands for all.
+    pub target: Option<(String, u32)>,
+}
+
+impl Offspring {
+    /// How many processes it has.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        let counts = self.shares.iter().map(|it| it.count);
+        counts.fold(0, u32::saturating_add)
+    }
+
+    /// Its tasks.
+    #[must_use]
+    pub fn tasks(&self) -> IdSet {
+        IdSet::union_all(
+            self.shares
+                .iter()
+                .map(Share::tasks)
+                .collect::<Vec<_>>()
+                .iter(),
+        )
+    }
+
+    /// Its tasks on a node.
+    #[must_use]
+    pub fn tasks_on(&self, node: u32) -> IdSet {
+        let its = self.shares.iter().filter(|it| it.node == node);
+        IdSet::union_all(its.map(Share::tasks).collect::<Vec<_>>().iter())
+    }
+
+    /// Its ranks on a node.
+    #[must_use]
+    pub fn ranks_on(&self, node: u32) -> IdSet {
+        let mut ranks = IdSet::new();
+        for (first, share) in self.firsts() {
+            if share.node == node {
+                ranks.union_with(&row(first, share.count));
+            }
+        }
+        ranks
+    }
+
+    /// The nodes that it is on.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeSet<u32> {
+        let its = self.shares.iter().filter(|it| it.count > 0);
+        its.map(|it| it.node).collect()
+    }
+
+    /// The task that one of its ranks is.
+    #[must_use]
+    pub fn task_of(&self, rank: u32) -> Option<u32> {
+        self.firsts().find_map(|(first, share)| {
+            let at = rank.checked_sub(first).filter(|at| *at < share.count)?;
+            share.first.checked_add(at)
+        })
+    }
+
+    /// The rank that a task is, where it is one of its, and the node that it is on.
+    #[must_use]
+    pub fn rank_of(&self, task: u32) -> Option<(u32, u32)> {
+        self.firsts().find_map(|(first, share)| {
+            let at = task
+                .checked_sub(share.first)
+                .filter(|at| *at < share.count)?;
+            Some((first.checked_add(at)?, share.node))
+        })
+    }
+
+    /// The shares, each with its first rank.
+    fn firsts(&self) -> impl Iterator<Item = (u32, &Share)> {
+        let mut next = 0_u32;
+        self.shares.iter().map(move |share| {
+            let first = next;
+            next = next.saturating_add(share.count);
+            (first, share)
+        })
+    }
+}
+
+fn row(first: u32, count: u32) -> IdSet {
+    match first.checked_add(count) {
+        Some(end) if end > first => IdSet::from_range(first..=end - 1),
+        _ => IdSet::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_go_over_nodes_in_order() {
+        let share = |node, first, count| Share { node, first, count };
+        let job = Offspring {
+            namespace: "sdm-1.0.0".to_owned(),
+            shares: vec![share(1, 500, 2), share(0, 100, 1), share(1, 502, 1)],
+            parent: None,
+            is_held: false,
+            target: None,
+        };
+        let tasks: Vec<_> = (0..5).map(|rank| job.task_of(rank)).collect();
+        assert_eq!(tasks, [Some(500), Some(501), Some(100), Some(502), None]);
+        for rank in 0..4 {
+            let task = job.task_of(rank).expect("it has it");
+            assert_eq!(job.rank_of(task).map(|(rank, _)| rank), Some(rank));
+        }
+        assert_eq!(job.rank_of(503), None);
+        assert_eq!(job.ranks_on(1).to_string(), "0-1,3");
+        assert_eq!(job.tasks_on(1).to_string(), "500-502");
+        assert_eq!(job.tasks().to_string(), "100,500-502");
+        assert_eq!(job.count(), 4);
+        assert_eq!(job.nodes(), BTreeSet::from([0, 1]));
+    }
+
+    #[test]
+    fn numbers_of_others_that_cannot_be_are_nobodys() {
+        let share = Share {
+            node: 0,
+            first: u32::MAX,
+            count: u32::MAX,
+        };
+        let job = Offspring {
+            namespace: String::new(),
+            shares: vec![share, share],
+            parent: None,
+            is_held: false,
+            target: None,
+        };
+        assert!(job.tasks().is_empty());
+        assert_eq!(job.task_of(1), None);
+        assert_eq!(job.count(), u32::MAX);
+    }
+}
