@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 
-/// The port of the PMIx server that a rank of the place has.
-fn port(place: &Place) -> u16 {
+/// The address of the PMIx server that a rank of the place has.
+fn address(place: &Place) -> String {
     let uri = |pid: u32| {
         let variables = processes::of(pid).environment().unwrap_or_default();
         let mut uris = variables.into_iter();
@@ -21,9 +22,33 @@ fn port(place: &Place) -> u16 {
         found.map(|(_, uri)| uri.to_string_lossy().into_owned())
     };
     let uri = place.pids("mpi_sum").into_iter().find_map(uri);
-    let uri = uri.expect("a rank has it");
-    let port = uri.rsplit(':').next().and_then(|port| port.parse().ok());
-    port.unwrap_or_else(|| panic!("no port in {uri}"))
+    uri.expect("a rank has it")
+}
+
+/// A tool that nobody here has written, of a user who has got hold of the address: it cannot connect. As the user's own it can.
+fn tools_of_others_are_not_heard(place: &Place) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
+    let uri = address(place);
+    let ask = |uid: u32| {
+        let mut tool = Command::new("timeout");
+        tool.args(["60", "/usr/bin/python3", "-W", "ignore"])
+            .arg(&script)
+            .arg(&uri)
+            .uid(uid)
+            .gid(uid)
+            .current_dir("/");
+        let told = tool.output().expect("python3");
+        (
+            told.status.success(),
+            String::from_utf8_lossy(&told.stdout).into_owned(),
+        )
+    };
+    let server = processes::of(place.pids("sdm-pmix host")[0]).status();
+    let own = server.expect("it runs").ids("Uid").expect("users");
+    let (is_heard, told) = ask(own[0]);
+    assert!(is_heard && told.starts_with("2 ranks\n"), "{told}");
+    let (is_heard, told) = ask(NEIGHBOUR);
+    assert!(!is_heard && told.is_empty(), "{told}");
 }
 
 #[test]
@@ -45,7 +70,9 @@ fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
         "continue",
         "ranks 0-1 (2): stopped at breakpoint 1, add_up ()",
     );
-    let port = port(&place);
+    let uri = address(&place);
+    let port = uri.rsplit(':').next().and_then(|port| port.parse().ok());
+    let port: u16 = port.unwrap_or_else(|| panic!("no port in {uri}"));
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; read -r -u 3 line; echo over");
     let mut neighbour = Command::new("bash");
     neighbour
@@ -54,6 +81,7 @@ fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
         .gid(NEIGHBOUR);
     let heard = neighbour.current_dir("/").output().expect("bash");
     assert_eq!(heard.stdout, b"over\n", "{heard:?}");
+    tools_of_others_are_not_heard(&place);
     // Root may do anything anyhow, and is let in with whatever it says.
     let connect = |_| TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let mut streams: Vec<_> = (0..256).map(connect).collect();
