@@ -31,6 +31,8 @@ pub enum BackendSettings {
 pub struct PmixJob {
     /// Nothing is started where there can be no PMIx server; otherwise programs are started without one then, and it is said.
     pub needed: bool,
+    /// Each is its node's own server too (`pmix.sys.HOST`), where the node has none.
+    pub is_system: bool,
     /// The nodes: what each calls itself, and the tasks there.
     pub nodes: Vec<(String, IdSet)>,
     /// Tasks that no program is for yet: those that programs start themselves (`MPI_Comm_spawn`) become these. Each node has some.

@@ -32,6 +32,8 @@ pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
 pub(crate) const DEBUG_TARGET: &CStr = c"pmix.dbg.tgt";
 pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
 pub(crate) const NAMESPACE: &CStr = c"pmix.nspace";
+/// The queue that a question is about.
+pub(crate) const QUEUE: &CStr = c"pmix.alloc.queue";
 
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most nodes of a job.
@@ -44,6 +44,8 @@ pub struct HostJob {
     pub nodes: Vec<HostNode>,
     /// Which of them this one is.
     pub own: u32,
+    /// Tools are to find this server as that of its node (`pmix.sys.HOST`), where the node has none.
+    pub is_system: bool,
 }
 
 /// What a server of a session tells its PMIx server.
@@ -153,6 +155,11 @@ pub enum FromHost {
     /// The first message: it cannot be there, and why.
     Failed {
         /// The reason, on one line.
+        text: String,
+    },
+    /// Something for the user to know.
+    Notice {
+        /// What it is, on one line.
         text: String,
     },
     /// A process wants its job to end (`MPI_Abort`).
@@ -407,6 +414,7 @@ mod tests {
             namespace: "sdm-1".to_owned(),
             nodes: vec![node("a", "0-1"), node("b", "2")],
             own: 1,
+            is_system: false,
         }
     }
 

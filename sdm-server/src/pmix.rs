@@ -66,6 +66,8 @@ pub(crate) enum Heard {
     Ready(Vec<(OsString, OsString)>),
     /// It cannot be there, and why.
     Failed(String),
+    /// It has something to say to the user.
+    Notice(String),
     /// A process wants its job to end: its rank, its status, and what it has to say.
     Aborted(u32, i32, String),
     /// A process has something to print.
@@ -329,6 +331,7 @@ impl PmixServer {
                 self.deadline = None;
                 Heard::Failed(text)
             }
+            FromHost::Notice { text } => Heard::Notice(text),
             FromHost::Aborted { rank, status, text } => Heard::Aborted(rank, status, text),
             FromHost::Log { rank, bytes } => Heard::Log(rank, bytes),
             FromHost::FenceData { number, bytes } => Heard::FenceData(number, bytes),
@@ -382,7 +385,9 @@ impl Started {
             .stderr(writer)
             // What ends this process's group is not meant for it: it is there for all of the node.
             .process_group(0);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_outer(name)) {
+        // Where the node has the file of its own server is no outer job's affair.
+        let is_other = |name: &OsString| is_outer(name) && name != "PMIX_SYSTEM_TMPDIR";
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_other(name)) {
             command.env_remove(name);
         }
         let child = command.spawn().map_err(system("start sdm-pmix"))?;

@@ -5,7 +5,7 @@
 
 mod rendezvous;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use crate::job::PmixError;
@@ -59,6 +59,14 @@ fn left_out(left: &[String]) -> String {
 #[must_use]
 pub fn servers() -> (Vec<Rendezvous>, Vec<String>) {
     rendezvous::find(&rendezvous::folders())
+}
+
+/// The server of a file.
+///
+/// # Errors
+/// Why it is left out.
+pub fn server_of(file: &Path) -> Result<Rendezvous, LeftOut> {
+    rendezvous::read(file)
 }
 
 /// The server that is meant.

@@ -16,12 +16,17 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_system::tcp_peer;
 
+use super::relay;
+
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
 /// How long a connection may say nothing.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
 /// The most connections that say nothing; the oldest goes first.
 const QUIET_MAX: usize = 1024;
+
+/// How much of what one says first is looked at.
+const FIRST_BYTES_MAX: usize = 4096;
 
 /// Connections of this user's that have said nothing yet. The library would wait for the first words of each, one after the other, and
 /// serve nobody meanwhile.
@@ -48,7 +53,16 @@ pub(crate) unsafe extern "C" fn accept(
             let (stream, _) = quiet.remove(at);
             // SAFETY: the caller says so; a connection that has gone has no address, and is heard to have gone.
             let _ = unsafe { libc::getpeername(stream.as_raw_fd(), address, length) };
-            return stream.into_raw_fd();
+            if is_of_a_job(&stream) {
+                return stream.into_raw_fd();
+            }
+            match relay::begin(stream) {
+                Some(end) => return end.into_raw_fd(),
+                None => {
+                    crate::say::say("a tool is refused: there are too many");
+                    continue;
+                }
+            }
         }
         if is_new {
             // SAFETY: the caller says so.
@@ -78,6 +92,18 @@ pub(crate) unsafe extern "C" fn accept(
             return -1;
         }
     }
+}
+
+/// Whether it is a process of a job that has spoken, and all at once, as they do.
+fn is_of_a_job(stream: &TcpStream) -> bool {
+    let mut first = [0; FIRST_BYTES_MAX];
+    let looked = stream
+        .set_nonblocking(true)
+        .and_then(|()| stream.peek(&mut first));
+    let is_it = looked.is_ok_and(|count| relay::is_of_a_job(&first[..count]));
+    // As the library knows it from the kernel.
+    let _ = stream.set_nonblocking(false);
+    is_it
 }
 
 /// Waits, and says whether somebody new has come, and which of the quiet ones has spoken or gone.

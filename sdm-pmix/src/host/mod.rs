@@ -13,10 +13,13 @@ mod offspring;
 mod peer;
 mod placing;
 mod post;
+mod queues;
+mod relay;
 mod request;
 mod server;
 mod spawning;
 mod steering;
+mod system;
 mod tools;
 mod upcalls;
 mod value;
@@ -39,6 +42,7 @@ use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use peer::Peer;
 use post::{Asker, Post};
+use queues::Queues;
 use request::{Among, Request, Requests};
 use sdm_idset::TaskId;
 use sdm_pmix::notes::Question;
@@ -48,6 +52,7 @@ use sdm_system::peer::check_this_user;
 use server::Server;
 use spawning::Spawns;
 use steering::Steering;
+use system::SystemFile;
 use tools::Gathering;
 use watchdog::Turns;
 
@@ -85,6 +90,7 @@ struct Host {
     next_tool: u64,
     gatherings: Vec<Gathering>,
     next_gathering: u64,
+    queues: Queues,
     spawns: Spawns,
     steering: Steering,
     /// How many groups processes of this node have made.
@@ -95,7 +101,11 @@ struct Host {
 struct Serving {
     job: HostJob,
     answer: FromHost,
+    /// What the user is to know, until the first server of the session has heard it.
+    notice: Option<String>,
     library: Server,
+    /// Removed with this.
+    _system: Option<SystemFile>,
     /// Removed with this.
     folder: Folder,
     /// The jobs that processes have started, on any node.
@@ -133,6 +143,7 @@ pub(crate) fn run() -> Result<()> {
         next_tool: 0,
         gatherings: Vec::new(),
         next_gathering: 0,
+        queues: Queues::default(),
         spawns: Spawns::default(),
         steering: Steering::default(),
         groups: 0,
@@ -178,7 +189,11 @@ impl Host {
             flags.set(PollFlags::POLLOUT, peer.has_unsent());
             fds.push(PollFd::new(peer.as_fd(), flags));
         }
-        let due = [self.post.deadline(), self.gathering_deadline()];
+        let due = [
+            self.post.deadline(),
+            self.gathering_deadline(),
+            self.queues.deadline(),
+        ];
         let due = due.into_iter().flatten().min();
         let due = due.map(|at| at.saturating_duration_since(Instant::now()));
         let first = (!came).then_some(FIRST_WAIT);
@@ -209,6 +224,7 @@ impl Host {
             self.take_in();
         }
         self.end_gatherings(Instant::now());
+        self.give_queues_up(Instant::now());
         for letter in self.post.due(Instant::now()) {
             self.send_letter(letter);
         }
@@ -243,14 +259,17 @@ impl Host {
                 } => {
                     let answer = self.hello(version, job);
                     let wanted = self.wanted_of_new();
+                    let serving = self.serving.as_mut();
+                    let notice = serving.and_then(|it| it.notice.take());
+                    let notice = notice.map(|text| FromHost::Notice { text });
                     let is_known = matches!(answer, FromHost::Ready { .. });
                     if let Some(peer) = self.peers.iter_mut().find(|it| it.id == id) {
                         peer.ranks = is_known.then_some(ranks);
                         peer.spare = spare;
                         // Who is not there any more is heard to be gone.
                         let _ = peer.send(&answer);
-                        if let Some(wanted) = &wanted {
-                            let _ = peer.send(wanted);
+                        for more in notice.iter().chain(&wanted) {
+                            let _ = peer.send(more);
                         }
                     }
                 }
@@ -305,6 +324,7 @@ impl Host {
 
     fn answer(&mut self, request: Request) {
         match request {
+            Request::Queues(queues) => self.have_queues(queues),
             Request::Agreed(done) => done.tell(SUCCESS),
             Request::Come { process, done } => {
                 self.connected.insert(self.task_of(&process));
@@ -430,6 +450,17 @@ fn serve(job: HostJob) -> Result<Serving> {
     // The library has let everybody look into it.
     let closed = fs::Permissions::from_mode(0o700);
     fs::set_permissions(&folder.0, closed).context("close the folder to others")?;
+    let system = job.is_system.then(|| SystemFile::publish(&folder.0));
+    let (system, notice) = match system.transpose() {
+        Ok(system) => (system, None),
+        Err(error) => (
+            None,
+            Some(format!(
+                "this PMIx server is not that of {}: {error:#}",
+                job.own_node().name
+            )),
+        ),
+    };
     let answer = FromHost::Ready {
         version: VERSION,
         library: library.version.clone(),
@@ -439,7 +470,9 @@ fn serve(job: HostJob) -> Result<Serving> {
     Ok(Serving {
         job,
         answer,
+        notice,
         library,
+        _system: system,
         folder,
         offspring: Vec::new(),
     })

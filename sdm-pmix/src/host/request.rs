@@ -15,6 +15,7 @@ use crate::ffi::{
 };
 use crate::host::barrier::Purpose;
 use crate::host::placing::Wish;
+use crate::host::queues::Queue;
 use crate::host::value;
 
 const NOT_SUPPORTED: c_int = -47;
@@ -126,6 +127,8 @@ pub(crate) struct Wanted {
     pub(crate) key: CString,
     /// The job that it is about, where the tool says so.
     pub(crate) namespace: Option<String>,
+    /// The queue, where the tool says one.
+    pub(crate) queue: Option<String>,
 }
 
 /// What a tool is told, with all that it points to.
@@ -163,6 +166,8 @@ unsafe impl Send for Known {}
 
 /// Something that the library asks for.
 pub(crate) enum Request {
+    /// The queues that the user's clusters have are known.
+    Queues(Vec<Queue>),
     /// A process wants its job to end.
     Abort {
         process: Proc,

@@ -140,6 +140,8 @@ impl Server {
             Info::string(c"pmix.srvr.tmpdir", &place),
             Info::string(c"pmix.sys.tmpdir", &place),
             Info::flag(c"pmix.srvr.tool", true),
+            // See `system`: the file is in `place`, too, at first.
+            Info::flag(c"pmix.srvr.sys", job.is_system),
             // With it on, delivering output is a crash in all versions.
             Info::flag(c"pmix.iof.local", false),
             // It is on by default since version 5: anybody's tools.

@@ -68,8 +68,14 @@ impl Host {
         done.tell(name.unwrap_or(given));
     }
 
-    /// A tool wants to know something: first what all processes are doing.
+    /// A tool wants to know something: first the queues, then what all processes are doing.
     pub(super) fn query(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
+        if let Some((wanted, done)) = self.queues.hold(wanted, done) {
+            self.query_processes(wanted, done);
+        }
+    }
+
+    pub(super) fn query_processes(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
         let reads = |it: &Wanted| [PROCESS_TABLE, LOCAL_TABLE].contains(&it.key.as_c_str());
         let needs_table = wanted.iter().any(reads);
         let is_local = !wanted.iter().any(|it| it.key.as_c_str() == PROCESS_TABLE);
@@ -215,7 +221,7 @@ impl Host {
             let rows: Vec<_> = rows.collect();
             known.add_table(key, rows);
         } else {
-            return false;
+            return self.queues.tell(wanted, known);
         }
         true
     }
@@ -258,7 +264,7 @@ impl Known {
             .map_or(std::ptr::null(), |it| it.as_ptr())
     }
 
-    fn add_string(&mut self, key: &CStr, text: &str) {
+    pub(super) fn add_string(&mut self, key: &CStr, text: &str) {
         let string = self.string(text);
         self.infos
             .push(Info::new(key, crate::ffi::TYPE_STRING, Data { string }));

@@ -13,7 +13,9 @@ use super::request::{
     ToolCallback, Wanted, hand_over,
 };
 use super::value;
-use crate::ffi::{Info, NAMESPACE, Proc, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text};
+use crate::ffi::{
+    Info, NAMESPACE, Proc, QUEUE, Query, TYPE_BOOL, TYPE_RANK, TYPE_STRING, Value, text,
+};
 
 /// Done as asked, and no callback comes.
 const OPERATION_SUCCEEDED: c_int = -157;
@@ -376,14 +378,17 @@ unsafe extern "C" fn on_query(
                 slice(query.qualifiers.cast_const(), query.qualifier_count),
             )
         };
-        let about = qualifiers
-            .iter()
-            .find(|it| it.is(NAMESPACE) && it.value.kind == TYPE_STRING);
-        // SAFETY: the type says that it is a string.
-        let namespace = about.map(|it| unsafe { text(it.value.data.string) });
+        let about = |key| {
+            let mut of = qualifiers.iter();
+            let found = of.find(|it| it.is(key) && it.value.kind == TYPE_STRING);
+            // SAFETY: the type says that it is a string.
+            found.map(|it| unsafe { text(it.value.data.string) })
+        };
+        let (namespace, queue) = (about(NAMESPACE), about(QUEUE));
         wanted.extend(keys.into_iter().map(|key| Wanted {
             key: CString::new(key).unwrap_or_default(),
             namespace: namespace.clone(),
+            queue: queue.clone(),
         }));
     }
     let done = Done { callback, data };

@@ -130,6 +130,7 @@ impl Server {
                     self.hosted.spawning.feed(&mut **backend, &tasks, &bytes);
                 }
             }
+            Heard::Notice(text) => self.tell(&self.own_tasks(), &Event::Notice { text }),
             Heard::Log(rank, bytes) => {
                 let stream = Stream::Stderr;
                 let task = IdSet::single(TaskId(rank));
@@ -292,6 +293,7 @@ fn job(session: SessionId, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob
         namespace: format!("sdm-{}", session),
         nodes: pmix.nodes.iter().map(node).collect(),
         own: own.ok_or(PmixError::NoNode)?,
+        is_system: pmix.is_system,
     };
     job.check()?;
     Ok(job)

@@ -153,13 +153,17 @@ fn hosted(
     launcher: &str,
 ) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
-    let needed = args.pmix == PmixUse::On;
+    let is_system = args.pmix == PmixUse::System;
+    let needed = is_system || args.pmix == PmixUse::On;
     // Slurm has a server of its own, unless it is asked to have none.
     let can_be = args.control == ControlBy::Plain
         && (["local", "ssh"].contains(&launcher) || (launcher == "srun" && needed));
     if needed && !can_be {
-        let text = "--pmix on: only with --launcher local, ssh or srun; other launchers have servers of their own or none";
-        return Err((2, text.to_owned()));
+        let word = if is_system { "system" } else { "on" };
+        let text = format!(
+            "--pmix {word}: only with --launcher local, ssh or srun; other launchers have servers of their own or none"
+        );
+        return Err((2, text));
     }
     let find_it = || {
         parts
@@ -175,6 +179,7 @@ fn hosted(
     };
     let pmix = PmixJob {
         needed,
+        is_system,
         nodes: Vec::new(),
         spare: IdSet::new(),
     };

@@ -48,7 +48,8 @@ pub struct RunArgs {
     pub control: ControlBy,
 
     /// Whether the processes find a PMIx server of SDM's own, by which Open MPI programs are one job without mpirun: auto (where
-    /// the launcher is local or ssh and the program is linked with Open MPI), on (nothing is started without; srun, too) or off.
+    /// the launcher is local or ssh and the program is linked with Open MPI), on (nothing is started without; srun, too), system (as
+    /// on, and tools find it as that of the node, by the file pmix.sys.HOST, where the node has none) or off.
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum)]
     pub pmix: PmixUse,
 
@@ -130,6 +131,8 @@ pub enum PmixUse {
     Auto,
     /// In any case: nothing is started where there can be none.
     On,
+    /// As [`PmixUse::On`], and it is its node's own, where there is none.
+    System,
     /// Never.
     Off,
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Kind, Look, Question};
 
+use super::choose::look;
 use super::element::{Element, JOB_NUMBERS};
+use super::error::ClusterError;
 
 /// How long a manager may take: somebody waits at a prompt.
 const WAIT: Duration = Duration::from_secs(2);
@@ -25,6 +27,22 @@ pub(crate) fn types() -> Vec<String> {
 /// Queues of those that are started.
 pub(crate) fn queues() -> Vec<String> {
     named(&[Kind::Queue])
+}
+
+/// The queues of all clusters, `CLUSTER:QUEUE` where there are several clusters, and their states.
+///
+/// # Errors
+/// No cluster is started, or none can be asked.
+pub(crate) fn queue_states() -> Result<Vec<(String, String)>, ClusterError> {
+    let answers = look(None, &[Look::at(&[Kind::Queue])])?;
+    let queues = Element::all(&answers, Kind::Queue).map(|queue| {
+        let name = match answers.len() {
+            1 => queue.name().to_owned(),
+            _ => format!("{}:{}", queue.cluster(), queue.name()),
+        };
+        (name, queue.text("queueState"))
+    });
+    Ok(queues.collect())
 }
 
 /// What `sdm show` takes.

@@ -283,10 +283,19 @@ fn filled(
             }
             Ok(Some((found, "which of those that sdm knows it answers")))
         }
-        key if QUEUES.contains(&key) => Ok(Some((
-            found,
-            "empty, as it has no scheduler (`sdm queues` lists those of clusters)",
-        ))),
+        key if QUEUES.contains(&key) => {
+            let Ok(queues) = crate::cluster::names::queue_states() else {
+                let why = "empty: no cluster is started that has queues (`sdm cluster start`)";
+                return Ok(Some((found, why)));
+            };
+            let text = |(name, state): (String, String)| match key == QUEUES[0] {
+                true => name,
+                false => format!("{name}={state}"),
+            };
+            let texts: Vec<String> = queues.into_iter().map(text).collect();
+            found.push(line(key, Datum::Text(texts.join(","))));
+            Ok(Some((found, "what the clusters' resource managers say")))
+        }
         _ => Ok(None),
     }
 }

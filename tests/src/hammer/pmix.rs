@@ -13,6 +13,7 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
         namespace: "sdm-1".to_owned(),
         nodes: vec![node("a", "0-3"), node("b", "4-7/2,5,7")],
         own: 1,
+        is_system: true,
     };
     let hello = ToHost::Hello {
         version: VERSION,

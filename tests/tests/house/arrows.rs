@@ -37,7 +37,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-hosts",
         ],
     ),
-    ("sdm-pmix", &["sdm-text", "sdm-idset", "sdm-system"]),
+    (
+        "sdm-pmix",
+        &["sdm-text", "sdm-idset", "sdm-system", "sdm-hosts"],
+    ),
     ("sdm-xstate", &[]),
     ("sdm-runtime", &["sdm-text"]),
     (

@@ -5,6 +5,7 @@ mod mpi;
 mod openmpi5;
 mod ordinary;
 mod pmix;
+mod pmix_node;
 mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;

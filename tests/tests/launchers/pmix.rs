@@ -431,9 +431,11 @@ fn tools_see_the_job_and_harm_nobody() {
     let listed = String::from_utf8_lossy(&[listed.stdout, listed.stderr].concat()).into_owned();
     assert!(listed.contains("Active nspaces: sdm-"), "{listed}");
     let quiet = || tool().stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let many: Vec<_> = (0..10).map(|_| quiet().expect("python3")).collect();
+    let many: Vec<_> = (0..30).map(|_| quiet().expect("python3")).collect();
     for (number, mut tool) in many.into_iter().enumerate() {
-        if number % 2 == 0 {
+        if number % 3 != 0 {
+            // Another moment of what it does is its last, for each.
+            std::thread::sleep(std::time::Duration::from_millis(20));
             tool.kill().expect("it is ours");
         }
         let _ = tool.wait().expect("it ends");

@@ -246,6 +246,7 @@ fn settings() -> Vec<(String, BackendSettings)> {
             options: GdbOptions::default(),
             pmix: PmixJob {
                 needed: true,
+                is_system: false,
                 nodes: vec![(text("n1"), set("0-3")), (text("n2"), set("4"))],
                 spare: set("5-99"),
             },

@@ -1,0 +1,184 @@
+//! Queues for tools, out of the runtime model: what `sdm queues` says of this user's clusters.
+//!
+//! That program is asked and not the resource managers, so that there is one place that knows where these are and how long they may take.
+
+use std::ffi::CStr;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sdm_system::{goes_with_its_parent, own_program};
+use serde_json::Value;
+
+use super::Host;
+use super::request::{Done, InfoCallback, Known, Request, Wanted, hand_over};
+
+const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
+const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
+/// How long an answer is true enough.
+const FRESH: Duration = Duration::from_secs(2);
+/// How long a tool waits for it.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A queue of a cluster.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Queue {
+    /// Its name; `CLUSTER:NAME` where there are several clusters.
+    name: String,
+    /// Its state, as seed 001 writes it.
+    state: String,
+}
+
+/// A question that waits.
+struct Waiting {
+    due: Instant,
+    wanted: Vec<Wanted>,
+    done: Done<InfoCallback>,
+}
+
+/// What is known of the queues.
+#[derive(Default)]
+pub(super) struct Queues {
+    /// Since when, and what; nothing where nobody knows any.
+    known: Option<(Instant, Vec<Queue>)>,
+    is_asked: bool,
+    waiting: Vec<Waiting>,
+}
+
+impl Queues {
+    /// Keeps a question that is about queues until these are known; gives back others.
+    pub(super) fn hold(
+        &mut self,
+        wanted: Vec<Wanted>,
+        done: Done<InfoCallback>,
+    ) -> Option<(Vec<Wanted>, Done<InfoCallback>)> {
+        let is_known = self
+            .known
+            .as_ref()
+            .is_some_and(|(since, _)| since.elapsed() < FRESH);
+        if is_known || !wanted.iter().any(|it| is_about_queues(&it.key)) {
+            return Some((wanted, done));
+        }
+        self.waiting.push(Waiting {
+            due: Instant::now() + WAIT,
+            wanted,
+            done,
+        });
+        if !self.is_asked {
+            self.is_asked = true;
+            let asking = std::thread::Builder::new().spawn(|| {
+                // The main loop waits for a bounded time.
+                let _ = hand_over(Request::Queues(ask()));
+            });
+            if asking.is_err() {
+                let _ = hand_over(Request::Queues(Vec::new()));
+            }
+        }
+        None
+    }
+
+    /// When a question is given up.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.waiting.iter().map(|it| it.due).min()
+    }
+
+    /// Adds what a tool wants to know; false where that is not known.
+    pub(super) fn tell(&self, wanted: &Wanted, known: &mut Known) -> bool {
+        let (Some((_, queues)), true) = (&self.known, is_about_queues(&wanted.key)) else {
+            return false;
+        };
+        let is_meant = |it: &&Queue| wanted.queue.as_ref().is_none_or(|name| *name == it.name);
+        let meant: Vec<&Queue> = queues.iter().filter(is_meant).collect();
+        let text = |it: &&Queue| match (wanted.key.as_c_str() == QUEUE_LIST, &wanted.queue) {
+            (true, _) => it.name.clone(),
+            (false, Some(_)) => it.state.clone(),
+            (false, None) => format!("{}={}", it.name, it.state),
+        };
+        let texts: Vec<String> = meant.iter().map(text).collect();
+        if !meant.is_empty() {
+            known.add_string(&wanted.key, &texts.join(","));
+        }
+        !meant.is_empty()
+    }
+}
+
+impl Host {
+    /// The queues are known; none where nobody knows any.
+    pub(super) fn have_queues(&mut self, queues: Vec<Queue>) {
+        self.queues.is_asked = false;
+        self.queues.known = Some((Instant::now(), queues));
+        for held in std::mem::take(&mut self.queues.waiting) {
+            self.query(held.wanted, held.done);
+        }
+    }
+
+    /// Answers those that have waited long enough.
+    pub(super) fn give_queues_up(&mut self, now: Instant) {
+        let is_due = |it: &mut Waiting| it.due <= now;
+        let due: Vec<_> = self.queues.waiting.extract_if(.., is_due).collect();
+        for held in due {
+            self.query_processes(held.wanted, held.done);
+        }
+    }
+}
+
+fn is_about_queues(key: &CStr) -> bool {
+    [QUEUE_LIST, QUEUE_STATUS].contains(&key)
+}
+
+/// Asks the user's clusters. A thread that waits as long as that takes: `sdm` asks each for some seconds at most.
+fn ask() -> Vec<Queue> {
+    let Some(program) = own_program("sdm", None) else {
+        return Vec::new();
+    };
+    let mut command = Command::new(program);
+    command.args(["queues", "--json"]).stdin(Stdio::null());
+    goes_with_its_parent(&mut command);
+    let said = command.stderr(Stdio::null()).output();
+    let said = said.ok().filter(|it| it.status.success());
+    said.map(|it| queues_of(&it.stdout)).unwrap_or_default()
+}
+
+/// The queues of a document of `sdm queues --json`.
+fn queues_of(document: &[u8]) -> Vec<Queue> {
+    let document: Value = serde_json::from_slice(document).unwrap_or_default();
+    let is_one = document["clusters"].as_array().map_or(0, Vec::len) < 2;
+    let queues = document["queues"].as_array().into_iter().flatten();
+    let queue = |it: &Value| {
+        let name = it["attributes"]["name"].as_str()?;
+        let cluster = it["cluster"].as_str()?;
+        Some(Queue {
+            name: match is_one {
+                true => name.to_owned(),
+                false => format!("{cluster}:{name}"),
+            },
+            state: it["attributes"]["queueState"].as_str()?.to_owned(),
+        })
+    };
+    queues.filter_map(queue).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_of_several_clusters_have_their_names() {
+        let queue = |cluster: &str, name: &str| {
+            serde_json::json!({
+                "cluster": cluster, "id": "1", "attributes": {"name": name, "queueState": "NORMAL"}
+            })
+        };
+        let names = |clusters: &[&str], queues: &[Value]| {
+            let document = serde_json::json!({"clusters": clusters, "queues": queues});
+            let found = queues_of(document.to_string().as_bytes());
+            let names = found
+                .into_iter()
+                .map(|it| format!("{} {}", it.name, it.state));
+            names.collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(names(&["a"], &[queue("a", "q")]), "q NORMAL");
+        let both = [queue("a", "q"), queue("b", "q")];
+        assert_eq!(names(&["a", "b"], &both), "a:q NORMAL,b:q NORMAL");
+        assert_eq!(queues_of(b"no document"), []);
+    }
+}

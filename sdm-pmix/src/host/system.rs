@@ -1,0 +1,102 @@
+//! The file by which tools find this server as that of its node: `pmix.sys.HOST`.
+//!
+//! The library would write over whatever has that name, and would follow a link that somebody has planted there. So it writes into the
+//! server's own folder, and the file is linked to where tools look: the kernel refuses that where the name is taken.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::{gethostname, getpid};
+use sdm_hosts::pmix::{LeftOut, server_of};
+use sdm_system::files::create_new;
+use sdm_text::printable_name;
+
+/// How such files' names begin; the host's name follows.
+const PREFIX: &str = "pmix.sys.";
+/// Where they are, as the library looks for it.
+const FOLDERS: [&str; 4] = ["PMIX_SYSTEM_TMPDIR", "TMPDIR", "TEMP", "TMP"];
+/// How often a name is tried, which others may take and leave meanwhile.
+const TRIES: usize = 3;
+
+/// The file, which goes with this, where it is still what was put there.
+pub(super) struct SystemFile {
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl SystemFile {
+    /// Puts the file that the library has written into `folder` where tools look for that of the node.
+    ///
+    /// # Errors
+    /// For a person: the node has a server, or why the file cannot be there. What another user has put there stays.
+    pub(super) fn publish(folder: &Path) -> Result<Self> {
+        let host = gethostname().context("the name of this host")?;
+        let named = FOLDERS.iter().find_map(std::env::var_os);
+        let place = named.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+        let mut name = std::ffi::OsString::from(PREFIX);
+        name.push(host);
+        let path = place.join(name);
+        let text = fs::read(written(folder)?).context("read the library's own file")?;
+        // It becomes visible whole or not at all.
+        let new = place.join(format!("sdm-{PREFIX}{}", getpid()));
+        let made = create_new(&new).and_then(|mut file| file.write_all(&text));
+        let linked = made
+            .with_context(|| format!("write {}", printable_name(&new)))
+            .and_then(|()| link(&new, &path));
+        let _ = fs::remove_file(&new);
+        linked?;
+        Ok(Self { path, text })
+    }
+}
+
+impl Drop for SystemFile {
+    fn drop(&mut self) {
+        // Somebody may have thought it stale, and put another there.
+        if fs::read(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What the library has written.
+fn written(folder: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(folder).context("look into its own folder")?;
+    let mut names = entries.flatten().map(|entry| entry.path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(PREFIX))
+    };
+    names
+        .find(is_it)
+        .context("the library has written no file for the system's server")
+}
+
+fn link(new: &Path, path: &Path) -> Result<()> {
+    for _ in 0..TRIES {
+        match fs::hard_link(new, path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => remove_stale(path)?,
+            Err(error) => return Err(error).with_context(|| printable_name(path)),
+        }
+    }
+    bail!(
+        "{}: others take the name again and again",
+        printable_name(path)
+    )
+}
+
+/// Removes a file whose server has ended.
+fn remove_stale(path: &Path) -> Result<()> {
+    match server_of(path) {
+        Ok(server) => bail!("the node has a server: {server}"),
+        Err(LeftOut::Ended(_) | LeftOut::NoLibrary(_)) => {
+            let removed = fs::remove_file(path);
+            removed.with_context(|| format!("remove {}, which is stale", printable_name(path)))
+        }
+        // It has just gone.
+        Err(LeftOut::Unread(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(why) => bail!("{}: {why}", printable_name(path)),
+    }
+}
