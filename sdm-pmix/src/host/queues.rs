@@ -29,7 +29,7 @@ pub(crate) struct Queue {
 }
 
 /// A question that waits.
-struct Waiting {
+struct HeldQuery {
     due: Instant,
     wanted: Vec<Wanted>,
     done: Done<InfoCallback>,
@@ -41,7 +41,7 @@ pub(super) struct Queues {
     /// Since when, and what; nothing where nobody knows any.
     known: Option<(Instant, Vec<Queue>)>,
     is_asked: bool,
-    waiting: Vec<Waiting>,
+    waiting: Vec<HeldQuery>,
 }
 
 impl Queues {
@@ -58,7 +58,7 @@ impl Queues {
         if is_known || !wanted.iter().any(|it| is_about_queues(&it.key)) {
             return Some((wanted, done));
         }
-        self.waiting.push(Waiting {
+        self.waiting.push(HeldQuery {
             due: Instant::now() + WAIT,
             wanted,
             done,
@@ -113,7 +113,7 @@ impl Host {
 
     /// Answers those that have waited long enough.
     pub(super) fn give_queues_up(&mut self, now: Instant) {
-        let is_due = |it: &mut Waiting| it.due <= now;
+        let is_due = |it: &mut HeldQuery| it.due <= now;
         let due: Vec<_> = self.queues.waiting.extract_if(.., is_due).collect();
         for held in due {
             self.query_processes(held.wanted, held.done);
