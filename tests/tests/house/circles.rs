@@ -99,7 +99,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-pmix",
-        "host host::app host::barrier host::board host::control host::post host::request host::server host::spawning host::steering host::tools host::upcalls",
+        "host host::app host::barrier host::board host::control host::post host::queues host::request host::server host::spawning host::steering host::tools host::upcalls",
         "one type, whose methods are in a file for each concern; what the library asks for names who waits for the answer",
     ),
     (
