@@ -13,6 +13,7 @@ pub mod invoke;
 pub mod ledger;
 pub mod local;
 pub mod manager;
+pub mod prrte;
 mod script;
 pub mod serve;
 pub mod service;
@@ -27,6 +28,7 @@ pub fn fuzz_answers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     slurm::fuzz_answers(&text);
     gridengine::fuzz_answers(&text);
+    prrte::fuzz_answers(&text);
     ssh::at_host::fuzz_messages(&text);
     let _ = serde_json::from_str::<invoke::guard::Note>(&text);
 }

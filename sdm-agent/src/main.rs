@@ -15,6 +15,7 @@ use sdm_agent::gridengine::GridEngine;
 use sdm_agent::invoke::{self, guard};
 use sdm_agent::local::{HYDRA, Local, OPEN_MPI, runner};
 use sdm_agent::manager::Manager;
+use sdm_agent::prrte::Prrte;
 use sdm_agent::serve::{Client, serve};
 use sdm_agent::slurm::Slurm;
 use sdm_agent::ssh::{Ssh, at_host};
@@ -27,7 +28,7 @@ use sdm_text::printable_name;
 #[derive(Parser)]
 #[command(name = "sdm-agent", version)]
 struct Arguments {
-    /// The kind of resource manager: slurm, gridengine, local, ssh, openmpi, hydra, or NAME of an executable sdm-rm-NAME on PATH
+    /// The kind of resource manager: slurm, gridengine, local, ssh, openmpi, hydra, prrte, or NAME of an executable sdm-rm-NAME on PATH
     #[arg(long, value_name = "TYPE")]
     rm: String,
     /// Hosts of `ssh`, with commas in between
@@ -70,6 +71,8 @@ enum ManagerType {
     Openmpi,
     /// This host: programs run under MPICH's mpiexec
     Hydra,
+    /// This host: jobs of the user's PRRTE servers
+    Prrte,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -137,6 +140,7 @@ fn run() -> Result<()> {
         }
         ManagerType::Openmpi => Box::new(Local::new("openmpi", Some(&OPEN_MPI))?),
         ManagerType::Hydra => Box::new(Local::new("hydra", Some(&HYDRA))?),
+        ManagerType::Prrte => Box::new(Prrte::new()?),
     };
     let client = match stream(&arguments)? {
         None => Client {

@@ -17,7 +17,7 @@ pub enum RmError {
     )]
     Name(String),
     /// A text that can be no type of a resource manager.
-    #[error("type '{}': expected slurm, gridengine, openmpi, hydra, local, or the NAME of a program sdm-rm-NAME", printable(.0.as_bytes()))]
+    #[error("type '{}': expected slurm, gridengine, openmpi, hydra, prrte, local, or the NAME of a program sdm-rm-NAME", printable(.0.as_bytes()))]
     Type(String),
     /// A destination that ssh would take for an option.
     #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]

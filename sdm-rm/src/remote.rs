@@ -12,7 +12,15 @@ use crate::definition::Definition;
 use crate::error::AgentError;
 
 /// The types that `sdm-agent` knows.
-const OWN_TYPES: [&str; 6] = ["slurm", "gridengine", "openmpi", "hydra", "local", "ssh"];
+const OWN_TYPES: [&str; 7] = [
+    "slurm",
+    "gridengine",
+    "openmpi",
+    "hydra",
+    "prrte",
+    "local",
+    "ssh",
+];
 /// The agent of those types.
 const AGENT: &str = "sdm-agent";
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::place::{MARK_VARIABLE, Place};
 use crate::run::BOUND;
-use crate::{binaries, ordinary, processes};
+use crate::{binaries, ordinary};
 
 /// An ordinary user with a configuration and clusters of his own.
 pub struct Shell {
@@ -274,7 +275,9 @@ impl Drop for Shell {
     fn drop(&mut self) {
         for part in ["sdm-rm ", "sdm-agent", "--run-job", "sleep 1000"] {
             for pid in self.place.pids(part) {
-                processes::signal(pid, Signal::SIGKILL);
+                // One may have ended by itself in between.
+                let pid = Pid::from_raw(pid.cast_signed());
+                let _ = kill(pid, Signal::SIGKILL);
             }
         }
     }

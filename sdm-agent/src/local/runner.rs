@@ -166,12 +166,12 @@ fn reap(state: &mut State) -> io::Result<bool> {
 }
 
 /// Seconds of Unix time.
-pub(super) fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs().try_into().unwrap_or(0))
 }
 
 /// Where the job's processes may be: true for a folder.
-pub(super) fn is_folder(path: &Path) -> bool {
+pub(crate) fn is_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

@@ -69,7 +69,7 @@ pub struct AddArgs {
     /// What it is to be called: letters, digits, `.`, `_` and `-`.
     pub name: String,
 
-    /// What runs there: slurm, openmpi, hydra, ssh, local, or the NAME of a program `sdm-rm-NAME`.
+    /// What runs there: slurm, gridengine, openmpi, hydra, prrte, ssh, local, or the NAME of a program `sdm-rm-NAME`.
     #[arg(value_name = "TYPE")]
     pub kind: String,
 

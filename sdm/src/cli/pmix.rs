@@ -115,6 +115,9 @@ pub struct PmixSpawnArgs {
     /// Also into the job of a `prterun` or `mpirun`, which ends with an error where this fails.
     #[arg(long)]
     pub into_job: bool,
+    /// Say the job's name once it runs, and leave it to the server: its output is the server's.
+    #[arg(long)]
+    pub detach: bool,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub words: Vec<OsString>,

@@ -11,7 +11,15 @@ use super::error::ClusterError;
 /// How long a manager may take: somebody waits at a prompt.
 const WAIT: Duration = Duration::from_secs(2);
 /// Types that an agent of SDM's has.
-const TYPES: [&str; 6] = ["slurm", "gridengine", "openmpi", "hydra", "ssh", "local"];
+const TYPES: [&str; 7] = [
+    "slurm",
+    "gridengine",
+    "openmpi",
+    "hydra",
+    "prrte",
+    "ssh",
+    "local",
+];
 
 /// Clusters that are defined.
 pub(crate) fn clusters() -> Vec<String> {

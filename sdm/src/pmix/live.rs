@@ -209,6 +209,14 @@ pub(super) fn spawn(
         _ => None,
     });
     let namespace = name.ok_or_else(|| ToolError::Ended(session.last_words()))?;
+    if args.detach {
+        let shown = match is_json {
+            true => json!({"namespace": namespace}).to_string(),
+            false => sdm_text::printable(namespace.as_bytes()),
+        };
+        tell(&shown).map_err(ToolError::Shown)?;
+        return Ok(0);
+    }
     let of = JobPart {
         namespace,
         rank: RANK_ALL,

@@ -3,6 +3,7 @@
 //! The library is in a process of its own, `sdm-pmix tool`; here are the words for a person.
 
 mod error;
+mod list;
 mod live;
 mod query;
 mod session;
@@ -32,11 +33,11 @@ pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
 fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
     let wanted = wanted(&args.server);
     if matches!(args.verb, PmixVerb::List) && wanted == Wanted::Any {
-        return query::list(&sdm_hosts::pmix::servers().0, args.json);
+        return list::list(&sdm_hosts::pmix::servers().0, args.json);
     }
     let server = choose(&wanted)?;
     if matches!(args.verb, PmixVerb::List) {
-        return query::list(&[server], args.json);
+        return list::list(&[server], args.json);
     }
     if let PmixVerb::Spawn(spawn) = &args.verb {
         return live::spawn(&server, spawn, args.json);

@@ -1,16 +1,15 @@
 //! What servers know: listed, asked for by key, and filled from elsewhere where they do not answer.
 
 use sdm_hosts::job::is_this_host;
-use sdm_hosts::pmix::Rendezvous;
 use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_pmix::names;
 use sdm_system::proc;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::ToolError;
 use super::session::Session;
-use super::show;
-use super::words::{FAILED, among};
+use super::words::among;
+use super::{list, show};
 use crate::cli::PmixQueryArgs;
 use crate::sink::{complain, tell};
 
@@ -74,83 +73,6 @@ fn text(key: &str, value: &str, is_required: bool) -> Attribute {
         value: AttributeValue::Text(value.to_owned()),
         is_required,
     }
-}
-
-/// Lists servers, their jobs and processes.
-pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolError> {
-    let mut document = Vec::new();
-    let mut failed = 0;
-    for server in servers {
-        let jobs = match jobs(server) {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                complain(format_args!("sdm: {server}: {error}"));
-                failed += 1;
-                continue;
-            }
-        };
-        if is_json {
-            let jobs: Vec<Value> = jobs.iter().map(|(name, table)| {
-                json!({"namespace": name, "status": job_status(table), "processes": show::document(table)})
-            }).collect();
-            document.push(json!({
-                "pid": server.pid, "program": server.program, "namespace": server.namespace,
-                "version": server.version, "file": server.file.to_string_lossy(), "uri": server.uri,
-                "system": server.level == sdm_hosts::pmix::Level::System, "jobs": jobs,
-            }));
-            continue;
-        }
-        let mut shown = format!(
-            "{server}, PMIx {}",
-            sdm_text::printable(server.version.as_bytes())
-        );
-        for (name, table) in jobs {
-            let name = sdm_text::printable(name.as_bytes());
-            shown.push_str(&format!("\n  {name}: {}", job_status(&table)));
-            for line in table {
-                shown.push_str(&format!("\n    {}", show::text(&line.value)));
-            }
-        }
-        tell(&shown).map_err(ToolError::Shown)?;
-    }
-    if is_json {
-        tell(&Value::Array(document).to_string()).map_err(ToolError::Shown)?;
-    } else if servers.is_empty() {
-        complain("no PMIx server of yours that takes tools runs on this machine");
-    }
-    Ok(if failed == 0 { 0 } else { FAILED })
-}
-
-fn jobs(server: &Rendezvous) -> Result<Vec<(String, Vec<Line>)>, ToolError> {
-    let mut session = Session::open(server)?;
-    let mut jobs = Vec::new();
-    for name in namespaces(&mut session)? {
-        let table = table(&mut session, &name)?;
-        // A tool has none.
-        if !table.is_empty() {
-            jobs.push((name, table));
-        }
-    }
-    Ok(jobs)
-}
-
-/// What the states of its processes say of a job.
-fn job_status(table: &[Line]) -> String {
-    let mut counts = std::collections::BTreeMap::<u8, usize>::new();
-    for line in table {
-        if let Datum::ProcessInfo { state, .. } = line.value {
-            *counts.entry(state).or_default() += 1;
-        }
-    }
-    let parts = counts.iter().rev().map(|(state, count)| {
-        // A rank that has ended while others run.
-        let name = match state {
-            0 => "ended".into(),
-            state => names::process_state(*state),
-        };
-        format!("{count} {name}")
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// `sdm pmix query`.
@@ -244,7 +166,7 @@ fn filled(
             for name in names {
                 let table = table(session, &name)?;
                 if !table.is_empty() {
-                    found.push(line(&name, Datum::Text(job_status(&table))));
+                    found.push(line(&name, Datum::Text(list::job_status(&table))));
                 }
             }
             Ok(Some((found, "from the states of its processes")))

@@ -9,4 +9,5 @@ mod pmix_node;
 mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
+mod prte;
 mod sharing;

@@ -1,0 +1,468 @@
+//! The user's PRRTE servers on this host (`prte`, `prterun`) as one machine, each server a queue, as `sdm pmix` tells of them.
+//!
+//! A tool of a server must use the server's own library, in a process that may be lost: `sdm pmix` sees to both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::unistd::{geteuid, gethostname};
+use sdm_hosts::job::is_this_host;
+use sdm_system::bounded::{Bounds, Said, run};
+use sdm_system::{files, own_program};
+use sdm_text::printable;
+use serde::Deserialize;
+
+use crate::error::{ManagerError, SubmissionError};
+use crate::local::runner;
+use crate::manager::{JobChange, Manager, Submission, machine};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+
+/// How the program is called in errors.
+const PROGRAM: &str = "sdm pmix";
+/// What one question may take, and how many lines it may answer.
+const BOUNDS: Bounds = Bounds {
+    wait: Duration::from_secs(60),
+    lines_max: 1000,
+};
+/// The queue where there is no server that takes jobs.
+const NO_QUEUE: &str = "default";
+/// The program of a server that takes jobs; others end with the one that they were started for.
+const TAKES_JOBS: &str = "prte";
+/// For how many seconds a job that is gone is told of.
+const GONE_S: i64 = 3600;
+/// How many of those are told of at most.
+const GONE_MAX: usize = 1000;
+
+/// The user's servers on this host.
+pub struct Prrte {
+    /// `sdm`.
+    program: PathBuf,
+    host: String,
+    /// The jobs that the last look has found, and those that are gone since.
+    jobs: BTreeMap<String, Job>,
+}
+
+/// A server as `sdm pmix list --json` tells of it.
+#[derive(Debug, Deserialize)]
+struct Server {
+    namespace: String,
+    pid: i32,
+    program: String,
+    version: String,
+    jobs: Vec<Listed>,
+}
+
+/// A job of a server.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    namespace: String,
+    command: Option<String>,
+    processes: Vec<Row>,
+}
+
+/// A process of a job.
+#[derive(Debug, Deserialize)]
+struct Row {
+    host: String,
+    program: String,
+    pid: i32,
+    exit_code: i32,
+    state: String,
+}
+
+/// The answer of `sdm pmix spawn --detach --json`.
+#[derive(Debug, Deserialize)]
+struct Spawned {
+    namespace: String,
+}
+
+impl Prrte {
+    /// All servers of this user's on this host; none need be there yet.
+    ///
+    /// # Errors
+    /// There is no `sdm`, or this host has no name.
+    pub fn new() -> Result<Self, ManagerError> {
+        let program =
+            own_program("sdm", None).ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
+        let host = gethostname()
+            .map_err(|why| ManagerError::System("this host's name".to_owned(), why.into()))?;
+        Ok(Self {
+            program,
+            host: host.to_string_lossy().into_owned(),
+            jobs: BTreeMap::new(),
+        })
+    }
+
+    /// Runs `sdm pmix`; gives what it said, whether it has gone well or not.
+    fn ask(&self, fill: impl FnOnce(&mut Command)) -> Result<Said, ManagerError> {
+        let mut command = Command::new(&self.program);
+        command.arg("pmix");
+        fill(&mut command);
+        run(&mut command, &[], BOUNDS).map_err(ManagerError::system(PROGRAM))
+    }
+
+    /// Takes in what there is; `complaints` are of servers that have not answered, whose jobs are as they were.
+    fn take(&mut self, servers: &[Server], complaints: &[String], now: i64) {
+        let mut jobs = BTreeMap::new();
+        for server in servers {
+            for job in &server.jobs {
+                jobs.insert(job.namespace.clone(), job_of(server, job));
+            }
+        }
+        let answered: BTreeSet<&str> = servers.iter().map(|it| &*it.namespace).collect();
+        for (name, mut job) in std::mem::take(&mut self.jobs) {
+            if jobs.contains_key(&name) {
+                continue;
+            }
+            if !answered.contains(&*job.queue) && !complaints.is_empty() {
+                set(&mut job.attributes, "jobState", "UNKNOWN");
+                set(
+                    &mut job.attributes,
+                    "jobStatusMessage",
+                    complaints.join("; "),
+                );
+            } else if !job.attributes.contains_key("endTime") {
+                end(&mut job, now);
+            }
+            jobs.insert(name, job);
+        }
+        let ended = |job: &Job| job.attributes.get("endTime")?.parse::<i64>().ok();
+        let mut gone: Vec<(i64, String)> = jobs
+            .iter()
+            .filter_map(|(name, job)| Some((ended(job)?, name.clone())))
+            .collect();
+        gone.sort();
+        let too_many = gone.len().saturating_sub(GONE_MAX);
+        for (index, (since, name)) in gone.iter().enumerate() {
+            if index < too_many || now - since > GONE_S {
+                jobs.remove(name);
+            }
+        }
+        self.jobs = jobs;
+    }
+
+    fn snapshot(&self, servers: &[Server]) -> Snapshot {
+        let mut machine = machine(&self.host, if servers.is_empty() { "DOWN" } else { "UP" });
+        let hosts = self.jobs.values().flat_map(|job| &job.processes);
+        let mut hosts: BTreeSet<&str> = hosts.filter_map(|it| it.node.as_deref()).collect();
+        hosts.insert(&self.host);
+        set(&mut machine, "numNodes", hosts.len().to_string());
+        let nodes = hosts.iter().enumerate().map(|(index, host)| {
+            let mut node = Attributes::new();
+            set(&mut node, "name", *host);
+            set(&mut node, "nodeState", "UP");
+            set(&mut node, "nodeNumber", index.to_string());
+            ((*host).to_owned(), node)
+        });
+        let mut snapshot = Snapshot {
+            machine,
+            nodes: nodes.collect(),
+            queues: queues(servers),
+            jobs: self.jobs.clone(),
+            ..Snapshot::default()
+        };
+        let user = files::user(geteuid().as_raw());
+        snapshot.mark_nodes(
+            &user,
+            |job| {
+                job.processes
+                    .iter()
+                    .filter_map(|it| it.node.clone())
+                    .collect()
+            },
+            |_| false,
+        );
+        snapshot
+    }
+}
+
+impl Manager for Prrte {
+    fn look(&mut self) -> Result<Snapshot, ManagerError> {
+        let said = self.ask(|command| {
+            command.args(["list", "--json"]);
+        })?;
+        let servers: Vec<Server> = parsed(&said)?;
+        self.take(&servers, &said.complaints, runner::now());
+        Ok(self.snapshot(&servers))
+    }
+
+    fn submit(&mut self, job: &Submission) -> Result<String, ManagerError> {
+        if job.debug {
+            let words = "a job cannot be held for a debugger here: attach to it once it runs";
+            return Err(ManagerError::program("prrte", words));
+        }
+        if let Some(word) = job.options.first() {
+            let words = format!("no options are taken: `{}`", printable(word.as_bytes()));
+            return Err(ManagerError::program("prrte", words));
+        }
+        let here = std::env::current_dir().map_err(ManagerError::system("this folder"))?;
+        let directory = here.join(&job.directory);
+        if !runner::is_folder(&directory) {
+            return Err(SubmissionError::NoFolder(job.directory.clone()).into());
+        }
+        let variables = job.environment.iter().filter_map(|it| it.split_once('='));
+        let said = self.ask(|command| {
+            if let Some(queue) = job.queue.as_deref().filter(|it| *it != NO_QUEUE) {
+                command.args(["--server", queue]);
+            }
+            let count = job.processes.to_string();
+            command.args(["--json", "spawn", "--detach", "-n", &count, "--"]);
+            command.arg(&job.program).args(&job.arguments);
+            command.envs(variables).current_dir(directory);
+        })?;
+        let spawned: Spawned = parsed(&said)?;
+        Ok(spawned.namespace)
+    }
+
+    fn terminate(&mut self, job: &str) -> Result<(), ManagerError> {
+        let known = self
+            .jobs
+            .get(job)
+            .filter(|it| !it.attributes.contains_key("endTime"));
+        let queue = known
+            .ok_or_else(|| ManagerError::job(job, "is not there"))?
+            .queue
+            .clone();
+        let said = self.ask(|command| {
+            command.args(["--server", &queue, "kill", job]);
+        })?;
+        match said.status.success() {
+            true => Ok(()),
+            false => Err(failed(&said)),
+        }
+    }
+
+    fn change(&mut self, job: &str, _: &JobChange) -> Result<(), ManagerError> {
+        Err(ManagerError::job(
+            job,
+            "is not waiting: jobs of PRRTE start at once",
+        ))
+    }
+
+    fn copy_output(&mut self, _: &Job, _: bool, _: &mut File) -> Result<(), ManagerError> {
+        let words = "the output of a job is nowhere kept: `sdm pmix io JOB` shows what it writes";
+        Err(ManagerError::program("prrte", words))
+    }
+}
+
+/// Reads the one document that was said; what was complained of where there is none.
+fn parsed<T: for<'de> Deserialize<'de>>(said: &Said) -> Result<T, ManagerError> {
+    let text = said.lines.join("\n");
+    if text.is_empty() {
+        return Err(failed(said));
+    }
+    serde_json::from_str(&text).map_err(|why| ManagerError::program(PROGRAM, why))
+}
+
+fn failed(said: &Said) -> ManagerError {
+    let words = match said.complaints.is_empty() {
+        true => said.status.to_string(),
+        false => said.complaints.join("; "),
+    };
+    ManagerError::program(PROGRAM, words.trim_start_matches("sdm: "))
+}
+
+fn queues(servers: &[Server]) -> BTreeMap<String, Attributes> {
+    let takers = servers.iter().filter(|it| it.program == TAKES_JOBS).count();
+    let mut queues = BTreeMap::new();
+    for server in servers {
+        let takes = server.program == TAKES_JOBS;
+        let mut queue = Attributes::new();
+        set(&mut queue, "name", &*server.namespace);
+        set(
+            &mut queue,
+            "queueState",
+            if takes { "NORMAL" } else { "STOPPED" },
+        );
+        let what = format!(
+            "{} (pid {}), PMIx {}",
+            server.program, server.pid, server.version
+        );
+        set(&mut queue, "queueStatus", what);
+        set(
+            &mut queue,
+            "queueIsDefault",
+            (takes && takers == 1).to_string(),
+        );
+        queues.insert(server.namespace.clone(), queue);
+    }
+    if queues.is_empty() {
+        let mut queue = Attributes::new();
+        set(&mut queue, "name", NO_QUEUE);
+        set(&mut queue, "queueState", "STOPPED");
+        set(
+            &mut queue,
+            "queueStatus",
+            "no prte of yours runs on this host",
+        );
+        queues.insert(NO_QUEUE.to_owned(), queue);
+    }
+    queues
+}
+
+fn job_of(server: &Server, job: &Listed) -> Job {
+    let mut attributes = Attributes::new();
+    let first = job.processes.first();
+    let program = first.map_or("", |row| &*row.program);
+    let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
+    set(&mut attributes, "name", name);
+    set(&mut attributes, "execPath", path);
+    set(&mut attributes, "execName", name);
+    set(&mut attributes, "systemJobId", &*job.namespace);
+    set(
+        &mut attributes,
+        "jobNumProcs",
+        job.processes.len().to_string(),
+    );
+    set(&mut attributes, "userId", files::user(geteuid().as_raw()));
+    let hosts: BTreeSet<&str> = job.processes.iter().map(|row| &*row.host).collect();
+    set(&mut attributes, "jobNodes", Vec::from_iter(hosts).join(","));
+    set(
+        &mut attributes,
+        "jobStatus",
+        job.command.clone().unwrap_or_default(),
+    );
+    if server.program != TAKES_JOBS {
+        set(&mut attributes, "starterPid", server.pid.to_string());
+    }
+    let processes: Vec<Process> = job.processes.iter().map(process).collect();
+    let is_any = |word: &str| {
+        let mut states = processes
+            .iter()
+            .filter_map(|it| it.attributes.get("processState"));
+        states.any(|it| it == word)
+    };
+    let state = match () {
+        () if is_any("RUNNING") => "RUNNING",
+        () if is_any("STARTING") => "STARTED",
+        () => "TERMINATED",
+    };
+    set(&mut attributes, "jobState", state);
+    if let Some(row) = job.processes.iter().find(|row| row.exit_code != 0) {
+        set(&mut attributes, "exitCode", row.exit_code.to_string());
+    }
+    Job {
+        queue: server.namespace.clone(),
+        attributes,
+        processes,
+    }
+}
+
+fn process(row: &Row) -> Process {
+    let mut attributes = Attributes::new();
+    let state = match &*row.state {
+        "running" | "connected" | "not terminated" | "to be terminated" => "RUNNING",
+        "prepared" | "being launched" | "to be restarted" | "migrating" => "STARTING",
+        "ended by a signal" => "EXITED_SIGNALLED",
+        "failed" | "failed to start" | "cannot be restarted" => "ERROR",
+        // What a rank is that has ended while others run is not defined.
+        _ => "EXITED",
+    };
+    set(&mut attributes, "processState", state);
+    // Whoever attaches does so on this host: a number of another would be somebody else's.
+    if is_this_host(&row.host) {
+        set(&mut attributes, "processPID", row.pid.to_string());
+    }
+    if state == "EXITED" {
+        set(
+            &mut attributes,
+            "processExitCode",
+            row.exit_code.to_string(),
+        );
+    }
+    Process {
+        node: Some(row.host.clone()),
+        attributes,
+    }
+}
+
+/// A job that its server knows no more: it has ended, how is not told.
+fn end(job: &mut Job, now: i64) {
+    set(&mut job.attributes, "jobState", "TERMINATED");
+    set(&mut job.attributes, "endTime", now.to_string());
+    let why = "PRRTE does not tell how it ended";
+    set(&mut job.attributes, "jobStatusMessage", why);
+    job.attributes.remove("starterPid");
+    for process in &mut job.processes {
+        set(&mut process.attributes, "processState", "EXITED");
+    }
+}
+
+/// Reads any text as what `sdm pmix` answers.
+pub(crate) fn fuzz_answers(text: &str) {
+    if let Ok(servers) = serde_json::from_str::<Vec<Server>>(text) {
+        let mut all = Prrte {
+            program: PathBuf::from(OsStr::new("sdm")),
+            host: "here".to_owned(),
+            jobs: BTreeMap::new(),
+        };
+        all.take(&servers, &[], 0);
+        let _ = all.snapshot(&servers);
+    }
+    let _ = serde_json::from_str::<Spawned>(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prrte() -> Prrte {
+        Prrte {
+            program: PathBuf::new(),
+            host: "here".to_owned(),
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    fn servers(jobs: &str) -> Vec<Server> {
+        let text = format!(
+            r#"[{{"namespace":"p@0","pid":7,"program":"prte","version":"5.0","jobs":[{jobs}]}}]"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    const JOB: &str = r#"{"namespace":"p@1","command":"sh -c x","status":"1 running","processes":[
+        {"namespace":"p@1","rank":0,"host":"away","program":"/bin/sh","pid":8,"exit_code":0,"state":"running"},
+        {"namespace":"p@1","rank":1,"host":"away","program":"/bin/sh","pid":9,"exit_code":4,"state":"undefined"}]}"#;
+
+    #[test]
+    fn servers_are_queues_and_their_jobs_are_jobs() {
+        let (mut all, there) = (prrte(), servers(JOB));
+        all.take(&there, &[], 100);
+        let snapshot = all.snapshot(&there);
+        let value = |it: &Attributes, id: &str| it.get(id).cloned().unwrap_or_default();
+        assert_eq!(value(&snapshot.queues["p@0"], "queueIsDefault"), "true");
+        assert_eq!(Vec::from_iter(snapshot.nodes.keys()), ["away", "here"]);
+        let job = &snapshot.jobs["p@1"];
+        assert_eq!(value(&job.attributes, "jobState"), "RUNNING");
+        assert_eq!(value(&job.attributes, "exitCode"), "4");
+        let states = job
+            .processes
+            .iter()
+            .map(|it| value(&it.attributes, "processState"));
+        assert_eq!(Vec::from_iter(states), ["RUNNING", "EXITED"]);
+        // A pid of another host is of no use here.
+        assert_eq!(value(&job.processes[0].attributes, "processPID"), "");
+    }
+
+    #[test]
+    fn a_job_that_is_gone_has_ended_unless_its_server_does_not_answer() {
+        let mut all = prrte();
+        all.take(&servers(JOB), &[], 100);
+        let state = |all: &Prrte| all.jobs["p@1"].attributes["jobState"].clone();
+        all.take(&[], &["sdm: it is stopped".to_owned()], 101);
+        assert_eq!(state(&all), "UNKNOWN");
+        all.take(&servers(JOB), &[], 102);
+        assert_eq!(state(&all), "RUNNING");
+        all.take(&servers(""), &[], 103);
+        assert_eq!(state(&all), "TERMINATED");
+        all.take(&servers(""), &[], 103 + GONE_S);
+        assert_eq!(state(&all), "TERMINATED");
+        all.take(&servers(""), &[], 104 + GONE_S);
+        assert!(all.jobs.is_empty());
+    }
+}

@@ -1,0 +1,197 @@
+//! `sdm pmix list`: servers, their jobs and processes.
+
+use std::collections::BTreeMap;
+
+use sdm_hosts::pmix::Rendezvous;
+use sdm_pmix::asked::{Ask, Datum, Line};
+use sdm_pmix::names;
+use sdm_text::printable;
+use serde_json::{Value, json};
+
+use super::error::ToolError;
+use super::query::{namespaces, table};
+use super::session::Session;
+use super::show;
+use super::words::FAILED;
+use crate::sink::{complain, tell};
+
+/// What servers say of each of their jobs, and of the tools that are connected.
+const JOBS: &str = "pmix.qry.nsinfo";
+/// The local rank of what has none, as a tool.
+const NO_LOCAL_RANK: u64 = u16::MAX as u64;
+
+/// A job of a server.
+struct Listed {
+    namespace: String,
+    /// Its command line, where the server tells it.
+    command: Option<String>,
+    /// Its processes.
+    table: Vec<Line>,
+}
+
+/// What [`JOBS`] says of one.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    command: Option<String>,
+    /// It is no job: none of its processes has been started by the server.
+    is_tool: bool,
+}
+
+/// Lists servers, their jobs and processes.
+pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolError> {
+    let mut document = Vec::new();
+    let mut failed = 0;
+    for server in servers {
+        let jobs = match jobs(server) {
+            Ok(jobs) => jobs,
+            Err(error) => {
+                complain(format_args!("sdm: {server}: {error}"));
+                failed += 1;
+                continue;
+            }
+        };
+        if is_json {
+            document.push(server_document(server, &jobs));
+            continue;
+        }
+        let mut shown = format!("{server}, PMIx {}", printable(server.version.as_bytes()));
+        for job in jobs {
+            let name = printable(job.namespace.as_bytes());
+            shown.push_str(&format!("\n  {name}: {}", job_status(&job.table)));
+            if let Some(command) = &job.command {
+                shown.push_str(&format!(", {}", printable(command.as_bytes())));
+            }
+            for line in job.table {
+                shown.push_str(&format!("\n    {}", show::text(&line.value)));
+            }
+        }
+        tell(&shown).map_err(ToolError::Shown)?;
+    }
+    if is_json {
+        tell(&Value::Array(document).to_string()).map_err(ToolError::Shown)?;
+    } else if servers.is_empty() {
+        complain("no PMIx server of yours that takes tools runs on this machine");
+    }
+    Ok(if failed == 0 { 0 } else { FAILED })
+}
+
+fn server_document(server: &Rendezvous, jobs: &[Listed]) -> Value {
+    let jobs = jobs.iter().map(|job| {
+        json!({
+            "namespace": job.namespace, "command": job.command, "status": job_status(&job.table),
+            "processes": show::document(&job.table),
+        })
+    });
+    json!({
+        "pid": server.pid, "program": server.program, "namespace": server.namespace,
+        "version": server.version, "file": server.file.to_string_lossy(), "uri": server.uri,
+        "system": server.level == sdm_hosts::pmix::Level::System, "jobs": jobs.collect::<Vec<_>>(),
+    })
+}
+
+fn jobs(server: &Rendezvous) -> Result<Vec<Listed>, ToolError> {
+    let mut session = Session::open(server)?;
+    let key = JOBS.to_owned();
+    let attributes = Vec::new();
+    // A server that does not answer this tells nothing of tools.
+    let (status, lines) = session.ask(Ask::Query { key, attributes })?;
+    let mut told = match status {
+        0 => told(&lines),
+        _ => BTreeMap::new(),
+    };
+    let mut jobs = Vec::new();
+    for namespace in namespaces(&mut session)? {
+        let about = told.remove(&namespace).unwrap_or_default();
+        if about.is_tool {
+            continue;
+        }
+        let table = table(&mut session, &namespace)?;
+        // A tool has none, at other servers.
+        if !table.is_empty() {
+            jobs.push(Listed {
+                namespace,
+                command: about.command,
+                table,
+            });
+        }
+    }
+    Ok(jobs)
+}
+
+/// What there is, by namespaces.
+fn told(lines: &[Line]) -> BTreeMap<String, Told> {
+    let mut all = Vec::<(String, Told)>::new();
+    for line in lines {
+        match (&*line.key, &line.value) {
+            ("pmix.nspace", Datum::Text(name)) => all.push((name.clone(), Told::default())),
+            (key, value) => {
+                if let Some((_, job)) = all.last_mut() {
+                    job.take(key, value);
+                }
+            }
+        }
+    }
+    all.into_iter().collect()
+}
+
+impl Told {
+    fn take(&mut self, key: &str, value: &Datum) {
+        match (key, value) {
+            ("pmix.cmd.line", Datum::Text(command)) => self.command = Some(command.clone()),
+            ("pmix.lrank", Datum::Unsigned(rank)) => self.is_tool = *rank == NO_LOCAL_RANK,
+            _ => {}
+        }
+    }
+}
+
+/// What the states of its processes say of a job.
+pub(super) fn job_status(table: &[Line]) -> String {
+    let mut counts = BTreeMap::<u8, usize>::new();
+    for line in table {
+        if let Datum::ProcessInfo { state, .. } = line.value {
+            *counts.entry(state).or_default() += 1;
+        }
+    }
+    let parts = counts.iter().rev().map(|(state, count)| {
+        // A rank that has ended while others run.
+        let name = match state {
+            0 => "ended".into(),
+            state => names::process_state(*state),
+        };
+        format!("{count} {name}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_told_from_a_job() {
+        let line = |key: &str, value| Line {
+            depth: 0,
+            key: key.to_owned(),
+            value,
+        };
+        let text = |text: &str| Datum::Text(text.to_owned());
+        let lines = [
+            line("pmix.lrank", Datum::Unsigned(7)),
+            line("pmix.nspace", text("p@1")),
+            line("pmix.cmd.line", text("sh -c x")),
+            line("pmix.lrank", Datum::Unsigned(0)),
+            line("pmix.nspace", text("p@2")),
+            line("pmix.lrank", Datum::Unsigned(65535)),
+        ];
+        let job = Told {
+            command: Some("sh -c x".to_owned()),
+            is_tool: false,
+        };
+        let tool = Told {
+            command: None,
+            is_tool: true,
+        };
+        let all = [("p@1".to_owned(), job), ("p@2".to_owned(), tool)];
+        assert_eq!(told(&lines), all.into());
+    }
+}

@@ -1,0 +1,233 @@
+//! A PRRTE of the user's with jobs of its own: what `sdm pmix` sees and does there, and its jobs in the runtime model.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use sdm_tests::clusters::Shell;
+use sdm_tests::parts;
+use serde_json::Value;
+
+/// A `prte` of an ordinary user's, which ends with this.
+struct Prte {
+    shell: Shell,
+    server: Child,
+}
+
+impl Prte {
+    /// Absent where Open MPI 5 cannot be had.
+    fn start() -> Option<Self> {
+        let mpi = parts::openmpi5()?;
+        let shell = Shell::new();
+        let mut server = shell.program(&mpi.join("bin/prte"), &[]);
+        // Tests run on machines of any number of processors.
+        server.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+        server.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut server = server.spawn().expect("prte");
+        let mut said = BufReader::new(server.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("text");
+        assert_eq!(line, "DVM ready\n");
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Some(Self { shell, server })
+    }
+
+    /// Starts a job that writes `hi` again and again until there is a file of this name, and ends with 3; gives its name.
+    fn job(&self, count: u32, until: &str) -> String {
+        let until = self.shell.place.path().join(until);
+        let script = format!(
+            "trap 'echo usr1; exit 7' USR1; until [ -e {} ]; do echo hi; sleep 0.1; done; exit 3",
+            until.to_str().expect("text")
+        );
+        let count = count.to_string();
+        let words = [
+            "pmix", "spawn", "--detach", "-n", &count, "--", "sh", "-c", &script,
+        ];
+        self.shell.words(&words).done().out.trim().to_owned()
+    }
+
+    /// The jobs that `sdm pmix list` shows.
+    fn listed(&self) -> Vec<Value> {
+        let all = self.shell.sdm("pmix list --json").done().out;
+        let all: Value = serde_json::from_str(&all).expect("JSON");
+        assert_eq!(all[0]["program"], "prte", "{all}");
+        all[0]["jobs"].as_array().expect("jobs").clone()
+    }
+
+    /// Ends it.
+    fn end(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+
+    fn go(&self, name: &str) {
+        fs::write(self.shell.place.path().join(name), "").expect("a file");
+    }
+
+    /// Starts `sdm pmix` with these words, and waits until it has said this.
+    fn begun(&self, words: &[&str], until: &str) -> Watched {
+        let command = self.shell.command(&[&["pmix"], words].concat());
+        Watched::of(command, until)
+    }
+}
+
+impl Drop for Prte {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A command that goes on.
+struct Watched {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    said: String,
+}
+
+impl Watched {
+    fn of(mut command: Command, until: &str) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("sdm");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let said = String::new();
+        let mut watched = Self { child, out, said };
+        while !watched.said.contains(until) {
+            let count = watched.out.read_line(&mut watched.said).expect("text");
+            assert!(count > 0, "no {until:?} in {:?}", watched.said);
+        }
+        watched
+    }
+
+    /// What it says until this is among it; it is ended then.
+    fn until(mut self, wanted: &str) -> String {
+        let mut said = String::new();
+        while !said.contains(wanted) {
+            let count = self.out.read_line(&mut said).expect("text");
+            assert!(count > 0, "no {wanted:?} in {said:?}");
+        }
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it is ours");
+        said
+    }
+
+    /// All that it has said, and how it ended.
+    fn end(mut self) -> (String, Option<i32>) {
+        self.out.read_to_string(&mut self.said).expect("text");
+        let status = self.child.wait().expect("it is ours");
+        (self.said, status.code())
+    }
+}
+
+/// Each verb, at a server that nobody here wrote; tools that came before are no jobs.
+#[test]
+fn every_verb_works_at_a_prte() {
+    let Some(prte) = Prte::start() else { return };
+    let shell = &prte.shell;
+    assert_eq!(prte.listed(), Vec::<Value>::new());
+    let first = prte.job(2, "first");
+    let listed = prte.listed();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["namespace"], *first);
+    assert_eq!(listed[0]["status"], "2 running");
+    let command = listed[0]["command"].as_str().expect("text");
+    assert!(command.starts_with("sh -c trap"), "{command}");
+    let pids: Vec<u64> = (0..2)
+        .map(|at| listed[0]["processes"][at]["pid"].as_u64().expect("a pid"))
+        .collect();
+    for (words, wanted) in [
+        (format!("query status {first}"), "2 running".to_owned()),
+        (
+            format!("query processes {first}"),
+            format!("pid {},", pids[1]),
+        ),
+        (format!("query memory {first}"), format!("{first}:1: ")),
+        ("query namespaces".to_owned(), first.clone()),
+        ("query keys".to_owned(), "pmix.qry.ptable".to_owned()),
+    ] {
+        let said = shell.sdm(&format!("pmix {words}"));
+        assert_eq!(said.code, Some(0), "{words}: {}", said.err);
+        assert!(
+            said.out.contains(&wanted),
+            "{words}: {} {}",
+            said.out,
+            said.err
+        );
+    }
+    // What is written from now on.
+    let io = prte.begun(&["io", &first], "hi\n");
+    prte.go("first");
+    let (_, code) = io.end();
+    assert_eq!(code, Some(0));
+    shell.wait_for(|| prte.listed().is_empty());
+    // The ends of jobs, also those of before.
+    let second = prte.job(1, "second");
+    let events = prte.begun(&["events"], "PMIX_EVENT_JOB_END");
+    assert!(events.said.contains("(earlier)"), "{}", events.said);
+    assert!(events.said.contains(&first), "{}", events.said);
+    shell
+        .sdm("pmix signal nosuch@1 USR1")
+        .refused(124, "nosuch@1");
+    let _done = shell.sdm(&format!("pmix signal {second} USR1")).done();
+    let ended = events.until(&second);
+    assert!(ended.contains("PMIX_EVENT_JOB_END"), "{ended}");
+    let third = prte.job(1, "third");
+    assert_eq!(prte.listed()[0]["namespace"], *third);
+    let _done = shell.sdm(&format!("pmix kill {third}")).done();
+    shell.wait_for(|| prte.listed().is_empty());
+    // A job whose terminal this is: its output, and its end.
+    let go = shell.place.path().join("fourth");
+    let go = go.to_str().expect("text");
+    let script = format!("until [ -e {go} ]; do echo mine; sleep 0.1; done; exit 3");
+    let job = prte.begun(&["spawn", "-n", "2", "--", "sh", "-c", &script], "mine\n");
+    prte.go("fourth");
+    assert_eq!(job.end().1, Some(3));
+    shell
+        .sdm("pmix spawn -- nosuch")
+        .refused(124, "nosuch: no such program");
+}
+
+/// Jobs of a PRRTE's, whoever has started them, are jobs of a cluster: seen, attached to, submitted and cancelled.
+#[test]
+fn its_jobs_are_those_of_a_cluster() {
+    let Some(mut prte) = Prte::start() else {
+        return;
+    };
+    let shell = &prte.shell;
+    let foreign = prte.job(2, "foreign");
+    let _done = shell.sdm("cluster add dvm prrte").done();
+    shell.wait_job(&foreign, "jobState", "RUNNING");
+    let queues = shell.sdm("queues").done().out;
+    let queue = queues.lines().nth(1).unwrap_or_default();
+    assert!(
+        queue.starts_with("prte-") && queue.contains("@0*  NORMAL"),
+        "{queues}"
+    );
+    let ranks = shell.sdm(&format!("ps {foreign}")).done().out;
+    assert!(
+        ranks.contains("0-1 ") && ranks.contains("RUNNING"),
+        "{ranks}"
+    );
+    let stacks = shell.sdm(&format!("stacks dvm:{foreign}"));
+    assert_eq!(stacks.code, Some(0), "{}", stacks.err);
+    assert!(stacks.out.contains("(2)"), "{}", stacks.out);
+    prte.go("foreign");
+    shell.wait_job(&foreign, "jobState", "TERMINATED");
+    let own = shell.submit(&["-M", "dvm", "-n", "2", "--", "sleep", "1000"]);
+    shell.wait_job(&own, "jobState", "RUNNING");
+    assert_eq!(prte.listed()[0]["namespace"], *own);
+    let _done = shell.sdm(&format!("cancel {own}")).done();
+    shell.wait_job(&own, "jobState", "TERMINATED");
+    shell
+        .sdm("submit -M dvm -- nosuch")
+        .refused(1, "nosuch: no such program");
+    shell
+        .sdm("submit -M dvm --debug -- sleep 1")
+        .refused(1, "attach to it once it runs");
+    // The server is gone: that is told, and nothing else is lost.
+    prte.end();
+    let shell = &prte.shell;
+    shell.wait_for(|| shell.sdm("queues").out.contains("STOPPED"));
+    shell
+        .sdm("submit -M dvm -- sleep 1")
+        .refused(1, "no PMIx server");
+}
