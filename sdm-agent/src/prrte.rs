@@ -48,7 +48,7 @@ pub struct Prrte {
 
 /// A server as `sdm pmix list --json` tells of it.
 #[derive(Debug, Deserialize)]
-struct Server {
+struct PrrteServer {
     namespace: String,
     pid: i32,
     program: String,
@@ -106,7 +106,7 @@ impl Prrte {
     }
 
     /// Takes in what there is; `complaints` are of servers that have not answered, whose jobs are as they were.
-    fn take(&mut self, servers: &[Server], complaints: &[String], now: i64) {
+    fn take(&mut self, servers: &[PrrteServer], complaints: &[String], now: i64) {
         let mut jobs = BTreeMap::new();
         for server in servers {
             for job in &server.jobs {
@@ -145,7 +145,7 @@ impl Prrte {
         self.jobs = jobs;
     }
 
-    fn snapshot(&self, servers: &[Server]) -> Snapshot {
+    fn snapshot(&self, servers: &[PrrteServer]) -> Snapshot {
         let mut machine = machine(&self.host, if servers.is_empty() { "DOWN" } else { "UP" });
         let hosts = self.jobs.values().flat_map(|job| &job.processes);
         let mut hosts: BTreeSet<&str> = hosts.filter_map(|it| it.node.as_deref()).collect();
@@ -185,7 +185,7 @@ impl Manager for Prrte {
         let said = self.ask(|command| {
             command.args(["list", "--json"]);
         })?;
-        let servers: Vec<Server> = parsed(&said)?;
+        let servers: Vec<PrrteServer> = parsed(&said)?;
         self.take(&servers, &said.complaints, runner::now());
         Ok(self.snapshot(&servers))
     }
@@ -266,7 +266,7 @@ fn failed(said: &Said) -> ManagerError {
     ManagerError::program(PROGRAM, words.trim_start_matches("sdm: "))
 }
 
-fn queues(servers: &[Server]) -> BTreeMap<String, Attributes> {
+fn queues(servers: &[PrrteServer]) -> BTreeMap<String, Attributes> {
     let takers = servers.iter().filter(|it| it.program == TAKES_JOBS).count();
     let mut queues = BTreeMap::new();
     for server in servers {
@@ -304,7 +304,7 @@ fn queues(servers: &[Server]) -> BTreeMap<String, Attributes> {
     queues
 }
 
-fn job_of(server: &Server, job: &Listed) -> Job {
+fn job_of(server: &PrrteServer, job: &Listed) -> Job {
     let mut attributes = Attributes::new();
     let first = job.processes.first();
     let program = first.map_or("", |row| &*row.program);
@@ -394,7 +394,7 @@ fn end(job: &mut Job, now: i64) {
 
 /// Reads any text as what `sdm pmix` answers.
 pub(crate) fn fuzz_answers(text: &str) {
-    if let Ok(servers) = serde_json::from_str::<Vec<Server>>(text) {
+    if let Ok(servers) = serde_json::from_str::<Vec<PrrteServer>>(text) {
         let mut all = Prrte {
             program: PathBuf::from(OsStr::new("sdm")),
             host: "here".to_owned(),
@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    fn servers(jobs: &str) -> Vec<Server> {
+    fn servers(jobs: &str) -> Vec<PrrteServer> {
         let text = format!(
             r#"[{{"namespace":"p@0","pid":7,"program":"prte","version":"5.0","jobs":[{jobs}]}}]"#
         );

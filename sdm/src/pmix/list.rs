@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use sdm_hosts::pmix::Rendezvous;
 use sdm_pmix::asked::{Ask, Datum, Line};
-use sdm_pmix::names;
 use sdm_text::printable;
 use serde_json::{Value, json};
 
@@ -21,7 +20,7 @@ const JOBS: &str = "pmix.qry.nsinfo";
 const NO_LOCAL_RANK: u64 = u16::MAX as u64;
 
 /// A job of a server.
-struct Listed {
+struct PmixJob {
     namespace: String,
     /// Its command line, where the server tells it.
     command: Option<String>,
@@ -57,7 +56,7 @@ pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolErro
         let mut shown = format!("{server}, PMIx {}", printable(server.version.as_bytes()));
         for job in jobs {
             let name = printable(job.namespace.as_bytes());
-            shown.push_str(&format!("\n  {name}: {}", job_status(&job.table)));
+            shown.push_str(&format!("\n  {name}: {}", show::job_status(&job.table)));
             if let Some(command) = &job.command {
                 shown.push_str(&format!(", {}", printable(command.as_bytes())));
             }
@@ -75,10 +74,10 @@ pub(super) fn list(servers: &[Rendezvous], is_json: bool) -> Result<u8, ToolErro
     Ok(if failed == 0 { 0 } else { FAILED })
 }
 
-fn server_document(server: &Rendezvous, jobs: &[Listed]) -> Value {
+fn server_document(server: &Rendezvous, jobs: &[PmixJob]) -> Value {
     let jobs = jobs.iter().map(|job| {
         json!({
-            "namespace": job.namespace, "command": job.command, "status": job_status(&job.table),
+            "namespace": job.namespace, "command": job.command, "status": show::job_status(&job.table),
             "processes": show::document(&job.table),
         })
     });
@@ -89,7 +88,7 @@ fn server_document(server: &Rendezvous, jobs: &[Listed]) -> Value {
     })
 }
 
-fn jobs(server: &Rendezvous) -> Result<Vec<Listed>, ToolError> {
+fn jobs(server: &Rendezvous) -> Result<Vec<PmixJob>, ToolError> {
     let mut session = Session::open(server)?;
     let key = JOBS.to_owned();
     let attributes = Vec::new();
@@ -108,7 +107,7 @@ fn jobs(server: &Rendezvous) -> Result<Vec<Listed>, ToolError> {
         let table = table(&mut session, &namespace)?;
         // A tool has none, at other servers.
         if !table.is_empty() {
-            jobs.push(Listed {
+            jobs.push(PmixJob {
                 namespace,
                 command: about.command,
                 table,
@@ -142,25 +141,6 @@ impl Told {
             _ => {}
         }
     }
-}
-
-/// What the states of its processes say of a job.
-pub(super) fn job_status(table: &[Line]) -> String {
-    let mut counts = BTreeMap::<u8, usize>::new();
-    for line in table {
-        if let Datum::ProcessInfo { state, .. } = line.value {
-            *counts.entry(state).or_default() += 1;
-        }
-    }
-    let parts = counts.iter().rev().map(|(state, count)| {
-        // A rank that has ended while others run.
-        let name = match state {
-            0 => "ended".into(),
-            state => names::process_state(*state),
-        };
-        format!("{count} {name}")
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

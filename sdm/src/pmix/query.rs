@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::error::ToolError;
 use super::session::Session;
+use super::show;
 use super::words::among;
-use super::{list, show};
 use crate::cli::PmixQueryArgs;
 use crate::sink::{complain, tell};
 
@@ -166,7 +166,7 @@ fn filled(
             for name in names {
                 let table = table(session, &name)?;
                 if !table.is_empty() {
-                    found.push(line(&name, Datum::Text(list::job_status(&table))));
+                    found.push(line(&name, Datum::Text(show::job_status(&table))));
                 }
             }
             Ok(Some((found, "from the states of its processes")))

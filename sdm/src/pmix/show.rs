@@ -138,6 +138,25 @@ pub(super) fn lines(lines: &[Line]) -> String {
     shown
 }
 
+/// What the states of its processes say of a job.
+pub(super) fn job_status(table: &[Line]) -> String {
+    let mut counts = BTreeMap::<u8, usize>::new();
+    for line in table {
+        if let Datum::ProcessInfo { state, .. } = line.value {
+            *counts.entry(state).or_default() += 1;
+        }
+    }
+    let parts = counts.iter().rev().map(|(state, count)| {
+        // A rank that has ended while others run.
+        let name = match state {
+            0 => "ended".into(),
+            state => names::process_state(*state),
+        };
+        format!("{count} {name}")
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
