@@ -11,11 +11,18 @@ use nix::unistd::Pid;
 use sdm_backend_gdbmi::gdb_arguments;
 use sdm_debug::GdbOptions;
 
+/// A line behind `MPI_Init` of the program `rounds.c`.
+pub const BEHIND_INIT: &str = "rounds.c:17";
+
 /// Whom a job is debugged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// `sdm run`.
+    /// `sdm run` under Open MPI's `mpirun`.
     Sdm,
+    /// `sdm run` with PMIx servers of its own, and no `mpirun`.
+    SdmAlone,
+    /// Nobody: `mpirun`, whose ranks say themselves that they are there.
+    Nobody,
     /// `mpirun gdb`: a gdb in front of each rank and nobody in front of them.
     PlainGdbs,
 }
@@ -39,7 +46,9 @@ impl Job<'_> {
     /// It cannot be started, or ends before.
     pub fn reach(&self, by: By) -> Result<Duration> {
         let mut command = match by {
-            By::Sdm => self.sdm()?,
+            By::Sdm => self.sdm("mpirun")?,
+            By::SdmAlone => self.sdm("local")?,
+            By::Nobody => self.nobody(),
             By::PlainGdbs => self.plain(),
         };
         let began = Instant::now();
@@ -62,8 +71,9 @@ impl Job<'_> {
         for line in BufReader::new(stdout).lines() {
             let line = line.context("read what a debugger prints")?;
             left -= match by {
-                By::Sdm => stopped(&line),
-                By::PlainGdbs => plainly_stopped(&line),
+                By::Sdm | By::SdmAlone => stopped(&line),
+                By::PlainGdbs => said(THERE, &line),
+                By::Nobody => said(INITIALIZED, &line),
             };
             if left == 0 {
                 return Ok(());
@@ -77,18 +87,19 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn sdm(&self) -> Result<Command> {
+    fn sdm(&self, launcher: &str) -> Result<Command> {
         let mut command = Command::new(crate::tree::binaries()?.join("sdm"));
         let place = format!("break {}", self.place);
         command
-            .args(["run", "-n", &self.ranks.to_string(), "--launcher", "mpirun"])
+            .args(["run", "-n", &self.ranks.to_string(), "--launcher", launcher])
             .args(["-c", &place, "-c", "continue", "--"])
             .arg(self.program)
             .arg(self.argument);
         Ok(command)
     }
 
-    fn plain(&self) -> Command {
+    /// `mpirun`, without what it starts.
+    fn mpirun(&self) -> Command {
         let mut command = Command::new("mpirun.openmpi");
         command
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -100,8 +111,19 @@ impl Job<'_> {
                 "none",
                 "-n",
                 &self.ranks.to_string(),
-            ])
-            .args(["gdb", "--batch"]);
+            ]);
+        command
+    }
+
+    fn nobody(&self) -> Command {
+        let mut command = self.mpirun();
+        command.arg(self.program).args([self.argument, "say"]);
+        command
+    }
+
+    fn plain(&self) -> Command {
+        let mut command = self.mpirun();
+        command.args(["gdb", "--batch"]);
         // Its command line in the place of MI, which would wait for a reader.
         let options = GdbOptions::default();
         let settings = gdb_arguments(&options).into_iter();
@@ -137,9 +159,12 @@ fn stopped(line: &str) -> u32 {
 /// What a plain gdb says when its rank stands there: in one piece, as its own words about a stop are not.
 const THERE: &str = "rank-stands-there";
 
-/// How many plain gdbs say so in a line: what several ranks print may come as one.
-fn plainly_stopped(line: &str) -> u32 {
-    u32::try_from(line.matches(THERE).count()).expect("a line has few")
+/// What a rank says that nobody debugs, behind `MPI_Init`.
+const INITIALIZED: &str = "rank-is-initialized";
+
+/// How many ranks say so in a line: what several print may come as one.
+fn said(word: &str, line: &str) -> u32 {
+    u32::try_from(line.matches(word).count()).expect("a line has few")
 }
 
 /// Ends a launcher or a session; what it has started ends with it.
@@ -167,6 +192,6 @@ mod tests {
         );
         assert_eq!(stopped("ranks 0-15 (16): at main () at a.c:1"), 0);
         let two = "rank-stands-thererank-stands-there";
-        assert_eq!(plainly_stopped(two), 2);
+        assert_eq!(said(THERE, two), 2);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use sdm_benches::launched::{By, Job};
+use sdm_benches::launched::{BEHIND_INIT, By, Job};
 use sdm_benches::plain::PlainGdbs;
 use sdm_benches::processes::{cpu, cpu_with_threads, descendants, memory, named, server_pids};
 use sdm_benches::program;
@@ -40,8 +40,6 @@ struct Arguments {
 
 /// The program that is linked with Open MPI.
 const MPI: &str = "C with Open MPI";
-/// Its first line behind `MPI_Init`, in the loop.
-const BEHIND_INIT: &str = "rounds.c:14";
 /// More ranks than these wait for each other in `MPI_Init` once instead of several times,
 const SPINNING_MANY: u32 = 16;
 /// and more than these not at all: a plain gdb before each would take minutes.

@@ -12,14 +12,24 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// node, 2 s. Time for which the process is stopped does not count.
 const LOOKS_MAX: u32 = 12;
 
-/// How far the main loop is: even while it waits, odd while it works.
-#[derive(Clone, Debug, Default)]
+/// How far the main loop is: even while it waits, odd while it works, as it does at first.
+#[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<AtomicU64>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(1)))
+    }
+}
 
 impl Turns {
     /// The main loop begins to wait, or has ended to.
     pub(crate) fn go_on(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Ends this process once the main loop has worked at the same for a minute.
@@ -30,7 +40,7 @@ impl Turns {
         watcher.spawn(move || {
             loop {
                 thread::sleep(LOOK_EVERY);
-                if watch.look(turns.0.load(Ordering::Relaxed)) {
+                if watch.look(turns.now()) {
                     crate::say::say("the PMIx library has not come back from a call for a minute");
                     crate::sys::exit(1);
                 }
@@ -60,6 +70,18 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_a_minute_goes_on_to() {
+        let (turns, mut watch) = (Turns::default(), Watch::default());
+        let mut looks = |turns: &Turns| (0..1000).any(|_| watch.look(turns.now()));
+        assert!(looks(&turns), "it works at first");
+        // As the main loop does: it says so before it waits, and behind that.
+        turns.go_on();
+        assert!(!looks(&turns), "it waits");
+        turns.go_on();
+        assert!(looks(&turns), "it works");
+    }
 
     #[test]
     fn only_a_turn_that_works_for_a_minute_is_too_long() {
