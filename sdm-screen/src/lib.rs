@@ -1,4 +1,4 @@
-//! The full-screen terminal: `sdm top`, the four views of the runtime platform ("PTP runtime platform, Runtime Views").
+//! The full-screen terminal: the debugger's screen ([`Debugger`]), and `sdm top`, the four views of the runtime platform ("PTP runtime platform, Runtime Views").
 //!
 //! [`Top`] is a machine without I/O. Keys ([`Top::handle_key`]), what is known ([`Top::handle_facts`]), how a command has ended
 //! ([`Top::handle_end`]) and the time go in; frames ([`Top::draw`]) and requests ([`Top::poll_request`]) come out. It never asks
@@ -7,11 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod debug;
 mod facts;
 mod line;
 mod map;
 mod paint;
 mod rows;
+#[cfg(test)]
+mod snapshot;
 mod style;
 mod table;
 mod terminal;
@@ -19,8 +22,9 @@ mod terminal;
 mod tests;
 mod top;
 
+pub use debug::{Debugger, Deed};
 pub use facts::{Cluster, Facts, Item, Output, Wants};
 pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub use style::Style;
-pub use terminal::{Input, Terminal, TerminalError};
+pub use terminal::{Input, Terminal, TerminalError, check};
 pub use top::{Request, Top};

@@ -317,7 +317,13 @@ impl Top {
 
 /// What views are made of.
 impl Style {
-    fn boxed(self, frame: &mut Frame<'_>, area: Rect, title: &str, has_focus: bool) -> Rect {
+    pub(crate) fn boxed(
+        self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        title: &str,
+        has_focus: bool,
+    ) -> Rect {
         let mark = if has_focus { "*" } else { " " };
         let title = shortened(
             &format!("{mark}{title} "),
@@ -340,7 +346,7 @@ impl Style {
     }
 
     /// A line of an area, cut where that ends; nothing below it.
-    fn text(
+    pub(crate) fn text(
         self,
         frame: &mut Frame<'_>,
         area: Rect,

@@ -1,10 +1,12 @@
 //! The terminal itself: taken, given back whatever happens, and asked for keys.
 
-use std::io::{self, IsTerminal, Stdout, stdin, stdout};
-use std::os::fd::AsFd;
+use std::io::{self, IsTerminal, Read, Stdout, Write, stdin, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Once;
 use std::time::Duration;
 
+use base64::Engine;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
@@ -17,19 +19,19 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::layout::Rect;
 
-use ratatui::{TerminalOptions, Viewport};
-
-use crate::Top;
+use ratatui::{Frame, TerminalOptions, Viewport};
+use signal_hook::SigId;
+use signal_hook::consts::SIGWINCH;
 
 /// Why there is no screen.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// There is nobody who looks at it.
-    #[error("a screen needs a terminal; `sdm jobs --watch` writes lines")]
-    NoTerminal,
+    #[error("a screen needs a terminal; {0}")]
+    NoTerminal(&'static str),
     /// The terminal cannot move its cursor.
-    #[error("TERM={0}: this terminal cannot show a screen; `sdm jobs --watch` writes lines")]
-    Dumb(String),
+    #[error("TERM={0}: this terminal cannot show a screen; {1}")]
+    Dumb(String, &'static str),
     /// The system says no.
     #[error("the terminal: {0}")]
     Io(#[from] io::Error),
@@ -46,21 +48,51 @@ pub enum Input {
 
 /// The terminal of this process, as a screen while this value lives.
 #[derive(Debug)]
-pub struct Terminal(ratatui::Terminal<CrosstermBackend<Stdout>>);
+pub struct Terminal {
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    resizes: Resizes,
+}
+
+/// A byte for each time that the terminal's size has changed: the signal comes to any thread, so that it does not end a wait.
+#[derive(Debug)]
+struct Resizes {
+    told: UnixStream,
+    id: SigId,
+}
+
+impl Resizes {
+    fn listen() -> io::Result<Self> {
+        let (told, tells) = UnixStream::pair()?;
+        told.set_nonblocking(true)?;
+        let id = signal_hook::low_level::pipe::register(SIGWINCH, tells)?;
+        Ok(Self { told, id })
+    }
+
+    /// True where it has changed since.
+    fn take(&self) -> bool {
+        let mut bytes = [0; 64];
+        let mut has_changed = false;
+        while matches!((&self.told).read(&mut bytes), Ok(1..)) {
+            has_changed = true;
+        }
+        has_changed
+    }
+}
+
+impl Drop for Resizes {
+    fn drop(&mut self) {
+        signal_hook::low_level::unregister(self.id);
+    }
+}
 
 impl Terminal {
-    /// Takes the terminal. A panic from now on gives it back before it says anything.
+    /// Takes the terminal. A panic from now on gives it back before it says anything. `otherwise` says what can be had where there is
+    /// none.
     ///
     /// # Errors
     /// There is none, or it can show no screen.
-    pub fn take() -> Result<Self, TerminalError> {
-        if !stdin().is_terminal() || !stdout().is_terminal() {
-            return Err(TerminalError::NoTerminal);
-        }
-        let kind = std::env::var("TERM").unwrap_or_default();
-        if kind.is_empty() || kind == "dumb" {
-            return Err(TerminalError::Dumb(sdm_text::printable(kind.as_bytes())));
-        }
+    pub fn take(otherwise: &'static str) -> Result<Self, TerminalError> {
+        check(otherwise)?;
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -69,7 +101,10 @@ impl Terminal {
                 before(panic);
             }));
         });
-        let mut terminal = Self(blank()?);
+        let mut terminal = Self {
+            screen: blank()?,
+            resizes: Resizes::listen()?,
+        };
         terminal.resume()?;
         Ok(terminal)
     }
@@ -94,7 +129,7 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone.
     pub fn renew(&mut self) -> Result<(), TerminalError> {
-        self.0 = blank()?;
+        self.screen = blank()?;
         execute!(stdout(), Clear(ClearType::All))?;
         Ok(())
     }
@@ -103,17 +138,36 @@ impl Terminal {
     ///
     /// # Errors
     /// The terminal is gone.
-    pub fn draw(&mut self, top: &mut Top) -> Result<(), TerminalError> {
-        self.0.draw(|frame| top.draw(frame))?;
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> Result<(), TerminalError> {
+        self.screen.draw(draw)?;
         Ok(())
     }
 
-    /// What comes within this time.
+    /// Gives the terminal a text for its clipboard, where it takes that (OSC 52).
     ///
     /// # Errors
     /// The terminal is gone.
-    pub fn input(&mut self, within: Duration) -> Result<Option<Input>, TerminalError> {
-        wait(within)?;
+    pub fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        let mut out = stdout().lock();
+        write!(out, "\x1b]52;c;{encoded}\x07")?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// What comes within this time; nothing where something can be read from `woken` before.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub fn input(
+        &mut self,
+        within: Duration,
+        woken: Option<BorrowedFd<'_>>,
+    ) -> Result<Option<Input>, TerminalError> {
+        wait(within, &self.resizes.told, woken)?;
+        if self.resizes.take() {
+            return Ok(Some(Input::Resized));
+        }
         if !event::poll(Duration::ZERO)? {
             return Ok(None);
         }
@@ -125,14 +179,31 @@ impl Terminal {
     }
 }
 
+/// Whether this process has a terminal that can show a screen.
+///
+/// # Errors
+/// [`TerminalError`] says why not, and what can be had: `otherwise`.
+pub fn check(otherwise: &'static str) -> Result<(), TerminalError> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        return Err(TerminalError::NoTerminal(otherwise));
+    }
+    let kind = std::env::var("TERM").unwrap_or_default();
+    if kind.is_empty() || kind == "dumb" {
+        let kind = sdm_text::printable(kind.as_bytes());
+        return Err(TerminalError::Dumb(kind, otherwise));
+    }
+    Ok(())
+}
+
 /// Waits for a key or another size. Nobody is at the other end of a terminal that has hung up: crossterm, which would wait for its
 /// keys, never comes back from that.
-fn wait(within: Duration) -> io::Result<()> {
+fn wait(within: Duration, resizes: &UnixStream, woken: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let input = stdin();
-    let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+    let fds = [input.as_fd(), resizes.as_fd()];
+    let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).into();
+    fds.extend(woken.map(|woken| PollFd::new(woken, PollFlags::POLLIN)));
     let within = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
     match poll(&mut fds, within) {
-        // The signal that says that the size has changed.
         Ok(_) | Err(Errno::EINTR) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Snapshots of every view, and what keys do. `UPDATE_GOLDEN=1` writes the snapshots anew.
+//! Snapshots of every view, and what keys do.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sdm_runtime::model::states::{JOB, MANAGER, NODE, NODE_EXTRA, PROCESS};
 use sdm_runtime::wire::event::Kind;
 
+use crate::snapshot;
 use crate::{Cluster, Facts, Item, Output, Request, Style, Top};
 
 const NOW: u64 = 1_800_000_000;
@@ -144,34 +145,11 @@ fn keys(top: &mut Top, keys: &str) {
 }
 
 fn frame(top: &mut Top, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| top.draw(frame)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let line = |y| {
-        // The cell behind a wide character is a part of it.
-        let covered = |x: u16| x > 0 && sdm_text::columns(buffer[(x - 1, y)].symbol()) == 2;
-        let cells = (0..width).filter(|x| !covered(*x));
-        let cells = cells.map(|x| buffer[(x, y)].symbol());
-        cells.collect::<String>().trim_end().to_owned() + "\n"
-    };
-    (0..height).map(line).collect()
+    snapshot::drawn(|frame| top.draw(frame), width, height)
 }
 
 fn check(name: &str, top: &mut Top) {
-    for (width, height) in [(80, 24), (200, 60)] {
-        let text = frame(top, width, height);
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-        let path = folder.join(format!("{name}_{width}x{height}.txt"));
-        if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(&path, &text).unwrap();
-        }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            kept == text,
-            "{name} at {width}x{height} is now:\n{text}\nkept:\n{kept}"
-        );
-    }
+    snapshot::check(name, |frame| top.draw(frame));
 }
 
 #[test]

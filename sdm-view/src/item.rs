@@ -12,6 +12,7 @@ use sdm_debug::rules::{StackTree, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState, wire};
 use sdm_idset::IdSet;
 
+use crate::board::Board;
 use crate::compare::Comparison;
 use crate::diagnose::Diagnosis;
 
@@ -361,6 +362,19 @@ pub trait View {
 
     /// Whether what is longer than the screen is shown a screen at a time, where there is a person who can ask for the next.
     fn set_pagination(&mut self, _on: bool) {}
+
+    /// True while it keeps showing all of the session at a glance: it is given a [`Board`] whenever something has changed.
+    fn wants_board(&self) -> bool {
+        false
+    }
+
+    /// The session at a glance, as it is now.
+    fn show_board(&mut self, _board: &Board) {}
+
+    /// Shows the whole screen, or the prompt alone; false where there is no terminal for that.
+    fn set_full_screen(&mut self, _on: bool) -> bool {
+        false
+    }
 
     /// True once nobody reads what is shown.
     fn is_gone(&self) -> bool {

@@ -9,6 +9,7 @@
 //! pure function of what it is given, its width included.
 
 mod alike;
+pub mod board;
 pub mod compare;
 pub mod diagnose;
 pub mod escape;

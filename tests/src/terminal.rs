@@ -2,12 +2,13 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
-use crate::screen::Screen;
+use crate::screen::{BOUND, Screen};
 use crate::united::united;
 
 /// A terminal with `sdm` in it.
@@ -17,8 +18,9 @@ pub struct Terminal<'a> {
     to: Box<dyn Write + Send>,
     screen: Screen,
     seen: usize,
+    size: PtySize,
     // The terminal hangs up when this is dropped.
-    _master: Box<dyn portable_pty::MasterPty + Send>,
+    master: Box<dyn portable_pty::MasterPty + Send>,
 }
 
 impl<'a> Terminal<'a> {
@@ -65,7 +67,8 @@ impl<'a> Terminal<'a> {
             to,
             screen: Screen::read(output).0,
             seen: 0,
-            _master: pair.master,
+            size,
+            master: pair.master,
         }
     }
 
@@ -89,6 +92,52 @@ impl<'a> Terminal<'a> {
         came.truncate(found + wanted.len());
         self.seen += came.len();
         came
+    }
+
+    /// What stands on the terminal now, where each cell is: lines without blanks at their ends.
+    ///
+    /// # Panics
+    /// Where it has no size.
+    #[must_use]
+    pub fn displayed(&self) -> String {
+        let mut parser = vt100::Parser::new(self.size.rows, self.size.cols, 0);
+        parser.process(self.screen.raw().as_bytes());
+        parser.screen().contents()
+    }
+
+    /// Waits until all of this stands on the terminal; gives what does.
+    ///
+    /// # Panics
+    /// Where it does not within [`BOUND`].
+    pub fn wait_displayed(&self, wanted: &[&str]) -> String {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let text = self.displayed();
+            if wanted.iter().all(|part| text.contains(part)) {
+                return text;
+            }
+            let missing: Vec<_> = wanted.iter().filter(|it| !text.contains(**it)).collect();
+            assert!(Instant::now() < deadline, "no {missing:?} on:\n{text}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Gives the terminal another size.
+    ///
+    /// # Panics
+    /// Where it is gone.
+    pub fn resize(&mut self, columns: u16, lines: u16) {
+        (self.size.cols, self.size.rows) = (columns, lines);
+        self.master.resize(self.size).expect("it is there");
+    }
+
+    /// The pid of `sdm`.
+    ///
+    /// # Panics
+    /// Where it has none.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().expect("a pid")
     }
 
     /// All that was on the screen.

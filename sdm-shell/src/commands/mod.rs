@@ -121,6 +121,8 @@ pub enum UserCommand {
     },
     /// `set breakpoint pending on|off|auto`.
     SetPending(Option<bool>),
+    /// `tui enable` and `tui disable`.
+    FullScreen(bool),
     /// `set pagination on|off`; `show pagination` where absent.
     Pagination(Option<bool>),
     /// `kill`.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use sdm_session::DebugSession;
 
 use super::model::{Effect, Model};
-use super::{SessionHandle, Shell, held_back, program_input, report};
+use super::{SessionHandle, Shell, board, held_back, program_input, report};
 
 impl<D: DebugSession + 'static> Shell<D> {
     /// Carries out a command to its end.
@@ -42,7 +42,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// Waits for one event and takes it in; then shows what has been held back for long enough.
     fn take_event(&self) {
         let deadline = self.handle.read(|model| model.news.deadline());
-        let next = [self.handle.wake_at(), deadline]
+        let next = [self.handle.wake_at(), deadline, board::due(&self.handle)]
             .into_iter()
             .flatten()
             .min();
@@ -56,6 +56,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         }
         held_back::show_due(&self.handle);
         report::write_due_report(&self.handle);
+        board::show_due(&self.handle);
     }
 }
 

@@ -117,6 +117,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
             Verdict::Done
         }
         C::Pagination(on) => pagination::paginate(session, on),
+        C::FullScreen(on) => pagination::show_full_screen(session, on),
         C::Ask(command) => run::ask(session, said, &command).await,
         C::Run {
             command,
@@ -148,10 +149,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::Define(name) => define::define(session, &name),
         C::ShowDefined(name) => define::show_defined(session, name.as_deref()),
         C::System(command) => system::system(session, &command).await,
-        C::Echo(text) => {
-            session.show(&Item::Text(text));
-            Verdict::Done
-        }
+        C::Echo(text) => show_text(session, text),
         C::Undisplay(numbers) => display::undisplay(session, &numbers),
         C::Report(file) => report::write_report_to(session, &file).await,
         C::Save(file) => save::save(session, &file),
@@ -169,13 +167,15 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
     }
 }
 
+fn show_text(session: &SessionHandle, text: String) -> Verdict {
+    session.show(&Item::Text(text));
+    Verdict::Done
+}
+
 /// `help [WORD]`.
 fn help(session: &SessionHandle, word: Option<&str>) -> Verdict {
     match commands::help(word) {
-        Ok(text) => {
-            session.show(&Item::Text(text));
-            Verdict::Done
-        }
+        Ok(text) => show_text(session, text),
         Err(error) => session.complain(error.message, ""),
     }
 }

@@ -11,6 +11,7 @@
 mod ask;
 mod attach;
 mod batch;
+mod board;
 mod breakpoints;
 mod complete;
 mod controls;

@@ -1,4 +1,4 @@
-//! Whether what is longer than the screen is shown a screen at a time: the view knows how.
+//! Whether what is longer than the screen is shown a screen at a time, and whether all of the screen is used: the view knows how.
 use sdm_view::item::Item;
 
 use super::{SessionHandle, Verdict};
@@ -16,4 +16,15 @@ pub(super) fn paginate(session: &SessionHandle, on: Option<bool>) -> Verdict {
     };
     session.show(&Item::Text(format!("State of pagination is {word}.")));
     Verdict::Done
+}
+
+/// `tui enable` and `tui disable`.
+pub(super) fn show_full_screen(session: &SessionHandle, on: bool) -> Verdict {
+    if session.shared().view.borrow_mut().set_full_screen(on) || !on {
+        return Verdict::Done;
+    }
+    session.complain(
+        "tui: a screen needs a terminal, a prompt on it, and a TERM that is not `dumb`",
+        "",
+    )
 }

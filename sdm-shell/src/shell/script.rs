@@ -65,7 +65,12 @@ pub(super) async fn carry_out_line(
     if !line.origin.is_empty() && text.is_empty() {
         return Verdict::Done;
     }
-    line::execute(session, &line.text, depth).await
+    let verdict = line::execute(session, &line.text, depth).await;
+    session.edit(|model| {
+        model.glance.lines += 1;
+        model.glance.changes += 1;
+    });
+    verdict
 }
 
 /// `source FILE`.

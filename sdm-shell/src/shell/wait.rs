@@ -10,7 +10,7 @@ use super::model::job::Stage;
 use super::model::notices::Patience;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
-use super::{Control, SessionHandle, complete};
+use super::{Control, SessionHandle, board, complete};
 use crate::commands;
 
 /// What goes on is shown after this long.
@@ -104,9 +104,11 @@ pub(super) async fn next_line(
                 continue;
             }
             Some(line) => return Some(line),
-            None => {}
+            None => board::look(session).await,
         }
-        session.turn(None).await;
+        if session.read(|model| model.requests.lines.is_empty()) {
+            session.turn(None).await;
+        }
         let now = session.read(|model| model.prompt());
         if now != prompt {
             source.retell(&now);

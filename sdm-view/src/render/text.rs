@@ -10,6 +10,7 @@ use super::label::Names;
 use super::page::Page;
 use super::style::Style;
 use super::{answer, diagnosis, event, highlight, numbers, plot, table, topics};
+use crate::board::{Board, Printed};
 use crate::item::{Happening, Item, Problem, View};
 
 /// The most things that happened at the same time that are shown.
@@ -28,6 +29,22 @@ pub trait Screen {
 
     /// Whether what is longer than the screen is shown a screen at a time.
     fn set_pagination(&mut self, _on: bool) {}
+
+    /// True where it shows the session at a glance.
+    fn wants_board(&self) -> bool {
+        false
+    }
+
+    /// The session at a glance, as it is now.
+    fn show_board(&mut self, _board: &Board) {}
+
+    /// A line that programs have printed; the text of it is written, too.
+    fn printed(&mut self, _printed: Printed) {}
+
+    /// Shows the whole screen, or the prompt alone; false where there is no terminal for that.
+    fn set_full_screen(&mut self, _on: bool) -> bool {
+        false
+    }
 
     /// Colour and width now.
     fn style(&self) -> Style;
@@ -75,6 +92,19 @@ impl<S: Screen> TextView<S> {
 
 impl<S: Screen> View for TextView<S> {
     fn show(&mut self, _at: Duration, item: &Item) {
+        if let Item::Output {
+            tasks,
+            stream,
+            line,
+            ..
+        } = item
+        {
+            self.screen.printed(Printed {
+                tasks: tasks.clone(),
+                stream: *stream,
+                line: line.clone(),
+            });
+        }
         let style = self.screen.style();
         if self.is_beyond(item) {
             return;
@@ -129,6 +159,18 @@ impl<S: Screen> View for TextView<S> {
 
     fn set_pagination(&mut self, on: bool) {
         self.screen.set_pagination(on);
+    }
+
+    fn wants_board(&self) -> bool {
+        self.screen.wants_board()
+    }
+
+    fn show_board(&mut self, board: &Board) {
+        self.screen.show_board(board);
+    }
+
+    fn set_full_screen(&mut self, on: bool) -> bool {
+        self.screen.set_full_screen(on)
     }
 
     fn is_gone(&self) -> bool {

@@ -19,11 +19,10 @@ use sdm_shell::{Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::{Names, set_text};
 
 use super::error::AppError;
-use super::lines::{Lines, carry_out, end, script};
+use super::lines::{Lines, carry_out, end, queue, script};
 use super::local::application;
 use super::opener::Opener;
 use super::opener::{Refused, refused};
-use super::prompt::Queue;
 use super::signals::Signals;
 use super::view::give_up;
 use super::wake::CurrentWake;
@@ -277,7 +276,7 @@ pub(super) fn open_to_look<O: Opener>(
         ..Options::default()
     };
     let view = super::view::view(args.json, attachment.names, None);
-    let mut shell = Shell::new(session, application(view, heard), options);
+    let mut shell = Shell::new(session, application(view, heard, None), options);
     for text in &attachment.left_out {
         shell.say(text);
     }
@@ -302,8 +301,9 @@ fn try_attach<O: Opener>(
     let json = args.target.json;
     let mut attachment = look_up(&args.target, false).map_err(refused)?;
     let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !json;
-    let prompts = terminal && (args.commands.interactive || !has_script);
+    let prompts = terminal && (args.commands.wants_prompt() || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
+    let queue = queue(prompts, &reading, &args.commands)?;
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| refused(AppError::Signals(error)))?;
     let (session, wake) = super::opener::open(opener, &attachment.session).map_err(refused)?;
@@ -312,7 +312,6 @@ fn try_attach<O: Opener>(
     let wake = current.wake();
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
-    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
     let options = Options {
         interactive: prompts && !has_script,
         query_timeout: Duration::from_secs(args.target.timeout.into()),
@@ -322,7 +321,7 @@ fn try_attach<O: Opener>(
     };
     let names = attachment.names;
     let view = super::view::view(json, names.clone(), queue.clone());
-    let mut shell = Shell::new(session, application(view, heard), options);
+    let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(super::machine::of_machine(), names, None);
     for text in &attachment.left_out {
         shell.say(text);
@@ -333,7 +332,8 @@ fn try_attach<O: Opener>(
     });
     let lines = Lines {
         script: has_script.then_some(script),
-        then_prompt: !has_script || args.commands.interactive,
+        then_prompt: !has_script || args.commands.wants_prompt(),
+        full_screen: args.commands.tui,
         queue,
         controls,
         wake,

@@ -20,11 +20,10 @@ use sdm_shell::{Ending, Options, Shell, StacksCode};
 use sdm_view::render::Names;
 
 use super::error::AppError;
-use super::lines::{Lines, carry_out, end, script};
+use super::lines::{Lines, carry_out, end, queue, script};
 use super::local::application;
 use super::opener::Opener;
 use super::opener::{Refused, refused};
-use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
 use super::view::give_up;
@@ -46,7 +45,7 @@ struct Cores {
 
 /// Shows the merged stacks of core files, or debugs them.
 pub(super) fn core<O: Opener>(args: &CoreArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
-    let looks = commands.is_empty() && !args.script.commands.interactive;
+    let looks = commands.is_empty() && !args.script.commands.wants_prompt();
     let done = match look_up(args) {
         Ok(cores) if looks => look(args, cores, opener),
         Ok(cores) => debug(args, cores, commands, opener),
@@ -66,7 +65,7 @@ fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, 
     signals.send_to(controls, wake);
     let view = super::view::view(args.script.json, cores.names, None);
     let options = options(args, false);
-    let mut shell = Shell::new(session, application(view, heard), options);
+    let mut shell = Shell::new(session, application(view, heard, None), options);
     for note in &cores.notes {
         shell.say(note);
     }
@@ -95,9 +94,10 @@ fn debug<O: Opener>(
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !args.script.json;
-    let interactive = args.script.commands.interactive;
+    let interactive = args.script.commands.wants_prompt();
     let prompts = terminal && interactive;
     let reading = Arc::new(AtomicBool::new(false));
+    let queue = queue(prompts, &reading, &args.script.commands)?;
     let signals = Signals::listen(prompts, false, Arc::clone(&reading))
         .map_err(|error| refused(AppError::Signals(error)))?;
     let config = session(args, &cores.spec);
@@ -105,10 +105,9 @@ fn debug<O: Opener>(
     let (session, wake) = super::opener::open(opener, &config).map_err(refused)?;
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
-    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
     let view = super::view::view(args.script.json, cores.names.clone(), queue.clone());
     let options = options(args, prompts && !has_script);
-    let mut shell = Shell::new(session, application(view, heard), options);
+    let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(facts, cores.names, None);
     for note in &cores.notes {
         shell.say(note);
@@ -116,6 +115,7 @@ fn debug<O: Opener>(
     let lines = Lines {
         script: has_script.then_some(script),
         then_prompt: interactive,
+        full_screen: args.script.commands.tui,
         queue,
         controls,
         wake,

@@ -17,10 +17,9 @@ use sdm_shell::{Batch, Options, Restart, Shell};
 use sdm_view::render::Names;
 
 use super::control::Controlled;
-use super::lines::{Lines, carry_out, carry_out_batch, end, script, sends};
+use super::lines::{Lines, carry_out, carry_out_batch, end, queue, script, sends};
 use super::local::application;
 use super::opener::{Opener, Refused, open, refused};
-use super::prompt::Queue;
 use super::report;
 use super::signals::Signals;
 use super::stdin::Stdin;
@@ -77,10 +76,10 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let has_script = !commands.is_empty();
     let script = script(commands)?;
     let terminal = io::stdin().is_terminal() && Sink::Output.is_terminal() && !args.json;
-    let prompts = terminal && batch.is_none() && (args.commands.interactive || !has_script);
+    let prompts = terminal && batch.is_none() && (args.commands.wants_prompt() || !has_script);
     let reading = Arc::new(AtomicBool::new(false));
-    let signals = Signals::listen(prompts, batch.is_some(), Arc::clone(&reading))
-        .map_err(|error| (124, format!("listen to signals: {error}")))?;
+    let queue = queue(prompts, &reading, &args.commands)?;
+    let signals = listen(prompts, batch.is_some(), &reading)?;
     let program = OsStr::from_bytes(&programs[0].1.program);
     let facts = report::facts(program, &config, files.is_some());
     let (held, opened) = match control {
@@ -95,7 +94,6 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     let wake = current.wake();
     let (controls, heard) = channel();
     signals.send_to(controls.clone(), Arc::clone(&wake));
-    let queue = prompts.then(|| Arc::new(Queue::new(reading)));
     let options = Options {
         interactive: prompts && !has_script,
         query_timeout: Duration::from_secs(args.timeout.into()),
@@ -107,14 +105,15 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         ..Options::default()
     };
     let view = super::view::view(args.json, Names::ranks(), queue.clone());
-    let mut shell = Shell::new(session, application(view, heard), options);
+    let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(facts, Names::ranks(), files);
     if held.is_none() {
         shell.set_restart(restart(opener.clone(), config, current, &signals));
     }
     let lines = Lines {
         script: has_script.then_some(script),
-        then_prompt: !has_script || args.commands.interactive,
+        then_prompt: !has_script || args.commands.wants_prompt(),
+        full_screen: args.commands.tui,
         queue,
         controls,
         wake,
@@ -133,6 +132,11 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
         (true, Some(batch)) => carry_out_batch(&mut shell, lines, &batch),
     };
     Ok(end(shell, opener, ending))
+}
+
+fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signals, Refused> {
+    let signals = Signals::listen(prompts, batch, Arc::clone(reading));
+    signals.map_err(|error| (124, format!("listen to signals: {error}")))
 }
 
 /// What `sdm` reads is for the programs, unless there are lines that send them something.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 
 use sdm_debug::EndPolicy;
@@ -10,16 +11,20 @@ use sdm_shell::commands::{self, UserCommand};
 use sdm_shell::{Batch, Control, Ending, LineSource, Script, ScriptLine, Shell};
 use sdm_text::printable_name;
 
+use super::full::{self, Full};
 use super::opener::{Opener, Refused};
-use super::prompt::{Piped, Prompt, Queue};
+use super::prompt::{Piped, Prompt};
+use super::queue::Queue;
 use super::wake::Wake;
-use crate::cli::Commands;
+use crate::cli::{CommandArgs, Commands};
 use crate::sink::{self, Sink, complain};
 
 /// Where lines come from, one source after the other.
 pub(super) struct Lines {
     pub(super) script: Option<Vec<ScriptLine>>,
     pub(super) then_prompt: bool,
+    /// The prompt is the whole screen.
+    pub(super) full_screen: bool,
     pub(super) queue: Option<Arc<Queue>>,
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
@@ -55,15 +60,24 @@ pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: 
         }
         shell.set_interactive();
     }
-    let source: io::Result<Box<dyn LineSource>> = match lines.queue {
-        Some(queue) => Prompt::start(queue, lines.controls, lines.wake)
+    let source: io::Result<Box<dyn LineSource>> = match lines.queue.clone() {
+        Some(queue) => Prompt::start(Arc::clone(&queue), lines.controls, lines.wake)
             .map(|prompt| Box::new(prompt) as Box<dyn LineSource>)
             .map_err(io::Error::other),
         None => Piped::start(lines.controls, lines.wake)
             .map(|piped| Box::new(piped) as Box<dyn LineSource>),
     };
     match source {
-        Ok(mut source) => shell.run_lines(&mut *source),
+        Ok(mut source) => {
+            if let Some(queue) = lines.queue.as_ref().filter(|_| lines.full_screen) {
+                queue.full.set(true);
+            }
+            let ending = shell.run_lines(&mut *source);
+            if let Some(queue) = &lines.queue {
+                queue.full.leave();
+            }
+            ending
+        }
         Err(error) => Ending {
             code: 124,
             policy: EndPolicy::KillStarted,
@@ -104,6 +118,23 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
 pub(super) fn sends(line: &ScriptLine) -> bool {
     let parsed = commands::parse(&line.text);
     parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))
+}
+
+/// Where a person is asked for lines, where one is; refused where the whole screen is wanted and cannot be had.
+pub(super) fn queue(
+    prompts: bool,
+    reading: &Arc<AtomicBool>,
+    commands: &CommandArgs,
+) -> Result<Option<Arc<Queue>>, Refused> {
+    if commands.tui {
+        full::check().map_err(|error| (2, format!("--tui: {error}")))?;
+    }
+    if !prompts {
+        return Ok(None);
+    }
+    let full = Full::new(commands.ascii);
+    let full = full.map_err(|error| (124, format!("use the terminal: {error}")))?;
+    Ok(Some(Arc::new(Queue::new(Arc::clone(reading), full))))
 }
 
 /// The lines of -x and -c, in their order.

@@ -6,24 +6,32 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use sdm_shell::{Application, Control, LocalEnd, LocalMachine, LocalProcess};
 use sdm_view::item::View;
 
+use super::full::Full;
+use super::queue::Queue;
+
 /// The application around a shell: it shows by `view` and listens to `controls`.
-pub(super) fn application(view: Box<dyn View>, controls: Receiver<Control>) -> Application {
+pub(super) fn application(
+    view: Box<dyn View>,
+    controls: Receiver<Control>,
+    queue: Option<Arc<Queue>>,
+) -> Application {
     Application {
         view,
-        machine: Box::new(ThisMachine),
+        machine: Box::new(ThisMachine(queue)),
         controls,
         clock: Box::new(Instant::now),
     }
 }
 
 /// This process's own files, directory and children.
-pub(super) struct ThisMachine;
+pub(super) struct ThisMachine(pub(super) Option<Arc<Queue>>);
 
 impl LocalMachine for ThisMachine {
     fn read_text(&mut self, file: &Path) -> io::Result<String> {
@@ -59,16 +67,38 @@ impl LocalMachine for ThisMachine {
                 process
             }
         };
-        Ok(Box::new(Started(process.spawn()?)))
+        // Before it writes anything; one that cannot be started gives the terminal back at once.
+        let screen = self.0.as_ref().map(|queue| Lent::new(&queue.full));
+        let child = process.spawn()?;
+        Ok(Box::new(Started(child, screen)))
     }
 }
 
 /// A child of this process.
-struct Started(Child);
+struct Started(Child, Option<Lent>);
+
+/// The terminal, lent by the whole screen for as long as this lives.
+struct Lent(Arc<Full>);
+
+impl Lent {
+    fn new(full: &Arc<Full>) -> Self {
+        full.lend(true);
+        Self(Arc::clone(full))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.lend(false);
+    }
+}
 
 impl LocalProcess for Started {
     fn poll_end(&mut self) -> io::Result<Option<LocalEnd>> {
         let status = self.0.try_wait()?;
+        if status.is_some() {
+            self.1 = None;
+        }
         Ok(status.map(|status| LocalEnd {
             success: status.success(),
             status: status.to_string(),

@@ -1,14 +1,12 @@
 //! The prompt: a person's lines, read in a thread of their own while the session goes on.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::io::BufRead;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use std::{io, thread};
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -17,142 +15,23 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
+use rustyline::{
+    Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event,
+    EventContext, EventHandler, Helper, RepeatCount,
+};
 use sdm_shell::commands::{self, Wanted};
 use sdm_shell::{COMPLETE_WAIT, Control, LineSource, ScriptLine};
 use sdm_text::{beginning, columns, printable};
 use sdm_view::escape::shown;
 
-use super::typed::{Typed, TypedLine};
+use super::full::Shared;
+use super::queue::Queue;
+use super::typed::TypedLine;
 use super::wake::Wake;
 use crate::sink::Sink;
-use crate::unread::{is_given_up, writing};
 
 /// The most lines that the history keeps.
 const HISTORY_LINES_MAX: usize = 10_000;
-/// The most texts that wait to be printed above the line being edited.
-const TEXTS_MAX: usize = 256;
-
-/// Printed above the line it leaves nothing there, and the line is drawn anew: up, and down again.
-const NOTHING: &str = "\x1b[A\n";
-
-/// Text to be printed above the line that a person edits, and what the prompt before it says.
-pub(super) struct Queue {
-    waiting: Mutex<QueuedTexts>,
-    changed: Condvar,
-    reading: Arc<AtomicBool>,
-    /// Somebody was asked for a line.
-    asked: AtomicBool,
-    /// What is typed while nobody edits a line.
-    pub(super) typed: Arc<Typed>,
-}
-
-#[derive(Default)]
-struct QueuedTexts {
-    texts: VecDeque<String>,
-    /// What the prompt says now.
-    prompt: String,
-    /// It says something else than what stands there.
-    stale: bool,
-}
-
-impl Queue {
-    pub(super) fn new(reading: Arc<AtomicBool>) -> Self {
-        Self {
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            reading,
-            asked: AtomicBool::new(false),
-            typed: Arc::default(),
-        }
-    }
-
-    /// Takes a text where a line is being edited, waiting for room as long as it is; else the
-    /// caller prints it.
-    pub(super) fn offer(&self, text: &str) -> bool {
-        writing(|| self.offer_reading(text))
-    }
-
-    fn offer_reading(&self, text: &str) -> bool {
-        let mut waiting = self.lock();
-        while self.reading.load(Ordering::SeqCst) {
-            if is_given_up() {
-                return true;
-            }
-            if waiting.texts.len() < TEXTS_MAX {
-                waiting.texts.push_back(text.to_owned());
-                self.changed.notify_all();
-                return true;
-            }
-            // The bound is for the end of the editing, which nobody tells the condition.
-            let waited = self
-                .changed
-                .wait_timeout(waiting, Duration::from_millis(20));
-            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        false
-    }
-
-    /// What was offered and not printed yet.
-    pub(super) fn take(&self) -> String {
-        let texts: Vec<_> = self.lock().texts.drain(..).collect();
-        texts.concat()
-    }
-
-    /// True once a person was asked for a line, and sits there.
-    pub(super) fn has_asked(&self) -> bool {
-        self.asked.load(Ordering::SeqCst)
-    }
-
-    /// What the prompt says from the next line on.
-    fn say(&self, prompt: &str) {
-        self.asked.store(true, Ordering::SeqCst);
-        let mut waiting = self.lock();
-        prompt.clone_into(&mut waiting.prompt);
-        waiting.stale = false;
-    }
-
-    /// What the prompt says from now on, also where a line is being edited.
-    fn retell(&self, prompt: &str) {
-        let mut waiting = self.lock();
-        prompt.clone_into(&mut waiting.prompt);
-        waiting.stale = true;
-        self.changed.notify_all();
-    }
-
-    /// Prints what is offered, for ever.
-    fn print_with(&self, printer: &mut impl ExternalPrinter) {
-        loop {
-            let mut waiting = self.lock();
-            while (waiting.texts.is_empty() && !waiting.stale)
-                || !self.reading.load(Ordering::SeqCst)
-            {
-                let waited = self.changed.wait(waiting);
-                waiting = waited.unwrap_or_else(PoisonError::into_inner);
-            }
-            let mut text: String = waiting.texts.drain(..).collect();
-            waiting.stale = false;
-            drop(waiting);
-            if text.is_empty() {
-                text.push_str(NOTHING);
-            }
-            self.changed.notify_all();
-            if printer.print(text).is_err() {
-                return;
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueuedTexts> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_reading(&self, reading: bool) {
-        self.reading.store(reading, Ordering::SeqCst);
-        self.changed.notify_all();
-    }
-}
-
 /// Reads lines from a terminal.
 pub(super) struct Prompt {
     asked: Sender<(String, bool)>,
@@ -191,25 +70,45 @@ impl Prompt {
             .name("printer".to_owned())
             .spawn(move || printed.print_with(&mut printer))?;
         let (asked, requests) = channel();
+        let leaves = Arc::<AtomicBool>::default();
+        let switch = || EventHandler::Conditional(Box::new(Switch(Arc::clone(&leaves))));
+        for key in [
+            rustyline::KeyEvent::from('a'),
+            rustyline::KeyEvent::ctrl('A'),
+        ] {
+            let keys = vec![rustyline::KeyEvent::ctrl('X'), key];
+            editor.bind_sequence(Event::KeySeq(keys), switch());
+        }
+        let typed = Arc::clone(&queue.typed);
+        queue.full.start(Shared {
+            controls: controls.clone(),
+            wake: Arc::clone(&wake),
+            prompt: asked.clone(),
+            keep_typed: Box::new(move |text| typed.put_text(text)),
+        })?;
         let read = Arc::clone(&queue);
         thread::Builder::new()
             .name("prompt".to_owned())
-            .spawn(move || read_lines(&mut editor, &requests, &read, &controls, &wake))?;
+            .spawn(move || {
+                read_lines(&mut editor, &requests, &read, (&controls, &wake), &leaves)
+            })?;
         Ok(Self { asked, queue })
     }
 }
 
 impl LineSource for Prompt {
     fn request(&mut self, prompt: &str, question: bool) {
-        let prompt = shown(prompt);
-        self.queue.say(&prompt);
-        self.queue.set_reading(true);
-        // The thread ends only with the process.
-        let _ = self.asked.send((prompt, question));
+        let asked = self.queue.full.ask((shown(prompt), question));
+        if let Some(asked) = asked {
+            // The thread ends only with the process.
+            let _ = self.asked.send(asked);
+        }
     }
 
     fn retell(&mut self, prompt: &str) {
-        self.queue.retell(&shown(prompt));
+        let prompt = shown(prompt);
+        self.queue.full.retell(&prompt);
+        self.queue.retell(&prompt);
     }
 }
 
@@ -217,8 +116,8 @@ fn read_lines(
     editor: &mut Editor<Words, FileHistory>,
     requests: &Receiver<(String, bool)>,
     queue: &Queue,
-    controls: &Sender<Control>,
-    wake: &Wake,
+    (controls, wake): (&Sender<Control>, &Wake),
+    leaves: &AtomicBool,
 ) {
     let history = history_file();
     if let Some(file) = &history {
@@ -226,6 +125,8 @@ fn read_lines(
         let _ = editor.load_history(file);
     }
     while let Ok((prompt, question)) = requests.recv() {
+        queue.say(&prompt);
+        queue.set_reading(true);
         let read = match queue.typed.take_line() {
             Some(TypedLine::Line(text)) => {
                 // It is no loss where nobody reads it.
@@ -236,6 +137,13 @@ fn read_lines(
             None => editor.readline_with_initial(&prompt, (&queue.typed.take_text(), "")),
         };
         queue.set_reading(false);
+        if leaves.swap(false, Ordering::SeqCst) {
+            // The session goes on waiting for this line.
+            let typed = read.unwrap_or_default();
+            queue.full.enter((prompt, question), typed);
+            wake();
+            continue;
+        }
         let control = match read {
             Ok(text) => {
                 if !question && !text.trim().is_empty() {
@@ -318,6 +226,19 @@ impl LineSource for Piped {
     }
 }
 
+/// Ctrl-X A: the line is left as it is, for the whole screen.
+struct Switch(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for Switch {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        if super::full::check().is_err() {
+            return Some(Cmd::Noop);
+        }
+        self.0.store(true, Ordering::SeqCst);
+        Some(Cmd::AcceptLine)
+    }
+}
+
 /// Completes commands, sets, files, and by gdb what belongs to the program.
 struct Words {
     files: FilenameCompleter,
@@ -381,7 +302,7 @@ impl Highlighter for Words {
         is_own: bool,
     ) -> Cow<'b, str> {
         if is_own {
-            let prompt = fitted(&self.queue.lock().prompt, columns(prompt));
+            let prompt = fitted(&self.queue.prompt(), columns(prompt));
             match self.is_coloured {
                 true => in_colours(&prompt).into(),
                 false => prompt.into(),
@@ -445,36 +366,5 @@ mod tests {
             assert_eq!(fitted(now, before.len()), shown);
         }
         assert_eq!(fitted("[all 3: 3 lost] (sdm) ", 8), "[.(sdm) ");
-    }
-
-    /// A printer that keeps what it is given, and ends with the last of it.
-    struct Printed(Sender<String>, usize);
-
-    impl ExternalPrinter for Printed {
-        fn print(&mut self, text: String) -> rustyline::Result<()> {
-            self.1 -= 1;
-            self.0.send(text).expect("it is listened to");
-            match self.1 {
-                0 => Err(ReadlineError::Eof),
-                _ => Ok(()),
-            }
-        }
-    }
-
-    #[test]
-    fn a_prompt_is_drawn_anew_with_what_is_printed_or_else_by_nothing() {
-        let queue = Queue::new(Arc::default());
-        let (to, printed) = channel();
-        queue.say("before");
-        queue.set_reading(true);
-        assert!(queue.offer("text\n"));
-        queue.retell("now");
-        queue.print_with(&mut Printed(to.clone(), 1));
-        assert_eq!(printed.recv().unwrap(), "text\n");
-        assert!(!queue.lock().stale);
-        queue.retell("later");
-        queue.print_with(&mut Printed(to, 1));
-        assert_eq!(printed.recv().unwrap(), NOTHING);
-        assert_eq!(queue.lock().prompt, "later");
     }
 }

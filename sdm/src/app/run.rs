@@ -97,7 +97,7 @@ fn streams(args: &RunArgs, has_commands: bool) -> Streams {
 
 /// Whether commands come from standard input.
 fn reads_commands(args: &RunArgs, has_commands: bool) -> bool {
-    !args.batch.batch && (args.script.commands.interactive || !has_commands)
+    !args.batch.batch && (args.script.commands.wants_prompt() || !has_commands)
 }
 
 fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refused> {

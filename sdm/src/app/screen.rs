@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sdm_text::printable_lines;
+use sdm_view::board::{Board, Printed};
 use sdm_view::escape::shown;
 use sdm_view::render::{Screen, Style};
 
 use super::pager;
-use super::prompt::Queue;
+use super::queue::Queue;
 use super::typed::Typed;
 use crate::sink::Sink;
 
@@ -63,6 +64,9 @@ impl Screen for Stdout {
         let Some(prompt) = self.prompt.clone() else {
             return self.write_directly(text);
         };
+        if prompt.full.say(&shown(text)) {
+            return;
+        }
         if prompt.offer(&shown(text)) {
             return;
         }
@@ -72,7 +76,8 @@ impl Screen for Stdout {
 
     fn pass(&mut self, stderr: bool, bytes: &[u8]) {
         if let Some(prompt) = self.prompt.clone() {
-            if prompt.offer(&printable_lines(&String::from_utf8_lossy(bytes))) {
+            let text = printable_lines(&String::from_utf8_lossy(bytes));
+            if prompt.full.say(&text) || prompt.offer(&text) {
                 return;
             }
             let left = prompt.take();
@@ -90,6 +95,9 @@ impl Screen for Stdout {
     }
 
     fn status(&mut self, line: Option<&str>) {
+        if let Some(prompt) = self.prompt.as_ref().filter(|it| it.full.is_on()) {
+            return prompt.full.tell_status(line);
+        }
         self.line.show(line);
         if let (None, Some(prompt)) = (line, &self.prompt) {
             prompt.typed.end();
@@ -97,6 +105,13 @@ impl Screen for Stdout {
     }
 
     fn style(&self) -> Style {
+        if let Some(prompt) = self.prompt.as_ref().filter(|it| it.full.is_on()) {
+            return Style {
+                colour: false,
+                width: prompt.full.width().or(self.width),
+                rows: Style::ROWS,
+            };
+        }
         let size = self.terminal.then(|| Sink::Output.size()).flatten();
         Style {
             colour: self.colour,
@@ -107,6 +122,26 @@ impl Screen for Stdout {
 
     fn set_pagination(&mut self, on: bool) {
         self.pages = on;
+    }
+
+    fn wants_board(&self) -> bool {
+        self.prompt.as_ref().is_some_and(|it| it.full.is_on())
+    }
+
+    fn show_board(&mut self, board: &Board) {
+        if let Some(prompt) = &self.prompt {
+            prompt.full.show(board);
+        }
+    }
+
+    fn printed(&mut self, printed: Printed) {
+        if let Some(prompt) = &self.prompt {
+            prompt.full.print(printed);
+        }
+    }
+
+    fn set_full_screen(&mut self, on: bool) -> bool {
+        self.prompt.as_ref().is_some_and(|it| it.full.set(on))
     }
 
     fn is_gone(&self) -> bool {

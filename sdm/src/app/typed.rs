@@ -93,6 +93,11 @@ impl Typed {
         std::mem::take(&mut self.lock().line).text()
     }
 
+    /// The beginning of a line that the next prompt is to have.
+    pub(super) fn put_text(&self, text: &str) {
+        self.lock().line.bytes = text.as_bytes().to_vec();
+    }
+
     /// Reads keys while they are wanted, for ever.
     fn read(&self) {
         let stdin = io::stdin();

@@ -7,7 +7,7 @@ use sdm_view::item::{Item, Problem, View};
 use sdm_view::json::JsonView;
 use sdm_view::render::{Names, TextView};
 
-use super::prompt::Queue;
+use super::queue::Queue;
 use super::screen::Stdout;
 use crate::sink::{Records, Sink, complain};
 
@@ -16,6 +16,9 @@ pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<d
     if json {
         Box::new(JsonView::new(Records, pass_beside_records))
     } else {
+        if let Some(queue) = &queue {
+            queue.full.set_names(names.clone());
+        }
         Box::new(TextView::new(Stdout::new(queue), names))
     }
 }

@@ -24,10 +24,26 @@ pub struct CommandArgs {
     #[arg(short = 'i', long)]
     pub interactive: bool,
 
+    /// Show the session on the whole screen instead of the prompt alone; Ctrl-X A leads there and back.
+    #[arg(long, conflicts_with = "json")]
+    pub tui: bool,
+
+    /// Draw the whole screen with nothing but ASCII.
+    #[arg(long, requires = "tui")]
+    pub ascii: bool,
+
     /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub keep: Option<String>,
+}
+
+impl CommandArgs {
+    /// True where there is a prompt also behind commands.
+    #[must_use]
+    pub fn wants_prompt(&self) -> bool {
+        self.interactive || self.tui
+    }
 }
 
 /// Commands, and how what comes of them is shown.

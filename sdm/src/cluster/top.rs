@@ -42,7 +42,7 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
         color: !no_color,
         ascii: args.ascii,
     };
-    let mut terminal = Terminal::take()?;
+    let mut terminal = Terminal::take("`sdm jobs --watch` writes lines")?;
     let mut top = Top::new(style, times::now());
     let (news, hears) = channel();
     let (wants, wanted) = channel();
@@ -64,9 +64,9 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
             last = Some(now);
         }
         if top.take_changed() {
-            terminal.draw(&mut top)?;
+            terminal.draw(|frame| top.draw(frame))?;
         }
-        match terminal.input(TICK)? {
+        match terminal.input(TICK, None)? {
             Some(Input::Key(key)) => top.handle_key(key),
             Some(Input::Resized) => {
                 terminal.renew()?;

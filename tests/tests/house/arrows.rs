@@ -86,7 +86,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-shell",
         ],
     ),
-    ("sdm-screen", &["sdm-text", "sdm-runtime"]),
+    (
+        "sdm-screen",
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-debug",
+            "sdm-view",
+            "sdm-runtime",
+        ],
+    ),
     (
         "sdm-master",
         &["sdm-system", "sdm-core", "sdm-bootstrap", "sdm-debug"],

@@ -134,6 +134,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-view",
+        "board item",
+        "the board is made of the rows that items have, and is shown by the trait that shows items",
+    ),
+    (
+        "sdm-view",
         "json json::topics",
         "one form of output; sets are written alike in it",
     ),

@@ -26,6 +26,7 @@ const LARGE_TYPES: &[(&str, &str)] = &[
     ("sdm-idset", "IdSet"),
     ("sdm-launch", "LaunchSpec"),
     ("sdm-pmix", "Host"),
+    ("sdm-screen", "Debugger"),
     ("sdm-session", "SessionConfig"),
     ("sdm-sim", "World"),
 ];

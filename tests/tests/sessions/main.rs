@@ -19,6 +19,7 @@ mod errors;
 mod example;
 mod exits;
 mod expected;
+mod full;
 mod gdb_options;
 mod guide;
 mod invoke;

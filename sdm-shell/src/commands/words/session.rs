@@ -147,6 +147,22 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |name, rest| args::file(name, rest).map(C::Source),
         ..PLAIN
     },
+    Spec {
+        name: "tui",
+        usage: "tui enable|disable",
+        what: "the whole screen, or the prompt alone",
+        more: "Ctrl-X A at the prompt and on the screen is the same.",
+        completes: Completes::Words(&["enable", "disable"]),
+        parse: |name, rest| {
+            let here = *rest;
+            match rest.take_rest() {
+                "enable" | "" => Ok(C::FullScreen(true)),
+                "disable" => Ok(C::FullScreen(false)),
+                _ => Err(here.error(format!("{name}: expected enable or disable"))),
+            }
+        },
+        ..PLAIN
+    },
 ];
 
 /// A text with gdb's backslashes: `\n`, `\t`, `\\`, and none that is the last character.

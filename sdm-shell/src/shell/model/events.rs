@@ -20,6 +20,9 @@ use sdm_view::gather::join;
 impl Model {
     /// Takes in what the session says at this time.
     pub(crate) fn handle_event(&mut self, now: Instant, event: SessionEvent) {
+        if event != SessionEvent::Woken {
+            self.glance.changes += 1;
+        }
         if matches!(event, SessionEvent::Answer { .. } | SessionEvent::Events(_)) {
             self.news.activity = now;
         }

@@ -20,6 +20,7 @@ pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use breaks::Breaks;
@@ -32,6 +33,7 @@ use open_commands::OpenCommands;
 use output::Output;
 use sdm_debug::EndPolicy;
 use sdm_idset::IdSet;
+use sdm_view::board::Sight;
 use sdm_view::item::Item;
 use sets::Sets;
 use tasks::TaskTable;
@@ -65,6 +67,8 @@ pub(crate) struct Model {
     pub(crate) dialogue: Dialogue,
     /// What has reached the shell from outside the session and is not dealt with yet.
     pub(crate) requests: Requests,
+    /// What a view that shows all of it at a glance was told.
+    pub(crate) glance: Glance,
     /// Why nothing more can be done; absent while commands can be carried out.
     pub(crate) over: Option<Over>,
     effects: VecDeque<Effect>,
@@ -119,6 +123,23 @@ impl News {
         items.extend(self.notices.take_happened());
         items
     }
+}
+
+/// What a view was told that shows all of the session at a glance.
+#[derive(Debug, Default)]
+pub(crate) struct Glance {
+    /// How often something has changed.
+    pub(crate) changes: u64,
+    /// How often something had changed when the view was last told; it is told at first, too.
+    pub(crate) shown: Option<u64>,
+    /// When that was.
+    pub(crate) shown_at: Option<Instant>,
+    /// How many lines were carried out: each may have changed what there is to see.
+    pub(crate) lines: u64,
+    /// How often tasks had moved and how many lines were carried out when it was last looked.
+    pub(crate) seen: Option<(u64, u64)>,
+    /// What was seen then.
+    pub(crate) sight: Arc<Sight>,
 }
 
 /// What has reached the shell from outside the session.
@@ -180,6 +201,7 @@ impl Model {
             },
             dialogue: Dialogue::default(),
             requests: Requests::default(),
+            glance: Glance::default(),
             over: None,
             effects: VecDeque::new(),
         }

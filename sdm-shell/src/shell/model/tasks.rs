@@ -13,6 +13,8 @@ pub(crate) struct TaskTable {
     silent: IdSet,
     /// Those whose server is gone.
     cut_off: IdSet,
+    /// How often something was moved or has changed.
+    moves: u64,
 }
 
 /// Tasks in one state, stopped in one place.
@@ -35,7 +37,13 @@ impl TaskTable {
             rows: vec![row],
             silent: IdSet::new(),
             cut_off: IdSet::new(),
+            moves: 0,
         }
+    }
+
+    /// How often something was moved or has changed.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// Moves tasks to a state.
@@ -43,6 +51,7 @@ impl TaskTable {
         if tasks.is_empty() {
             return;
         }
+        self.moves += 1;
         for row in &mut self.rows {
             row.tasks.subtract(tasks);
         }
@@ -152,17 +161,20 @@ impl TaskTable {
 
     /// Tasks whose server is gone from now on.
     pub(crate) fn mark_lost(&mut self, tasks: &IdSet) {
+        self.moves += 1;
         self.cut_off.union_with(tasks);
         self.silent.subtract(tasks);
     }
 
     /// Tasks whose server has not been heard for a while.
     pub(crate) fn mark_silent(&mut self, tasks: &IdSet) {
+        self.moves += 1;
         self.silent.union_with(tasks);
     }
 
     /// Tasks that can be reached again.
     pub(crate) fn mark_reachable(&mut self, tasks: &IdSet) {
+        self.moves += 1;
         self.silent.subtract(tasks);
         self.cut_off.subtract(tasks);
     }

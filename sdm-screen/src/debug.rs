@@ -1,0 +1,268 @@
+//! The debugger's screen: a session at a glance, and the prompt with the whole language of the shell.
+//!
+//! [`Debugger`] is a machine without I/O, as [`crate::Top`] is. Keys, the session's [`Board`], what was said and printed go in; frames
+//! and [`Deed`]s come out. Whatever a key does to the session is a line of the shell, which is shown where lines are typed.
+
+mod console;
+mod edit;
+mod keys;
+mod layout;
+mod paint;
+mod ranks;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod values;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sdm_idset::IdSet;
+use sdm_view::board::{Board, Printed, Sight};
+use sdm_view::render::Names;
+
+use crate::style::Style;
+use console::Console;
+use edit::LineEdit;
+pub(crate) use layout::Panel;
+use ranks::RankMap;
+use source::SourceView;
+use tree::StackView;
+
+/// So many lines that programs have printed are kept.
+const PRINTED_MAX: usize = 1000;
+
+/// What the owner of the screen is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Give the shell this line.
+    Line(String),
+    /// What can this line become? The answer goes to [`Debugger::handle_completions`].
+    Complete(String),
+    /// Ctrl-C: stop what is waited for.
+    Interrupt,
+    /// Give the prompt back while a line is carried out.
+    Unwait,
+    /// End of input, as Ctrl-D at the prompt.
+    Eof,
+    /// Stop, as Ctrl-Z does.
+    Suspend,
+    /// Write every cell anew.
+    Redraw,
+    /// Give the terminal this text for its clipboard.
+    Copy(String),
+    /// Back to the prompt alone, where this text is being typed.
+    Leave(String),
+}
+
+/// A session on a screen.
+///
+/// Large because a key may ask any of its panels and move the next: each panel has a type of its own, what is left here is what they have
+/// in common and which of them has the keys.
+#[derive(Debug)]
+pub struct Debugger {
+    pub(crate) style: Style,
+    pub(crate) names: Names,
+    pub(crate) board: Board,
+    /// What the shell asks for; absent while it carries out a line.
+    pub(crate) asked: Option<(String, bool)>,
+    /// What goes on, where that takes long.
+    pub(crate) status: Option<String>,
+    pub(crate) panel: Panel,
+    /// Where the keys were before the prompt had them.
+    pub(crate) before: Panel,
+    /// The prompt has them for one line only.
+    pub(crate) visits: bool,
+    pub(crate) zoomed: bool,
+    pub(crate) helps: bool,
+    /// Why the last key did nothing; empty where it did.
+    pub(crate) hint: String,
+    /// Ctrl-X was typed.
+    pub(crate) is_prefixed: bool,
+    pub(crate) source: SourceView,
+    pub(crate) stacks: StackView,
+    pub(crate) ranks: RankMap,
+    pub(crate) values_at: usize,
+    pub(crate) printed: VecDeque<Printed>,
+    pub(crate) console: Console,
+    pub(crate) line: LineEdit,
+    /// The set that the selection stands for and that the shell was not told yet.
+    pub(crate) wanted_focus: Option<IdSet>,
+    deeds: VecDeque<Deed>,
+    changed: bool,
+}
+
+impl Debugger {
+    /// A screen of a session of which nothing is known yet.
+    #[must_use]
+    pub fn new(style: Style, names: Names) -> Self {
+        Self {
+            style,
+            names,
+            board: Board::default(),
+            asked: None,
+            status: None,
+            panel: Panel::Source,
+            before: Panel::Source,
+            visits: false,
+            zoomed: false,
+            helps: false,
+            hint: String::new(),
+            is_prefixed: false,
+            source: SourceView::default(),
+            stacks: StackView::default(),
+            ranks: RankMap::default(),
+            values_at: 0,
+            printed: VecDeque::new(),
+            console: Console::default(),
+            line: LineEdit::default(),
+            wanted_focus: None,
+            deeds: VecDeque::new(),
+            changed: true,
+        }
+    }
+
+    /// Takes the session as it is now. Nothing is drawn anew where it is as it was.
+    pub fn handle_board(&mut self, board: Board) {
+        if board == self.board {
+            return;
+        }
+        let looked = !Arc::ptr_eq(&board.sight, &self.board.sight);
+        let before = std::mem::replace(&mut self.board, board);
+        if looked && *before.sight != *self.board.sight {
+            self.take_sight(&before.sight);
+        }
+        self.ranks.fill(&self.board);
+        self.changed = true;
+    }
+
+    fn take_sight(&mut self, before: &Sight) {
+        let sight = Arc::clone(&self.board.sight);
+        if sight.source != before.source {
+            self.source.look(sight.source.as_ref());
+        }
+        self.stacks
+            .fill(sight.stacks.as_ref(), &self.names, &self.board.focus);
+        let last = sight.watched.len() + sight.locals.len();
+        self.values_at = self.values_at.min(last.saturating_sub(1));
+    }
+
+    /// Takes text that the session has said.
+    pub fn handle_text(&mut self, text: &str) {
+        self.console.say(text);
+        self.changed = true;
+    }
+
+    /// Takes a line that programs have printed.
+    pub fn handle_printed(&mut self, printed: Printed) {
+        if self.printed.len() == PRINTED_MAX {
+            self.printed.pop_front();
+        }
+        self.printed.push_back(printed);
+        self.changed = true;
+    }
+
+    /// Takes the line that says what goes on.
+    pub fn handle_status(&mut self, status: Option<String>) {
+        if self.status != status {
+            self.status = status;
+            self.changed = true;
+        }
+    }
+
+    /// The shell asks for a line, or carries one out.
+    pub fn handle_asked(&mut self, asked: Option<(String, bool)>) {
+        if self.asked == asked {
+            return;
+        }
+        // A question wants an answer before anything else can be done.
+        let was_question = self.asked.as_ref().is_some_and(|(_, question)| *question);
+        match &asked {
+            Some((_, true)) => self.go_to(Panel::Prompt),
+            Some(_) if was_question && self.line.text().is_empty() => self.go_to(self.before),
+            _ => {}
+        }
+        self.asked = asked;
+        self.changed = true;
+        self.tell_focus();
+    }
+
+    /// Takes what a line can become: where the words begin, and they.
+    pub fn handle_completions(&mut self, from: usize, words: &[String]) {
+        if let Some(said) = self.line.complete(from, words) {
+            self.console.say(&said);
+        }
+        self.changed = true;
+    }
+
+    /// What was being typed at the prompt.
+    pub fn handle_typed(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.line.set(text);
+            self.go_to(Panel::Prompt);
+        }
+        self.changed = true;
+    }
+
+    /// The terminal has another size, or was written on by others.
+    pub fn handle_resize(&mut self) {
+        self.changed = true;
+    }
+
+    /// What is to be done next.
+    pub fn poll_deed(&mut self) -> Option<Deed> {
+        self.deeds.pop_front()
+    }
+
+    /// True once after each change of what is shown.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// How wide the text may be that is said, on a terminal of so many columns and lines.
+    #[must_use]
+    pub fn text_width(columns: u16, lines: u16) -> u16 {
+        layout::text_width(columns, lines)
+    }
+
+    pub(crate) fn ask(&mut self, deed: Deed) {
+        self.deeds.push_back(deed);
+    }
+
+    /// Gives the shell a line, and shows it where lines are typed.
+    pub(crate) fn say(&mut self, line: String) {
+        let prompt = self.asked.as_ref().map_or("(sdm) ", |(prompt, _)| prompt);
+        self.console.echo(prompt, &line);
+        // What comes next is carried out only after this.
+        self.asked = None;
+        self.ask(Deed::Line(line));
+    }
+
+    pub(crate) fn go_to(&mut self, panel: Panel) {
+        if self.panel != Panel::Prompt {
+            self.before = self.panel;
+        }
+        self.visits = false;
+        self.panel = panel;
+    }
+
+    /// Tells the shell the set that is selected, once it asks for a line: what was passed over on the way there is nobody's
+    /// concern.
+    pub(crate) fn tell_focus(&mut self) {
+        if self.asked.as_ref().is_none_or(|(_, question)| *question) {
+            return;
+        }
+        if let Some(focus) = self
+            .wanted_focus
+            .take()
+            .filter(|it| *it != self.board.focus)
+        {
+            let line = match focus == self.board.all {
+                true => "focus all".to_owned(),
+                false => format!("focus {focus}"),
+            };
+            self.say(line);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The line that is typed at the prompt.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sdm_text::printable;
+
+/// A line has so many bytes at most.
+const LINE_BYTES_MAX: usize = 4096;
+/// So many lines are remembered.
+const HISTORY_MAX: usize = 1000;
+/// So many words are shown that a line can become.
+const WORDS_SHOWN_MAX: usize = 40;
+
+/// A line that is typed, and the lines before it.
+#[derive(Debug, Default)]
+pub(crate) struct LineEdit {
+    text: String,
+    /// Where the next letter goes, in bytes.
+    at: usize,
+    history: Vec<String>,
+    /// Which line of the history is shown; absent where it is a new one.
+    shown: Option<usize>,
+}
+
+impl LineEdit {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What stands before the cursor.
+    pub(crate) fn before(&self) -> &str {
+        &self.text[..self.at]
+    }
+
+    pub(crate) fn set(&mut self, text: &str) {
+        text.clone_into(&mut self.text);
+        self.at = self.text.len();
+        self.shown = None;
+    }
+
+    /// Takes the line, which is remembered unless it answers a question.
+    pub(crate) fn take(&mut self, is_question: bool) -> String {
+        let line = std::mem::take(&mut self.text);
+        (self.at, self.shown) = (0, None);
+        let is_new = self.history.last() != Some(&line);
+        if is_new && !is_question && !line.trim().is_empty() {
+            if self.history.len() == HISTORY_MAX {
+                self.history.remove(0);
+            }
+            self.history.push(line.clone());
+        }
+        line
+    }
+
+    /// Takes a key; false where it means nothing here.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('a') if control => self.at = 0,
+            KeyCode::Char('e') if control => self.at = self.text.len(),
+            KeyCode::Char('b') if control => self.left(),
+            KeyCode::Char('f') if control => self.right(),
+            KeyCode::Char('k') if control => self.text.truncate(self.at),
+            KeyCode::Char('u') if control => {
+                self.text.drain(..self.at);
+                self.at = 0;
+            }
+            KeyCode::Char('w') if control => {
+                let before = self.before().trim_end();
+                let from = before.rfind(' ').map_or(0, |at| at + 1);
+                self.text.drain(from..self.at);
+                self.at = from;
+            }
+            KeyCode::Char('p') if control => self.older(),
+            KeyCode::Char('n') if control => self.newer(),
+            KeyCode::Char('h') if control => self.rub_out(),
+            KeyCode::Char(_) if control => return false,
+            KeyCode::Char(c) => {
+                if self.text.len() + c.len_utf8() <= LINE_BYTES_MAX {
+                    self.text.insert(self.at, c);
+                    self.at += c.len_utf8();
+                }
+            }
+            KeyCode::Backspace => self.rub_out(),
+            KeyCode::Delete if self.at < self.text.len() => {
+                self.text.remove(self.at);
+            }
+            KeyCode::Left => self.left(),
+            KeyCode::Right => self.right(),
+            KeyCode::Home => self.at = 0,
+            KeyCode::End => self.at = self.text.len(),
+            KeyCode::Up => self.older(),
+            KeyCode::Down => self.newer(),
+            _ => return false,
+        }
+        true
+    }
+
+    fn left(&mut self) {
+        let last = self.before().chars().next_back();
+        self.at -= last.map_or(0, char::len_utf8);
+    }
+
+    fn right(&mut self) {
+        let next = self.text[self.at..].chars().next();
+        self.at += next.map_or(0, char::len_utf8);
+    }
+
+    fn rub_out(&mut self) {
+        if self.at > 0 {
+            self.left();
+            self.text.remove(self.at);
+        }
+    }
+
+    fn older(&mut self) {
+        let at = self.shown.unwrap_or(self.history.len());
+        self.recall(at.checked_sub(1));
+    }
+
+    fn newer(&mut self) {
+        let Some(at) = self.shown else {
+            return;
+        };
+        match at + 1 < self.history.len() {
+            true => self.recall(Some(at + 1)),
+            false => self.set(""),
+        }
+    }
+
+    fn recall(&mut self, at: Option<usize>) {
+        if let Some((at, line)) = at.and_then(|at| Some((at, self.history.get(at)?.clone()))) {
+            self.set(&line);
+            self.shown = Some(at);
+        }
+    }
+
+    /// Completes what stands before the cursor by these words, which begin at `from`: as far as they agree. Gives them as text
+    /// where there are several.
+    pub(crate) fn complete(&mut self, from: usize, words: &[String]) -> Option<String> {
+        let typed = self.text.get(from..self.at)?.to_owned();
+        let is_plain = |word: &&String| printable(word.as_bytes()) == **word;
+        let fits: Vec<&String> = words
+            .iter()
+            .filter(is_plain)
+            .filter(|word| word.starts_with(&typed))
+            .collect();
+        let first = fits.first()?;
+        let mut common = first.as_str();
+        for word in &fits {
+            let agree = common.chars().zip(word.chars()).take_while(|(a, b)| a == b);
+            let bytes = agree.map(|(c, _)| c.len_utf8()).sum();
+            common = &common[..bytes];
+        }
+        let mut more = common[typed.len()..].to_owned();
+        // A name that others begin with is not at its end.
+        if fits.len() == 1 && !common.ends_with([':', '(', '@', '/', '.']) {
+            more.push(' ');
+        }
+        self.text.insert_str(self.at, &more);
+        self.at += more.len();
+        (fits.len() > 1 && more.is_empty()).then(|| {
+            let shown = fits.iter().take(WORDS_SHOWN_MAX).map(|word| word.as_str());
+            let mut text = shown.collect::<Vec<_>>().join("  ");
+            if fits.len() > WORDS_SHOWN_MAX {
+                text.push_str(&format!("  and {} more", fits.len() - WORDS_SHOWN_MAX));
+            }
+            text + "\n"
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(edit: &mut LineEdit, text: &str) {
+        for c in text.chars() {
+            edit.key(KeyEvent::from(KeyCode::Char(c)));
+        }
+    }
+
+    fn control(edit: &mut LineEdit, c: char) {
+        edit.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+    }
+
+    #[test]
+    fn a_line_is_edited_as_at_a_prompt() {
+        let mut edit = LineEdit::default();
+        typed(&mut edit, "print \u{e4}x");
+        edit.key(KeyEvent::from(KeyCode::Left));
+        edit.key(KeyEvent::from(KeyCode::Backspace));
+        typed(&mut edit, "y");
+        assert_eq!((edit.text(), edit.before()), ("print yx", "print y"));
+        control(&mut edit, 'a');
+        typed(&mut edit, "\u{4e2d}");
+        control(&mut edit, 'k');
+        assert_eq!(edit.text(), "\u{4e2d}");
+        control(&mut edit, 'u');
+        assert_eq!(edit.take(false), "");
+        for line in ["one", "two", "two"] {
+            typed(&mut edit, line);
+            assert_eq!(edit.take(false), line);
+        }
+        typed(&mut edit, "y");
+        assert_eq!(edit.take(true), "y");
+        for expect in ["two", "one", "one"] {
+            edit.key(KeyEvent::from(KeyCode::Up));
+            assert_eq!(edit.text(), expect);
+        }
+        for expect in ["two", "", ""] {
+            edit.key(KeyEvent::from(KeyCode::Down));
+            assert_eq!(edit.text(), expect);
+        }
+        typed(&mut edit, "break main  ");
+        control(&mut edit, 'w');
+        assert_eq!(edit.text(), "break ");
+    }
+
+    #[test]
+    fn words_complete_what_was_typed_as_far_as_they_agree() {
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let mut edit = LineEdit::default();
+        typed(&mut edit, "break so");
+        assert_eq!(
+            edit.complete(6, &words(&["solve", "solver", "so\x1b"])),
+            None
+        );
+        assert_eq!(edit.text(), "break solve");
+        let said = edit.complete(6, &words(&["solve", "solver"]));
+        assert_eq!(said.as_deref(), Some("solve  solver\n"));
+        assert_eq!(edit.complete(6, &words(&["solver"])), None);
+        assert_eq!(edit.text(), "break solver ");
+        assert_eq!(edit.complete(99, &words(&["x"])), None);
+        assert_eq!(edit.complete(6, &[]), None);
+        assert_eq!(edit.text(), "break solver ");
+    }
+}

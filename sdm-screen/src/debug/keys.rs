@@ -1,0 +1,362 @@
+//! What the keys of the debugger's screen do.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Debugger, Deed, Panel, source, values};
+
+/// How many lines PgUp and PgDn go.
+const PAGE: i32 = 15;
+
+/// A key that gives the session a line, and the line.
+pub(crate) struct Action {
+    pub(crate) key: char,
+    /// Other debuggers have it there.
+    function: Option<(u8, KeyModifiers)>,
+    line: &'static str,
+    /// Only who stands can do it.
+    stands: bool,
+}
+
+const fn action(key: char, line: &'static str, stands: bool) -> Action {
+    Action {
+        key,
+        function: None,
+        line,
+        stands,
+    }
+}
+
+/// gdb's own single keys, and those of other debuggers. What lets tasks run does not keep the screen waiting.
+pub(crate) const ACTIONS: [Action; 10] = [
+    Action {
+        function: Some((5, KeyModifiers::NONE)),
+        ..action('c', "continue &", true)
+    },
+    Action {
+        function: Some((10, KeyModifiers::NONE)),
+        ..action('n', "next &", true)
+    },
+    Action {
+        function: Some((11, KeyModifiers::NONE)),
+        ..action('s', "step &", true)
+    },
+    action('o', "nexti &", true),
+    action('i', "stepi &", true),
+    Action {
+        function: Some((11, KeyModifiers::SHIFT)),
+        ..action('f', "finish &", true)
+    },
+    action('u', "up", true),
+    action('d', "down", true),
+    action('r', "run", false),
+    action('q', "quit", false),
+];
+
+impl Debugger {
+    /// Takes a key.
+    pub fn handle_key(&mut self, key: KeyEvent) {
+        self.set_changed();
+        self.hint.clear();
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if std::mem::take(&mut self.is_prefixed) {
+            // gdb takes both, with and without Ctrl.
+            if matches!(key.code, KeyCode::Char('a' | 'A')) {
+                let typed = self.line.text().to_owned();
+                self.line.set("");
+                self.ask(Deed::Leave(typed));
+            }
+            return;
+        }
+        match key.code {
+            KeyCode::Char('x') if control => self.is_prefixed = true,
+            KeyCode::Char('c') if control => self.interrupt(),
+            KeyCode::Char('z') if control && self.asked.is_some() => self.ask(Deed::Suspend),
+            KeyCode::Char('z') if control => self.ask(Deed::Unwait),
+            KeyCode::Char('l') if control => self.ask(Deed::Redraw),
+            _ if std::mem::take(&mut self.helps) => {}
+            _ if self.panel == Panel::Prompt => self.prompt_key(key),
+            _ => self.single_key(key),
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if self.asked.is_none() {
+            return self.ask(Deed::Interrupt);
+        }
+        if !self.line.text().is_empty() {
+            self.line.set("");
+        } else if self.is_question() {
+            self.say("n".to_owned());
+        } else if self.board.running.is_empty() {
+            "nobody runs; q ends the session".clone_into(&mut self.hint);
+        } else {
+            self.say("interrupt".to_owned());
+        }
+    }
+
+    fn is_question(&self) -> bool {
+        self.asked.as_ref().is_some_and(|(_, question)| *question)
+    }
+
+    fn prompt_key(&mut self, key: KeyEvent) {
+        match key.code {
+            KeyCode::Esc => self.go_to(self.before),
+            KeyCode::Enter => {
+                let line = self.line.take(self.is_question());
+                if std::mem::take(&mut self.visits) {
+                    self.go_to(self.before);
+                }
+                self.say(line);
+            }
+            KeyCode::Tab => {
+                let typed = self.line.before().to_owned();
+                self.ask(Deed::Complete(typed));
+            }
+            KeyCode::Char('d')
+                if key.modifiers.contains(KeyModifiers::CONTROL) && self.line.text().is_empty() =>
+            {
+                self.ask(Deed::Eof);
+            }
+            KeyCode::PageUp => self.console.scroll(PAGE as isize),
+            KeyCode::PageDown => self.console.scroll(-(PAGE as isize)),
+            _ => {
+                self.line.key(key);
+            }
+        }
+    }
+
+    fn single_key(&mut self, key: KeyEvent) {
+        let is_action = |action: &&Action| match key.code {
+            KeyCode::Char(c) => c == action.key,
+            KeyCode::F(number) => action.function == Some((number, key.modifiers)),
+            _ => false,
+        };
+        if let Some(action) = ACTIONS.iter().find(is_action) {
+            return self.act(action);
+        }
+        match key.code {
+            KeyCode::Char(c @ '1'..='6') => {
+                let at = usize::try_from(u32::from(c) - u32::from('1')).unwrap_or(0);
+                self.go_to(Panel::ALL[at]);
+            }
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(Panel::ALL.len() - 1),
+            KeyCode::Char(':') => self.visit(),
+            KeyCode::Char('?') | KeyCode::F(1) => self.helps = true,
+            KeyCode::Char('z') => self.zoomed = !self.zoomed,
+            KeyCode::Char('p') | KeyCode::F(6) => self.pause(),
+            KeyCode::Char('b') | KeyCode::F(9) => self.toggle_breakpoint(),
+            KeyCode::Char('t') => self.run_to_line(),
+            KeyCode::Char('w') => self.watch(),
+            KeyCode::Char('y') => self.copy(),
+            KeyCode::Char('a') => self.select(self.board.all.clone()),
+            KeyCode::Enter => self.enter(),
+            KeyCode::Up | KeyCode::Char('k') => self.step(0, -1),
+            KeyCode::Down | KeyCode::Char('j') => self.step(0, 1),
+            KeyCode::Left | KeyCode::Char('h') => self.step(-1, 0),
+            KeyCode::Right | KeyCode::Char('l') => self.step(1, 0),
+            KeyCode::PageUp => self.step(0, -PAGE),
+            KeyCode::PageDown => self.step(0, PAGE),
+            KeyCode::Char('g') | KeyCode::Home => self.step(0, i32::MIN / 2),
+            KeyCode::Char('G') | KeyCode::End => self.step(0, i32::MAX / 2),
+            KeyCode::Char(c) => self.hint = format!("`{c}` does nothing here; ? shows the keys"),
+            _ => {}
+        }
+    }
+
+    /// Goes on by so many panels.
+    fn turn(&mut self, by: usize) {
+        let at = self.panel.number() - 1;
+        self.go_to(Panel::ALL[(at + by) % Panel::ALL.len()]);
+    }
+
+    /// Gives the session an action's line, or says why not.
+    fn act(&mut self, action: &Action) {
+        let word = action.line.trim_end_matches(" &");
+        let stands = self.board.ranks.iter().any(|row| {
+            let stopped = row.state == sdm_debug::TaskState::Stopped;
+            stopped && !row.tasks.is_disjoint(&self.board.focus)
+        });
+        if !self.is_free(word) {
+            return;
+        }
+        if action.stands && !stands {
+            let running = !self.board.running.is_disjoint(&self.board.focus);
+            self.hint = match running {
+                true => format!("{word}: nobody of the focus stands; p stops them"),
+                false => format!("{word}: nobody of the focus is alive; r starts anew"),
+            };
+            return;
+        }
+        self.say(action.line.to_owned());
+    }
+
+    /// Whether the shell asks for a line; else it is said why not.
+    fn is_free(&mut self, word: &str) -> bool {
+        if self.asked.is_none() {
+            self.hint =
+                format!("{word}: the line before is carried out still; Ctrl-C breaks it off");
+        }
+        self.asked.is_some()
+    }
+
+    fn pause(&mut self) {
+        if self.asked.is_none() {
+            return self.ask(Deed::Interrupt);
+        }
+        match self.board.running.is_empty() {
+            true => "interrupt: nobody runs".clone_into(&mut self.hint),
+            false => self.say("interrupt".to_owned()),
+        }
+    }
+
+    fn toggle_breakpoint(&mut self) {
+        if !self.is_free("break") {
+            return;
+        }
+        let at = self.source.at;
+        let path = self.board.sight.source.as_ref().map(|it| it.path.clone());
+        let Some(path) = path.filter(|_| at > 0) else {
+            "break: there is no source to set one at; `:` and `break FUNCTION` does"
+                .clone_into(&mut self.hint);
+            return;
+        };
+        let line = match source::breakpoint(&self.board, &path, at) {
+            Some(known) => format!("delete {}", known.number),
+            None => format!("break {}:{at}", path.rsplit('/').next().unwrap_or(&path)),
+        };
+        self.say(line);
+    }
+
+    fn run_to_line(&mut self) {
+        if !self.is_free("advance") {
+            return;
+        }
+        let at = self.source.at;
+        match self.board.sight.source.as_ref().filter(|_| at > 0) {
+            Some(source) => {
+                let file = source.path.rsplit('/').next().unwrap_or(&source.path);
+                let line = format!("advance {file}:{at} &");
+                self.say(line);
+            }
+            None => "advance: there is no source here".clone_into(&mut self.hint),
+        }
+    }
+
+    /// An expression to be shown after each stop.
+    fn watch(&mut self) {
+        self.line.set("display ");
+        self.visit();
+    }
+
+    /// The text of the selected line, for the terminal's clipboard.
+    fn copy(&mut self) {
+        let sight = &self.board.sight;
+        let text = match self.panel {
+            Panel::Source => sight.source.as_ref().and_then(|source| {
+                let at = self.source.at.checked_sub(source.first)?;
+                source.lines.get(usize::try_from(at).ok()?).cloned()
+            }),
+            Panel::Stacks => self.stacks.rows.get(self.stacks.at).map(|row| {
+                let who = self.names.label(&row.tasks, usize::MAX);
+                format!("{who}: {}", row.place)
+            }),
+            Panel::Ranks => Some(self.ranks.selected().to_string()),
+            Panel::Values => {
+                let rows = values::rows(sight, &self.names, self.style);
+                rows.get(self.values_at)
+                    .map(|row| row.text.trim().to_owned())
+            }
+            Panel::Output | Panel::Prompt => {
+                let last = self.printed.back();
+                last.map(|it| String::from_utf8_lossy(&it.line).into_owned())
+            }
+        };
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => {
+                self.hint = format!("copied: {}", sdm_text::printable(text.as_bytes()));
+                self.ask(Deed::Copy(text));
+            }
+            None => "there is nothing to copy here".clone_into(&mut self.hint),
+        }
+    }
+
+    /// These are the focus from now on.
+    fn select(&mut self, tasks: sdm_idset::IdSet) {
+        if !tasks.is_empty() {
+            self.wanted_focus = Some(tasks);
+            self.tell_focus();
+        }
+    }
+
+    fn enter(&mut self) {
+        match self.panel {
+            Panel::Ranks => self.select(self.ranks.selected()),
+            Panel::Stacks => {
+                if let Some(row) = self.stacks.rows.get(self.stacks.at) {
+                    self.select(row.tasks.clone());
+                }
+            }
+            Panel::Values => {
+                if !self.is_free("outliers") {
+                    return;
+                }
+                let rows = values::rows(&self.board.sight, &self.names, self.style);
+                let row = rows.get(self.values_at);
+                let named = row.and_then(|row| values::named(&self.board.sight).nth(row.of));
+                if let Some(name) = named.map(|it| it.name.clone()) {
+                    self.say(format!("outliers {name}"));
+                }
+            }
+            _ => self.go_to(Panel::Prompt),
+        }
+    }
+
+    /// Moves what is selected in the panel.
+    pub(crate) fn step(&mut self, right: i32, down: i32) {
+        let by = isize::try_from(down).unwrap_or(0);
+        match self.panel {
+            Panel::Source => self.source.step(self.board.sight.source.as_ref(), down),
+            Panel::Stacks => {
+                if let Some(tasks) = self.stacks.step(by).filter(|_| down != 0) {
+                    self.select(tasks);
+                }
+            }
+            Panel::Ranks => self.ranks.step(right.into(), down.into()),
+            Panel::Values => {
+                let rows = values::rows(&self.board.sight, &self.names, self.style).len();
+                let at = self.values_at.saturating_add_signed(by);
+                self.values_at = at.min(rows.saturating_sub(1));
+            }
+            Panel::Output | Panel::Prompt => {}
+        }
+    }
+
+    /// To the prompt for one line.
+    fn visit(&mut self) {
+        self.go_to(Panel::Prompt);
+        self.visits = true;
+    }
+
+    fn set_changed(&mut self) {
+        self.handle_resize();
+    }
+
+    /// The keys that do something here.
+    pub(crate) fn footer(&self) -> &'static str {
+        match self.panel {
+            Panel::Prompt if self.asked.is_none() => {
+                "^C stops what runs  ^Z gives the prompt back  Esc panels"
+            }
+            Panel::Prompt => "Enter says it  Tab completes  Esc keys  ^X A prompt alone",
+            _ if self.asked.is_none() => "^C stops what goes on  1-6 panels  ? help",
+            Panel::Source => {
+                "c n s f u d  b breakpoint  t to here  p stop  : type  1-6 panels  ? help"
+            }
+            Panel::Stacks => "arrows choose the focus  a all  c n s f u d  : type  z zoom  ? help",
+            Panel::Ranks => "arrows  Enter focus  a all  c n s f  p stop  : type  z zoom  ? help",
+            Panel::Values => "w watch  Enter who differs  y copy  c n s f u d  : type  ? help",
+            Panel::Output => "y copy  c n s f  p stop  : type  z zoom  ? help",
+        }
+    }
+}

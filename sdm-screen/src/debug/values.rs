@@ -1,0 +1,85 @@
+//! The values of variables and expressions, and who differs.
+
+use sdm_text::printable;
+use sdm_view::board::{Named, Sight};
+use sdm_view::render::Names;
+
+use crate::style::{Style, Tone};
+
+/// How many bytes of a set are shown before a value.
+const SET_WIDTH: usize = 20;
+/// So many distinct values of one name are shown.
+const VALUES_SHOWN_MAX: usize = 12;
+/// How heavy a part of a histogram is.
+const BARS: [&str; 9] = [
+    " ", "\u{2581}", "\u{2582}", "\u{2583}", "\u{2584}", "\u{2585}", "\u{2586}", "\u{2587}",
+    "\u{2588}",
+];
+/// The same in ASCII.
+const ASCII_BARS: [&str; 9] = [" ", ".", ".", ":", ":", "|", "|", "#", "#"];
+/// How many parts a histogram has.
+const PARTS: usize = 24;
+
+/// A line of the panel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValueRow {
+    /// Which of the names it is about.
+    pub(crate) of: usize,
+    pub(crate) text: String,
+    pub(crate) tone: Option<Tone>,
+}
+
+/// Everything that has a value, the expressions that were asked for first.
+pub(crate) fn named(sight: &Sight) -> impl Iterator<Item = &Named> {
+    sight.watched.iter().chain(&sight.locals)
+}
+
+/// The lines for all of them.
+pub(crate) fn rows(sight: &Sight, names: &Names, style: Style) -> Vec<ValueRow> {
+    let mut rows = Vec::new();
+    for (of, it) in named(sight).enumerate() {
+        let name = printable(it.name.as_bytes());
+        let mut say = |text: String, tone| rows.push(ValueRow { of, text, tone });
+        match &it.values[..] {
+            [] => say(format!("{name}: no value here"), Some(Tone::Off)),
+            [(_, value)] => say(format!("{name} = {}", line_of(value)), None),
+            [(most, _), ..] => {
+                let most = most.len();
+                let spread = histogram(it, style).unwrap_or_default();
+                say(format!("{name}: {} values{spread}", it.values.len()), None);
+                for (tasks, value) in it.values.iter().take(VALUES_SHOWN_MAX) {
+                    let who = printable(names.label(tasks, SET_WIDTH).as_bytes());
+                    // Who has another value than most is looked for.
+                    let differs = tasks.len() < most;
+                    let sign = if differs { '*' } else { ' ' };
+                    let tone = differs.then_some(Tone::Wait);
+                    say(format!(" {sign}{who}: {}", line_of(value)), tone);
+                }
+                if it.values.len() > VALUES_SHOWN_MAX {
+                    let more = it.values.len() - VALUES_SHOWN_MAX;
+                    say(format!("  and {more} more values"), Some(Tone::Off));
+                }
+            }
+        }
+    }
+    rows
+}
+
+/// A value in one line.
+fn line_of(value: &str) -> String {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    printable(words.join(" ").as_bytes())
+}
+
+/// Numbers as a small histogram, from the smallest to the largest.
+fn histogram(named: &Named, style: Style) -> Option<String> {
+    let (counts, low, high) = named.histogram(PARTS)?;
+    let most = counts.iter().copied().max().unwrap_or(0).max(1);
+    let bars = if style.ascii { ASCII_BARS } else { BARS };
+    let bar = |count: &u64| {
+        let eighths = (count * 8).div_ceil(most);
+        bars[usize::try_from(eighths).unwrap_or(8).min(8)]
+    };
+    let bars: String = counts.iter().map(bar).collect();
+    Some(format!(", {low} [{bars}] {high}"))
+}

@@ -1,0 +1,242 @@
+//! The session at a glance, for a view that keeps showing it: what is known is told as it changes, and what must be asked for is
+//! asked once after each stop and each command, while nobody waits for anything else.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::reply::Frame;
+use sdm_debug::{Command, Reply};
+use sdm_idset::IdSet;
+use sdm_view::board::{Board, Named, Sight, SourceSight};
+use sdm_view::item::Gathered;
+
+use super::SessionHandle;
+use super::model::Model;
+use super::model::dialogue::ListFrom;
+use super::model::displays::{question, words};
+use super::model::goal::Goal;
+
+/// A view is told of changes no more often: nobody sees more than thirty frames a second.
+const PERIOD: Duration = Duration::from_millis(33);
+/// How many callers are looked at for one that has source.
+const CALLERS_MAX: u32 = 64;
+/// How many lines are asked for around the one that matters, where the file is not on this machine.
+const LINES_AROUND: u32 = 100;
+/// What the person is told to be waiting for, where that takes long.
+const SAID: &str = "look";
+
+/// When the view is to be told of what has changed; absent where nothing has.
+pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
+    if !session.shared().view.borrow().wants_board() {
+        return None;
+    }
+    session.read(|model| {
+        let glance = &model.glance;
+        let next = glance.shown_at.map(|at| at + PERIOD);
+        (glance.shown != Some(glance.changes)).then(|| next.unwrap_or(model.news.activity))
+    })
+}
+
+/// Tells the view what has changed, where it is time for that.
+pub(super) fn show_due(session: &SessionHandle) {
+    let now = session.now();
+    if due(session).is_some_and(|due| due <= now) {
+        let board = session.edit(|model| {
+            model.glance.shown = Some(model.glance.changes);
+            model.glance.shown_at = Some(now);
+            board(model)
+        });
+        session.shared().view.borrow_mut().show_board(&board);
+    }
+}
+
+/// What is known.
+fn board(model: &Model) -> Board {
+    Board {
+        prompt: model.prompt(),
+        all: model.all.clone(),
+        focus: model.sets.focus.clone(),
+        running: model.tasks.running(),
+        ranks: model.rank_rows(&model.all),
+        breakpoints: model.breaks.rows().to_vec(),
+        sight: Arc::clone(&model.glance.sight),
+        is_stale: model
+            .glance
+            .seen
+            .is_none_or(|(moves, _)| moves != model.tasks.moves()),
+    }
+}
+
+/// Looks at where the tasks stand, where a view wants to show that and they have moved since, or a command was carried out.
+pub(super) async fn look(session: &SessionHandle) {
+    if !session.shared().view.borrow().wants_board() || session.is_over() {
+        return;
+    }
+    let now = session.read(|model| (model.tasks.moves(), model.glance.lines));
+    // Who stops together is looked at once.
+    let waits = session
+        .read(|model| model.glance.seen == Some(now) || model.news.notices.deadline().is_some());
+    if waits {
+        return;
+    }
+    // Whatever comes of it: the same is not asked again.
+    session.edit(|model| model.glance.seen = Some(now));
+    let sight = sight(session).await;
+    session.edit(|model| {
+        model.glance.sight = Arc::new(sight);
+        model.glance.changes += 1;
+    });
+}
+
+/// Asks all that is to be known at once, and waits for the answers.
+async fn sight(session: &SessionHandle) -> Sight {
+    let silent = session.read(|model| model.tasks.silent().clone());
+    let standing = session.standing().difference(&silent);
+    let focus = session.read(|model| model.sets.focus.intersection(&standing));
+    let mut sight = Sight::default();
+    if standing.is_empty() {
+        return sight;
+    }
+    let stacks = session.send(SAID, &standing, &Command::Stacks { full: false });
+    let mut asked = Vec::new();
+    let mut watched = Vec::new();
+    if !focus.is_empty() {
+        let own = [
+            Command::SelectFrame(FrameSelect::Current),
+            Command::Arguments,
+            Command::Locals,
+        ];
+        asked.extend(own.map(|command| session.send(SAID, &focus, &command)));
+        for (_, display) in session.read(|model| model.displays.all()) {
+            let id = session.send(SAID, &focus, &question(&display));
+            watched.push((words(&display), id));
+        }
+    }
+    if let Some(gathered) = answer(session, stacks).await {
+        sight.stacks = gathered.stacks();
+    }
+    let mut answers = Vec::new();
+    for id in asked {
+        answers.push(answer(session, id).await.unwrap_or_default());
+    }
+    for (name, id) in watched {
+        let gathered = answer(session, id).await.unwrap_or_default();
+        sight.watched.push(Named::of_values(name, &gathered));
+    }
+    if let [frames, arguments, locals] = &answers[..] {
+        sight.locals = Named::of_variables(arguments);
+        sight.locals.extend(Named::of_variables(locals));
+        let failed = frames.failed.iter().chain(&locals.failed);
+        sight.missing = failed
+            .map(|(_, why)| why.text.clone())
+            .next()
+            .unwrap_or_default();
+        sight.source = source(session, frames).await;
+    }
+    sight
+}
+
+/// What was answered to a question that was sent.
+async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
+    let waited = session.wait_for(&Goal::Answered(id), SAID, None).await;
+    session.take_answered(id, waited).map(|open| open.gathered)
+}
+
+/// The source where most stand, or where the nearest caller does that has some.
+async fn source(session: &SessionHandle, frames: &Gathered) -> Option<SourceSight> {
+    // Frames differ in the values of their arguments, too.
+    let mut places: Vec<(IdSet, &Frame)> = Vec::new();
+    for (tasks, reply) in &frames.ok {
+        let Reply::Frame(view) = reply else {
+            continue;
+        };
+        let is_same = |known: &Frame| {
+            let frame = &view.frame;
+            (&known.path, known.line, &known.function) == (&frame.path, frame.line, &frame.function)
+        };
+        match places.iter_mut().find(|(_, known)| is_same(known)) {
+            Some((known, _)) => known.union_with(tasks),
+            None => places.push((tasks.clone(), &view.frame)),
+        }
+    }
+    places.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+    let (tasks, frame) = places.into_iter().next()?;
+    let (frame, is_caller) = match has_source(frame) {
+        true => (frame.clone(), false),
+        false => (caller(session, &tasks, frame.level).await?, true),
+    };
+    let (first, lines) = lines(session, &tasks, &frame).await?;
+    Some(SourceSight {
+        path: frame.path,
+        first,
+        lines,
+        line: frame.line,
+        function: frame.function,
+        is_caller,
+        tasks,
+    })
+}
+
+fn has_source(frame: &Frame) -> bool {
+    frame.line > 0 && !frame.path.is_empty()
+}
+
+/// The nearest caller of a frame that has source, as one of these tasks has it.
+async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Frame> {
+    let spec = BacktraceSpec {
+        limit: CALLERS_MAX,
+        args: false,
+        full: true,
+    };
+    let one = tasks.first().map(IdSet::single)?;
+    let id = session.send(SAID, &one, &Command::Backtrace(spec));
+    let gathered = answer(session, id).await?;
+    let frames = gathered.ok.into_iter().find_map(|(_, reply)| match reply {
+        Reply::Backtrace(backtrace) => Some(backtrace.frames),
+        _ => None,
+    })?;
+    frames
+        .into_iter()
+        .find(|frame| frame.level >= level && has_source(frame))
+}
+
+/// The lines of a frame's file, and the number of the first: the file of this machine, else what gdb has around the frame's line.
+async fn lines(
+    session: &SessionHandle,
+    tasks: &IdSet,
+    frame: &Frame,
+) -> Option<(u32, Arc<Vec<String>>)> {
+    let known = session.read(|model| model.glance.sight.source.clone());
+    let known = known.filter(|it| it.path == frame.path);
+    if let Some(known) = known.filter(|it| covers(it, frame.line)) {
+        return Some((known.first, known.lines));
+    }
+    if let Ok(text) = session.machine(|machine| machine.read_text(frame.path.as_ref())) {
+        let lines = text.lines().map(str::to_owned).collect();
+        return Some((1, Arc::new(lines)));
+    }
+    let first = frame.line.saturating_sub(LINES_AROUND).max(1);
+    let last = frame.line.saturating_add(LINES_AROUND);
+    let command = Command::List {
+        what: format!("{}:{first},{last}", frame.path),
+    };
+    let one = tasks.first().map(IdSet::single)?;
+    let id = session.send(SAID, &one, &command);
+    // gdb goes on behind these where it is asked for more: the next `list` begins anew.
+    session.edit(|model| model.dialogue.list_from = ListFrom::Selected);
+    let gathered = answer(session, id).await?;
+    gathered.ok.into_iter().find_map(|(_, reply)| match reply {
+        Reply::Source(source) => Some((source.first, Arc::new(source.lines))),
+        _ => None,
+    })
+}
+
+/// Whether the lines that are known have this one, with some around it.
+fn covers(known: &SourceSight, line: u32) -> bool {
+    let last = known
+        .first
+        .saturating_add(u32::try_from(known.lines.len()).unwrap_or(u32::MAX));
+    let is_whole = known.first == 1 && line < last && !known.lines.is_empty();
+    is_whole || (known.first + LINES_AROUND / 2 <= line && line + LINES_AROUND / 2 < last)
+}

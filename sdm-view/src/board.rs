@@ -1,0 +1,254 @@
+//! All of a session at a glance, for a view that keeps showing it: who is where, and what was looked at there.
+//!
+//! A view that wants one ([`crate::View::wants_board`]) is given a [`Board`] whenever something on it has changed, and a new
+//! [`Sight`] after each stop and each command: one gather of questions, asked while nobody waits for anything else.
+
+use std::sync::Arc;
+
+use sdm_debug::Reply;
+use sdm_debug::event::Stream;
+use sdm_debug::reply::Variable;
+use sdm_idset::IdSet;
+
+use crate::item::{BreakRow, Gathered, MergedStacks, RankRow};
+use crate::render::value_text;
+
+/// All of a session at a glance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Board {
+    /// What the prompt says.
+    pub prompt: String,
+    /// All tasks of the session.
+    pub all: IdSet,
+    /// Those that a line without a set goes to.
+    pub focus: IdSet,
+    /// Tasks that run.
+    pub running: IdSet,
+    /// Who is in which state and stands where, biggest first.
+    pub ranks: Vec<RankRow>,
+    /// The breakpoints, watchpoints and catchpoints.
+    pub breakpoints: Vec<BreakRow>,
+    /// What was looked at after the last stop.
+    pub sight: Arc<Sight>,
+    /// Tasks have moved since then.
+    pub is_stale: bool,
+}
+
+/// What was looked at where the tasks stood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sight {
+    /// Where all that stand are.
+    pub stacks: Option<MergedStacks>,
+    /// The source around the place of most of the focus.
+    pub source: Option<SourceSight>,
+    /// The arguments and local variables of the selected frames, in their order.
+    pub locals: Vec<Named>,
+    /// The expressions of `display`.
+    pub watched: Vec<Named>,
+    /// Why there is less than was asked for; empty where there is all.
+    pub missing: String,
+}
+
+/// A file, and the line in it that matters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SourceSight {
+    /// The full path.
+    pub path: String,
+    /// The number of the first of the lines.
+    pub first: u32,
+    /// Its lines, or those around the one that matters.
+    pub lines: Arc<Vec<String>>,
+    /// The line where the selected frame stands.
+    pub line: u32,
+    /// The function of that frame.
+    pub function: String,
+    /// The tasks that were asked stand further in, where there is no source: this is the nearest caller that has some.
+    pub is_caller: bool,
+    /// Who stands in this frame.
+    pub tasks: IdSet,
+}
+
+/// A name or an expression, and the values that it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// As it is in the source, or as it was asked for.
+    pub name: String,
+    /// The distinct values, those of most tasks first.
+    pub values: Vec<(IdSet, String)>,
+}
+
+/// A line that programs have printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// Who printed it.
+    pub tasks: IdSet,
+    /// The stream that it was printed on.
+    pub stream: Stream,
+    /// The line, without its end.
+    pub line: Vec<u8>,
+}
+
+impl Named {
+    /// The values of an expression among the answers to it.
+    #[must_use]
+    pub fn of_values(name: String, gathered: &Gathered) -> Self {
+        let mut named = Self {
+            name,
+            values: Vec::new(),
+        };
+        for (tasks, reply) in &gathered.ok {
+            match reply {
+                Reply::Value(value) => named.add(tasks, value_text(value)),
+                Reply::Text(text) => named.add(tasks, text.trim_end().to_owned()),
+                _ => {}
+            }
+        }
+        for (tasks, failure) in &gathered.failed {
+            named.add(tasks, format!("<{}>", failure.text));
+        }
+        named.sort();
+        named
+    }
+
+    /// The variables among the answers to a question for them, each once.
+    #[must_use]
+    pub fn of_variables(gathered: &Gathered) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for (tasks, reply) in &gathered.ok {
+            let Reply::Variables(variables) = reply else {
+                continue;
+            };
+            let mut seen: Vec<&str> = Vec::new();
+            for Variable { name, value } in variables {
+                // An inner block's variable hides those of the same name around it.
+                if seen.contains(&name.as_str()) {
+                    continue;
+                }
+                seen.push(name);
+                let at = all.iter().position(|named| named.name == *name);
+                let at = at.unwrap_or_else(|| {
+                    all.push(Self {
+                        name: name.clone(),
+                        values: Vec::new(),
+                    });
+                    all.len() - 1
+                });
+                all[at].add(tasks, value_text(value));
+            }
+        }
+        all.iter_mut().for_each(Self::sort);
+        all
+    }
+
+    fn add(&mut self, tasks: &IdSet, value: String) {
+        match self.values.iter_mut().find(|(_, known)| *known == value) {
+            Some((known, _)) => known.union_with(tasks),
+            None => self.values.push((tasks.clone(), value)),
+        }
+    }
+
+    fn sort(&mut self) {
+        self.values
+            .sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+    }
+
+    /// The values as numbers, with how many tasks have each; none where one is no number, or where all are the same.
+    #[must_use]
+    pub fn numbers(&self) -> Option<Vec<(f64, u64)>> {
+        let number = |(tasks, text): &(IdSet, String)| {
+            let value: f64 = text.parse().ok()?;
+            value.is_finite().then_some((value, tasks.len()))
+        };
+        let numbers: Option<Vec<_>> = self.values.iter().map(number).collect();
+        numbers.filter(|numbers| numbers.len() > 1)
+    }
+
+    /// How many tasks have values in each of so many equal parts of the range from the smallest to the largest, and those
+    /// two; none where there are no numbers.
+    #[must_use]
+    pub fn histogram(&self, parts: usize) -> Option<(Vec<u64>, f64, f64)> {
+        let numbers = self.numbers()?;
+        let low = numbers
+            .iter()
+            .map(|(value, _)| *value)
+            .fold(f64::INFINITY, f64::min);
+        let high = numbers
+            .iter()
+            .map(|(value, _)| *value)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let mut counts = vec![0_u64; parts.max(1)];
+        let last = counts.len() - 1;
+        for (value, count) in numbers {
+            // Halves, as the range itself may be too large for a number.
+            let share = (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+            let scaled = share * (last as f64 + 1.0);
+            let at = (0..last).rev().find(|at| scaled >= *at as f64 + 1.0);
+            counts[at.map_or(0, |at| at + 1)] += count;
+        }
+        Some((counts, low, high))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::reply::Value;
+
+    use super::*;
+
+    fn set(text: &str) -> IdSet {
+        text.parse().unwrap()
+    }
+
+    fn value(text: &str) -> Value {
+        Value {
+            text: text.to_owned(),
+            cut: None,
+        }
+    }
+
+    fn variables(all: &[(&str, &str)]) -> Reply {
+        let variable = |(name, text): &(&str, &str)| Variable {
+            name: (*name).to_owned(),
+            value: value(text),
+        };
+        Reply::Variables(all.iter().map(variable).collect())
+    }
+
+    #[test]
+    fn variables_of_all_are_merged_by_name() {
+        let gathered = Gathered {
+            ok: vec![
+                (set("3"), variables(&[("i", "7"), ("n", "9"), ("i", "1")])),
+                (set("0-2"), variables(&[("i", "7"), ("n", "8")])),
+            ],
+            ..Gathered::default()
+        };
+        let all = Named::of_variables(&gathered);
+        let text = all.iter().map(|it| {
+            let values = it
+                .values
+                .iter()
+                .map(|(tasks, value)| format!("{tasks}={value}"));
+            format!("{}: {}", it.name, values.collect::<Vec<_>>().join(" "))
+        });
+        assert_eq!(text.collect::<Vec<_>>(), ["i: 0-3=7", "n: 0-2=8 3=9"]);
+    }
+
+    #[test]
+    fn numbers_are_counted_in_equal_parts() {
+        let named = |values: &[(&str, &str)]| Named {
+            name: "x".to_owned(),
+            values: values
+                .iter()
+                .map(|(tasks, value)| (set(tasks), (*value).to_owned()))
+                .collect(),
+        };
+        let it = named(&[("0-5", "0"), ("6", "5"), ("7-8", "10")]);
+        assert_eq!(it.histogram(4), Some((vec![6, 0, 1, 2], 0.0, 10.0)));
+        assert_eq!(it.histogram(0), Some((vec![9], 0.0, 10.0)));
+        let wide = named(&[("0", "-1.7e308"), ("1", "1.7e308")]);
+        assert_eq!(wide.histogram(2).unwrap().0, [1, 1]);
+        assert_eq!(named(&[("0", "1"), ("1", "x")]).histogram(4), None);
+        assert_eq!(named(&[("0-9", "1")]).histogram(4), None);
+    }
+}

@@ -1,0 +1,499 @@
+//! The whole screen instead of the prompt alone: a thread of its own has the terminal while it is shown, reads its keys and
+//! draws. What the session says meanwhile is shown there, and again where the prompt is when it comes back.
+
+mod state;
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, raise};
+use rustyline::completion::FilenameCompleter;
+use sdm_screen::{Debugger, Deed, Input, Style, Terminal, TerminalError};
+use sdm_shell::commands::{self, Wanted};
+use sdm_shell::{COMPLETE_WAIT, Control, ScriptLine};
+use sdm_view::board::{Board, Printed};
+use sdm_view::render::Names;
+
+use super::wake::Wake;
+use crate::sink::{Sink, complain};
+pub(super) use state::Asked;
+use state::FullState;
+
+/// Nobody sees more than thirty frames a second.
+const FRAME: Duration = Duration::from_millis(33);
+/// How long nothing may come; whatever comes wakes the thread.
+const IDLE: Duration = Duration::from_secs(3600);
+/// The most texts that wait to be drawn, or are kept for a screen that is not shown yet.
+const TEXTS_MAX: usize = 400;
+/// The most bytes of what was said that are shown again at the prompt; what came last stays.
+const MISSED_BYTES_MAX: usize = 64 << 10;
+/// How long the end of a session waits for the terminal, which may not take what is written.
+const LEAVE_WAIT: Duration = Duration::from_secs(5);
+/// What can be had where there is no screen.
+const OTHERWISE: &str = "without --tui there is the prompt";
+
+/// The whole screen, shown or not.
+pub(super) struct Full {
+    state: Mutex<FullState>,
+    changed: Condvar,
+    /// A byte written here wakes the thread.
+    poke: UnixStream,
+    woken: UnixStream,
+    style: Style,
+}
+
+/// What the thread gives keys to, and who reads lines when it is over.
+pub(super) struct Shared {
+    pub(super) controls: Sender<Control>,
+    pub(super) wake: Wake,
+    pub(super) prompt: Sender<Asked>,
+    /// Keeps what was typed for the prompt.
+    pub(super) keep_typed: Box<dyn Fn(&str) + Send>,
+}
+
+/// Whether this process has a terminal that can show the whole screen.
+///
+/// # Errors
+/// [`TerminalError`] says why not.
+pub(super) fn check() -> Result<(), TerminalError> {
+    sdm_screen::check(OTHERWISE)
+}
+
+impl Full {
+    /// One that is not shown; `ascii` where nothing else is to be drawn.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub(super) fn new(ascii: bool) -> std::io::Result<Self> {
+        let (poke, woken) = UnixStream::pair()?;
+        poke.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        Ok(Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            poke,
+            woken,
+            style: Style {
+                color: Sink::Output.is_coloured(),
+                ascii,
+            },
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FullState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        self.changed.notify_all();
+        // One that is full wakes the thread anyway.
+        let _ = (&self.poke).write(&[0]);
+    }
+
+    /// True while the terminal is the screen's.
+    pub(super) fn is_on(&self) -> bool {
+        let state = self.lock();
+        state.on || state.holds
+    }
+
+    /// What tasks are called.
+    pub(super) fn set_names(&self, names: Names) {
+        self.lock().names = Some(names);
+    }
+
+    /// How wide what is said may be.
+    pub(super) fn width(&self) -> Option<usize> {
+        self.lock().width
+    }
+
+    /// Shows it, or gives the terminal back to the prompt; false where that cannot be.
+    pub(super) fn set(&self, on: bool) -> bool {
+        if on && check().is_err() {
+            return false;
+        }
+        self.lock().on = on;
+        self.wake();
+        true
+    }
+
+    /// The prompt, where this was being typed, is left for the screen.
+    pub(super) fn enter(&self, asked: Asked, typed: String) {
+        let mut state = self.lock();
+        state.on = true;
+        state.asked = Some(asked);
+        state.typed = Some(typed);
+        drop(state);
+        self.wake();
+    }
+
+    /// Asks for a line here; gives the question back where it is the prompt's turn.
+    pub(super) fn ask(&self, asked: Asked) -> Option<Asked> {
+        let mut state = self.lock();
+        if !state.on && !state.holds {
+            return Some(asked);
+        }
+        state.asked = Some(asked);
+        drop(state);
+        self.wake();
+        None
+    }
+
+    /// Another prompt for that line.
+    pub(super) fn retell(&self, prompt: &str) {
+        if let Some((said, _)) = &mut self.lock().asked {
+            prompt.clone_into(said);
+        }
+        self.wake();
+    }
+
+    /// Takes what is said; false where the prompt shows it, too.
+    pub(super) fn say(&self, text: &str) -> bool {
+        let mut state = self.lock();
+        if state.texts.len() == TEXTS_MAX {
+            state.texts.pop_front();
+        }
+        state.texts.push_back(uncoloured(text));
+        if !state.on && !state.holds {
+            return false;
+        }
+        state.missed.push_str(text);
+        let excess = state.missed.len().saturating_sub(MISSED_BYTES_MAX);
+        if excess > 0 {
+            let rest = state.missed.as_bytes()[excess..].iter();
+            let line = rest.take_while(|byte| **byte != b'\n').count();
+            let cut = (excess + line + 1).min(state.missed.len());
+            state.missed = state.missed.split_off(cut);
+        }
+        drop(state);
+        self.wake();
+        true
+    }
+
+    /// Takes a line that programs have printed.
+    pub(super) fn print(&self, printed: Printed) {
+        let mut state = self.lock();
+        if state.printed.len() == TEXTS_MAX {
+            state.printed.pop_front();
+        }
+        state.printed.push_back(printed);
+        drop(state);
+        self.wake();
+    }
+
+    /// Takes the line that says what goes on.
+    pub(super) fn tell_status(&self, line: Option<&str>) {
+        self.lock().status = line.map(str::to_owned);
+        self.wake();
+    }
+
+    /// Takes the session as it is now.
+    pub(super) fn show(&self, board: &Board) {
+        self.lock().board = Some(board.clone());
+        self.wake();
+    }
+
+    /// Lends the terminal to a command of this machine, or takes it back.
+    pub(super) fn lend(&self, lent: bool) {
+        let mut state = self.lock();
+        state.lent = lent;
+        self.wake();
+        while lent && state.holds && state.on {
+            let waited = self.changed.wait_timeout(state, LEAVE_WAIT);
+            let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if waited.timed_out() {
+                break;
+            }
+        }
+    }
+
+    /// The session is over: the terminal is as it was.
+    pub(super) fn leave(&self) {
+        let mut state = self.lock();
+        state.on = false;
+        state.asked = None;
+        self.wake();
+        while state.holds {
+            let waited = self.changed.wait_timeout(state, LEAVE_WAIT);
+            let (next, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if waited.timed_out() {
+                return;
+            }
+        }
+    }
+
+    /// Starts the thread, which ends with the process.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(super) fn start(self: &Arc<Self>, shared: Shared) -> std::io::Result<()> {
+        let full = Arc::clone(self);
+        thread::Builder::new()
+            .name("screen".to_owned())
+            .spawn(move || full.run(&shared))?;
+        Ok(())
+    }
+
+    fn run(self: &Arc<Self>, shared: &Shared) {
+        let mut debugger = None;
+        loop {
+            let mut state = self.lock();
+            while !state.on || state.lent {
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            state.holds = true;
+            let names = state.names.clone().unwrap_or_else(Names::ranks);
+            drop(state);
+            let debugger = debugger.get_or_insert_with(|| Debugger::new(self.style, names));
+            let guard = Given(self, shared);
+            if let Err(error) = self.show_until_left(debugger, shared) {
+                complain(format_args!("sdm: {error}"));
+                // Where the terminal has hung up there is nobody who could say anything more.
+                if matches!(error, TerminalError::Io(_)) {
+                    let _ = shared
+                        .controls
+                        .send(Control::Terminate(Signal::SIGHUP as u8));
+                    (shared.wake)();
+                }
+                self.lock().on = false;
+            }
+            drop(guard);
+        }
+    }
+
+    /// Has the terminal until it is to be given back.
+    fn show_until_left(
+        self: &Arc<Self>,
+        debugger: &mut Debugger,
+        shared: &Shared,
+    ) -> Result<(), TerminalError> {
+        let mut terminal = Terminal::take(OTHERWISE)?;
+        debugger.handle_resize();
+        self.measure();
+        // A session that was at rest tells itself anew.
+        (shared.wake)();
+        let mut drawn = None::<Instant>;
+        loop {
+            let mut state = self.lock();
+            if !state.on || state.lent {
+                return Ok(());
+            }
+            state.give_to(debugger);
+            drop(state);
+            let mut wait = IDLE;
+            let due = drawn.map_or(Duration::ZERO, |drawn| {
+                FRAME.saturating_sub(drawn.elapsed())
+            });
+            if !due.is_zero() {
+                wait = due;
+            } else if debugger.take_changed() {
+                terminal.draw(|frame| debugger.draw(frame))?;
+                drawn = Some(Instant::now());
+                continue;
+            }
+            match terminal.input(wait, Some(self.woken.as_fd()))? {
+                Some(Input::Key(key)) => debugger.handle_key(key),
+                Some(Input::Resized) => {
+                    terminal.renew()?;
+                    debugger.handle_resize();
+                    self.measure();
+                }
+                None => {}
+            }
+            self.take_pokes();
+            while let Some(deed) = debugger.poll_deed() {
+                self.carry_out(deed, &mut terminal, debugger, shared)?;
+            }
+        }
+    }
+
+    /// What is said is made for the place where it is shown.
+    fn measure(&self) {
+        let size = Sink::Output.size().unwrap_or((80, 24));
+        let short = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        let width = Debugger::text_width(short(size.0), short(size.1));
+        self.lock().width = Some(usize::from(width));
+    }
+
+    fn take_pokes(&self) {
+        let mut bytes = [0; 256];
+        loop {
+            match (&self.woken).read(&mut bytes) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    }
+
+    fn carry_out(
+        self: &Arc<Self>,
+        deed: Deed,
+        terminal: &mut Terminal,
+        debugger: &mut Debugger,
+        shared: &Shared,
+    ) -> Result<(), TerminalError> {
+        let control = match deed {
+            Deed::Line(text) => {
+                self.lock().asked = None;
+                let origin = String::new();
+                Control::Line(ScriptLine { text, origin })
+            }
+            Deed::Eof => {
+                self.lock().asked = None;
+                Control::Eof
+            }
+            Deed::Interrupt => Control::Interrupt,
+            Deed::Unwait => Control::Suspend,
+            Deed::Complete(typed) => {
+                self.complete(typed, shared);
+                return Ok(());
+            }
+            Deed::Suspend => {
+                terminal.suspend();
+                raise(Signal::SIGSTOP).map_err(std::io::Error::from)?;
+                terminal.resume()?;
+                debugger.handle_resize();
+                self.measure();
+                return Ok(());
+            }
+            Deed::Redraw => {
+                terminal.renew()?;
+                debugger.handle_resize();
+                return Ok(());
+            }
+            Deed::Copy(text) => return terminal.copy(&text),
+            Deed::Leave(typed) => {
+                (shared.keep_typed)(&typed);
+                self.lock().on = false;
+                return Ok(());
+            }
+        };
+        // Nobody listens once the session is over.
+        let _ = shared.controls.send(control);
+        (shared.wake)();
+        Ok(())
+    }
+
+    /// Finds out what a line can become; the answer comes when it is there.
+    fn complete(self: &Arc<Self>, typed: String, shared: &Shared) {
+        if let Wanted::File(_) = commands::completions(&typed, &[]) {
+            let files = FilenameCompleter::new().complete_path(&typed, typed.len());
+            if let Ok((from, files)) = files {
+                let words = files.into_iter().map(|pair| pair.replacement).collect();
+                self.lock().completions = Some((from, words));
+                self.wake();
+            }
+            return;
+        }
+        let (answer, answered) = channel();
+        if shared
+            .controls
+            .send(Control::Complete(typed, answer))
+            .is_err()
+        {
+            return;
+        }
+        (shared.wake)();
+        let full = Arc::clone(self);
+        let waits = thread::Builder::new().name("completion".to_owned());
+        // Without it nothing is offered.
+        let _ = waits.spawn(move || {
+            if let Ok(found) = answered.recv_timeout(COMPLETE_WAIT * 2) {
+                full.lock().completions = Some(found);
+                full.wake();
+            }
+        });
+    }
+
+    /// Gives the prompt what is its own: what was said meanwhile, and the line that is asked for.
+    fn give_back(&self, shared: &Shared) {
+        loop {
+            let mut state = self.lock();
+            let missed = std::mem::take(&mut state.missed);
+            if missed.is_empty() || state.lent {
+                state.missed = missed;
+                state.holds = false;
+                let is_prompts = !state.lent && !state.on;
+                if let Some(asked) = state.asked.take_if(|_| is_prompts) {
+                    // The thread ends only with the process.
+                    let _ = shared.prompt.send(asked);
+                }
+                drop(state);
+                self.changed.notify_all();
+                return;
+            }
+            drop(state);
+            // It is no loss where nobody reads it.
+            let _ = Sink::Output.show(&missed);
+        }
+    }
+}
+
+/// Gives the terminal back to the prompt, also where the thread is at its end.
+struct Given<'a>(&'a Full, &'a Shared);
+
+impl Drop for Given<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lock().on = false;
+        }
+        self.0.give_back(self.1);
+    }
+}
+
+/// Text without colours.
+fn uncoloured(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        let end = after.find(|c: char| ('@'..='~').contains(&c));
+        rest = end.map_or("", |end| &after[end + 1..]);
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_taken_out_of_text() {
+        assert_eq!(uncoloured("\x1b[1mrank 3\x1b[0m: x\n"), "rank 3: x\n");
+        assert_eq!(uncoloured("a\x1b[3"), "a");
+    }
+
+    #[test]
+    fn of_what_was_missed_the_last_lines_are_kept() {
+        let full = Full::new(false).unwrap();
+        assert!(!full.say("before\n"));
+        full.lock().on = true;
+        for number in 0..20_000 {
+            assert!(full.say(&format!("line {number}\n")));
+        }
+        let state = full.lock();
+        assert!(state.missed.len() <= MISSED_BYTES_MAX);
+        assert!(state.missed.starts_with("line ") && state.missed.ends_with("line 19999\n"));
+        assert_eq!(state.texts.len(), TEXTS_MAX);
+    }
+
+    #[test]
+    fn a_line_is_asked_for_where_the_terminal_is() {
+        let full = Full::new(false).unwrap();
+        let asked = ("(sdm) ".to_owned(), false);
+        assert_eq!(full.ask(asked.clone()), Some(asked.clone()));
+        full.enter(asked.clone(), "pri".to_owned());
+        assert_eq!(full.ask(asked), None);
+        let mut debugger = Debugger::new(full.style, Names::ranks());
+        full.lock().give_to(&mut debugger);
+        assert!(full.lock().typed.is_none() && full.is_on());
+    }
+}

@@ -1,0 +1,183 @@
+//! What is to be printed where a person edits a line, and what the prompt before it says.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustyline::ExternalPrinter;
+
+use super::full::Full;
+use super::typed::Typed;
+use crate::unread::{is_given_up, writing};
+
+/// The most texts that wait to be printed above the line being edited.
+const TEXTS_MAX: usize = 256;
+
+/// Printed above the line it leaves nothing there, and the line is drawn anew: up, and down again.
+const NOTHING: &str = "\x1b[A\n";
+
+/// Text to be printed above the line that a person edits, and what the prompt before it says.
+pub(super) struct Queue {
+    waiting: Mutex<QueuedTexts>,
+    changed: Condvar,
+    reading: Arc<AtomicBool>,
+    /// Somebody was asked for a line.
+    asked: AtomicBool,
+    /// What is typed while nobody edits a line.
+    pub(super) typed: Arc<Typed>,
+    /// The whole screen instead.
+    pub(super) full: Arc<Full>,
+}
+
+#[derive(Default)]
+struct QueuedTexts {
+    texts: VecDeque<String>,
+    /// What the prompt says now.
+    prompt: String,
+    /// It says something else than what stands there.
+    stale: bool,
+}
+
+impl Queue {
+    pub(super) fn new(reading: Arc<AtomicBool>, full: Full) -> Self {
+        Self {
+            full: Arc::new(full),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            reading,
+            asked: AtomicBool::new(false),
+            typed: Arc::default(),
+        }
+    }
+
+    /// Takes a text where a line is being edited, waiting for room as long as it is; else the
+    /// caller prints it.
+    pub(super) fn offer(&self, text: &str) -> bool {
+        writing(|| self.offer_reading(text))
+    }
+
+    fn offer_reading(&self, text: &str) -> bool {
+        let mut waiting = self.lock();
+        while self.reading.load(Ordering::SeqCst) {
+            if is_given_up() {
+                return true;
+            }
+            if waiting.texts.len() < TEXTS_MAX {
+                waiting.texts.push_back(text.to_owned());
+                self.changed.notify_all();
+                return true;
+            }
+            // The bound is for the end of the editing, which nobody tells the condition.
+            let waited = self
+                .changed
+                .wait_timeout(waiting, Duration::from_millis(20));
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    /// What was offered and not printed yet.
+    pub(super) fn take(&self) -> String {
+        let texts: Vec<_> = self.lock().texts.drain(..).collect();
+        texts.concat()
+    }
+
+    /// True once a person was asked for a line, and sits there.
+    pub(super) fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// What the prompt says from the next line on.
+    pub(super) fn say(&self, prompt: &str) {
+        self.asked.store(true, Ordering::SeqCst);
+        let mut waiting = self.lock();
+        prompt.clone_into(&mut waiting.prompt);
+        waiting.stale = false;
+    }
+
+    /// What the prompt says from now on, also where a line is being edited.
+    pub(super) fn retell(&self, prompt: &str) {
+        let mut waiting = self.lock();
+        prompt.clone_into(&mut waiting.prompt);
+        waiting.stale = true;
+        self.changed.notify_all();
+    }
+
+    /// Prints what is offered, for ever.
+    pub(super) fn print_with(&self, printer: &mut impl ExternalPrinter) {
+        loop {
+            let mut waiting = self.lock();
+            while (waiting.texts.is_empty() && !waiting.stale)
+                || !self.reading.load(Ordering::SeqCst)
+            {
+                let waited = self.changed.wait(waiting);
+                waiting = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            let mut text: String = waiting.texts.drain(..).collect();
+            waiting.stale = false;
+            drop(waiting);
+            if text.is_empty() {
+                text.push_str(NOTHING);
+            }
+            self.changed.notify_all();
+            if printer.print(text).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What the prompt says now.
+    pub(super) fn prompt(&self) -> String {
+        self.lock().prompt.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueuedTexts> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_reading(&self, reading: bool) {
+        self.reading.store(reading, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use rustyline::error::ReadlineError;
+
+    use super::*;
+
+    /// A printer that keeps what it is given, and ends with the last of it.
+    struct Printed(Sender<String>, usize);
+
+    impl ExternalPrinter for Printed {
+        fn print(&mut self, text: String) -> rustyline::Result<()> {
+            self.1 -= 1;
+            self.0.send(text).expect("it is listened to");
+            match self.1 {
+                0 => Err(ReadlineError::Eof),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_drawn_anew_with_what_is_printed_or_else_by_nothing() {
+        let queue = Queue::new(Arc::default(), Full::new(false).unwrap());
+        let (to, printed) = channel();
+        queue.say("before");
+        queue.set_reading(true);
+        assert!(queue.offer("text\n"));
+        queue.retell("now");
+        queue.print_with(&mut Printed(to.clone(), 1));
+        assert_eq!(printed.recv().unwrap(), "text\n");
+        assert!(!queue.lock().stale);
+        queue.retell("later");
+        queue.print_with(&mut Printed(to, 1));
+        assert_eq!(printed.recv().unwrap(), NOTHING);
+        assert_eq!(queue.lock().prompt, "later");
+    }
+}
