@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
-pub use held::stand_still_below;
+pub use held::{HeldRanks, Standing};
 pub use hosts::{is_host, is_this_host};
 pub use pmix::PmixError;
 pub(crate) use pmix::{has_pmix, helper as pmix_helper};
