@@ -464,7 +464,6 @@ fn serve(job: HostJob) -> Result<Serving> {
     let answer = FromHost::Ready {
         version: VERSION,
         library: library.version.clone(),
-        folder: folder.0.to_string_lossy().into_owned(),
         environment,
     };
     Ok(Serving {
@@ -480,8 +479,7 @@ fn serve(job: HostJob) -> Result<Serving> {
 
 /// Nodes may have the place for such folders in common.
 fn make_folder(job: &HostJob) -> Result<Folder> {
-    let base = std::env::temp_dir();
-    let path = base.join(format!("sdm-pmix-{}-{}", job.namespace, job.own));
+    let path = job.folder();
     // It fails where anything has that name, whoever made it.
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("make the folder {}", sdm_text::printable_name(&path)))?;

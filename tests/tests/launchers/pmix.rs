@@ -268,6 +268,48 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     assert_no_folder(&place);
 }
 
+/// A library that crashes or hangs costs its own process, whose end is waited for and told.
+#[test]
+fn a_library_that_fails_is_told_and_costs_no_session() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let run = |fault: &str| {
+        let library = place.path().join(format!("{fault}.so"));
+        let fault = format!("-D{fault}");
+        let options = [
+            &fault,
+            "-shared",
+            "-fPIC",
+            "-Wl,--no-as-needed",
+            "-l:libpmix.so.2",
+        ];
+        sdm_tests::fixture::compile(Compiler::C, "faulty_library", &options, &library);
+        let batch = ["--batch", "--no-report"];
+        let sdm = local(&place, 2).args(batch).program(&sum, &[]);
+        sdm.env("SDM_PMIX_LIBRARY", library)
+    };
+    let alone = "rank 0 of 1: sum 1";
+    let done = run("CRASHES").finish().code(0);
+    let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI program is alone";
+    assert!(done.out.contains(why), "{done}");
+    // What both print is one line where it comes within a moment.
+    assert!(lines_of(&done.out).iter().all(|it| *it == alone), "{done}");
+    if std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1") {
+        // A minute is longer than a screen is waited for: its end is, by who runs the test.
+        let running = run("HANGS").spawn();
+        while !running
+            .out
+            .text()
+            .contains("sdm-pmix takes too long; each MPI program is alone")
+        {
+            std::thread::yield_now();
+        }
+        let done = running.finish().code(0);
+        assert!(lines_of(&done.out).iter().all(|it| *it == alone), "{done}");
+    }
+    assert_no_folder(&place);
+}
+
 /// A server of the session that is killed costs its own ranks: the PMIx server stays, whoever of them had started it.
 #[test]
 fn the_pmix_server_outlives_each_server_of_the_session() {
