@@ -157,11 +157,12 @@ fn hosted(
     let needed = is_system || args.pmix == PmixUse::On;
     // Slurm has a server of its own, unless it is asked to have none.
     let can_be = args.control == ControlBy::Plain
-        && (["local", "ssh"].contains(&launcher) || (launcher == "srun" && needed));
+        && (["local", "ssh"].contains(&launcher)
+            || (["srun", "loopback"].contains(&launcher) && needed));
     if needed && !can_be {
         let word = if is_system { "system" } else { "on" };
         let text = format!(
-            "--pmix {word}: only with --launcher local, ssh or srun; other launchers have servers of their own or none"
+            "--pmix {word}: only with --launcher local, ssh, srun or loopback; other launchers have servers of their own or none"
         );
         return Err((2, text));
     }
