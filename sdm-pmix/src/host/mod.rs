@@ -3,6 +3,7 @@
 //! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
 //! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
 
+mod absent;
 mod app;
 mod barrier;
 mod board;
@@ -277,7 +278,10 @@ impl Host {
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
                 ToHost::Processes(table) => self.add_processes(id, &table),
-                ToHost::Ended { tasks, status } => self.have_ended(&tasks, status),
+                ToHost::Ended { tasks, status } => {
+                    self.have_ended(&tasks, status);
+                    self.end_jobs_of_absent();
+                }
                 ToHost::Output {
                     task,
                     is_error,
@@ -329,6 +333,7 @@ impl Host {
             Request::Come { process, done } => {
                 self.connected.insert(self.task_of(&process));
                 done.tell(SUCCESS);
+                self.end_jobs_of_absent();
             }
             Request::Tool { name, done } => self.welcome(name, done),
             Request::Query { wanted, done } => self.query(wanted, done),

@@ -124,6 +124,16 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
             ));
         }
     }
+    if ["local", "ssh"].contains(&&*launcher)
+        && let Some(part) = parts
+            .iter()
+            .find(|part| sdm_launch::wants_mpiexec(&part.words[0]))
+    {
+        complain(format_args!(
+            "[launcher] {launcher}: {} is linked with MPICH, whose ranks find one another under mpiexec only: each is alone here",
+            printable_name(&part.words[0])
+        ));
+    }
     let count = parts.iter().map(|part| part.count).sum();
     let mut session = args.tree.session(count);
     if parts.len() > 1 {

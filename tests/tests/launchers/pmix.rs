@@ -169,6 +169,26 @@ fn who_aborts_ends_the_job_with_its_status() {
 }
 
 /// What a shell inside of another job has in its environment: of that nothing reaches the ranks.
+/// As under mpirun, which waits for ever where it ends with 0.
+#[test]
+fn who_ends_before_mpi_init_ends_the_job() {
+    let place = Place::new();
+    let absent = place.compile("mpi_absent", Compiler::OpenMpi);
+    for (own, code) in [("7", 7), ("0", 1)] {
+        let done = local(&place, 3).args(["--batch", "--no-report"]);
+        let done = done.program(&absent, &[own]).finish().code(code);
+        let why = format!("rank 1 ends the job with status {code}: it has ended without MPI_Init");
+        assert!(done.out.contains(&why), "{done}");
+    }
+    let sum = place.compile("mpi_sum", Compiler::Mpich);
+    let done = local(&place, 2).args(["--batch", "--no-report"]);
+    let done = done.program(&sum, &[]).finish().code(0);
+    assert!(
+        done.err.contains("under mpiexec only: each is alone here"),
+        "{done}"
+    );
+}
+
 #[test]
 fn the_variables_of_an_outer_job_mean_nothing() {
     let place = Place::new();
