@@ -24,7 +24,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 /// Options that say what is done, and are not for a file.
-const NO_SETTINGS: [&str; 15] = [
+const NO_SETTINGS: [&str; 16] = [
+    "bundle",
     "help",
     "profile",
     "json",
