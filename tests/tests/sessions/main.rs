@@ -14,6 +14,7 @@ mod core;
 mod dap;
 mod data;
 mod diagnose;
+mod doctor;
 mod ending;
 mod errors;
 mod example;
