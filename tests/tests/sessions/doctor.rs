@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sdm_tests::fixture::Compiler;
+use sdm_tests::job::Folder;
 use sdm_tests::place::Place;
 use sdm_tests::sdm::{Done, Sdm};
 use serde_json::Value;
@@ -161,7 +162,9 @@ fn a_slurm_that_does_not_answer() {
 #[test]
 fn a_process_that_does_not_let_itself_be_looked_at() {
     let place = Place::new();
-    let program = place.compile("undumpable", Compiler::C);
+    // It outlives sessions, which leave nothing else behind in their place.
+    let folder = Folder::new("undumpable");
+    let program = folder.compile(Compiler::C, "undumpable");
     let mut process = Command::new(&program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -251,11 +254,18 @@ fn a_host_is_asked_and_reached() {
         "echo \"error: unexpected argument '--doctor' found\" >&2; exit 2",
     );
     let done = Sdm::new(&place, "doctor")
-        .args(["--host", "localhost", "--server-path"])
+        .args(["--json", "--host", "localhost", "--server-path"])
         .args([&server])
         .finish()
         .code(1);
-    assert!(done.out.contains("version that knows no"), "{done}");
+    let report = self::report(&done);
+    let found = found(&report, 1, "server");
+    assert!(
+        found["found"]
+            .as_str()
+            .is_some_and(|it| it.contains("knows no --doctor")),
+        "{found:#}"
+    );
 }
 
 #[test]
