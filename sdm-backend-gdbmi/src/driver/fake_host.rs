@@ -50,6 +50,9 @@ impl Host for FakeHost {
     fn system_call(&self, _: i32, _: i32) -> Option<i64> {
         None
     }
+    fn root(&self, _: i32) -> Option<String> {
+        None
+    }
     fn other_gdbs(&self) -> String {
         "take another".to_owned()
     }

@@ -10,6 +10,7 @@ mod binding;
 mod by_hand;
 mod clusters;
 mod commands;
+mod containers;
 mod core;
 mod dap;
 mod data;

@@ -121,6 +121,10 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
     for answer in answers {
         answer.await?;
     }
+    // gdb would enter the container's mount namespace to read its files, which only root may.
+    if let Some(root) = gdb.host().root(pid) {
+        gdb.mi(format!("-gdb-set sysroot {root}")).await?;
+    }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
     let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
