@@ -142,7 +142,7 @@ impl Host for LocalHost {
         let differs = mounts(proc::of(pid)).is_some_and(|it| Some(it) != mounts(proc::own()));
         if differs {
             SEEN.store(true, Ordering::Relaxed);
-            return Some(proc::of(pid).path("root").display().to_string());
+            return Some(proc::of(pid).path("root").to_string_lossy().into_owned());
         }
         SEEN.load(Ordering::Relaxed).then(|| "target:".to_owned())
     }

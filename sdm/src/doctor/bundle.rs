@@ -9,7 +9,8 @@ use sdm_system::{files, proc};
 use sdm_text::{printable, printable_name};
 use serde_json::{Map, Value, json};
 
-use super::{Section, show};
+use super::section::Section;
+use super::show;
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings};
 

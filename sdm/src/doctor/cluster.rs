@@ -5,7 +5,7 @@ use std::time::Duration;
 use sdm_doctor::{Check, Finding};
 use sdm_rm::{Clusters, ManagerState, Question};
 
-use super::Section;
+use super::section::Section;
 
 /// How long a cluster's process may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);

@@ -13,7 +13,7 @@ use sdm_hosts::job::is_this_host;
 use sdm_system::{files, own_program};
 use sdm_text::printable;
 
-use super::Section;
+use super::section::Section;
 use crate::cli::DoctorArgs;
 
 /// How long a host may take to tell all: it tries a gdb.
@@ -44,7 +44,7 @@ pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
 
 /// What a host has said so far.
 #[derive(Default)]
-struct Answer {
+struct Telling {
     version: Option<(String, u8)>,
     addresses: Vec<SocketAddr>,
     findings: Vec<Finding>,
@@ -95,7 +95,7 @@ fn command(args: &DoctorArgs, name: &str, server: &Path) -> Command {
     let gdb = args.gdb.clone().unwrap_or_else(|| PathBuf::from("gdb"));
     let mut words = vec![
         server.to_string_lossy().into_owned(),
-        format!("--doctor={}", gdb.display()),
+        format!("--doctor={}", gdb.to_string_lossy()),
         format!("--port={}", args.reach.port),
     ];
     if let Some(interface) = &args.reach.interface {
@@ -127,9 +127,9 @@ fn hear(child: &mut Child) -> Receiver<String> {
     heard
 }
 
-fn answer(heard: &Receiver<String>) -> Answer {
+fn answer(heard: &Receiver<String>) -> Telling {
     let until = Instant::now() + TELL_WAIT;
-    let mut answer = Answer::default();
+    let mut answer = Telling::default();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let Ok(line) = heard.recv_timeout(left) else {

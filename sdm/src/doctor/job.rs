@@ -7,7 +7,7 @@ use sdm_hosts::job::{self, JobProcess, Obstacle, Target};
 use sdm_system::proc;
 use sdm_text::printable_name;
 
-use super::Section;
+use super::section::Section;
 
 /// The namespaces in which what a process names is something else, and what that means.
 const NAMESPACES: [(&str, &str); 3] = [("mnt", "mount"), ("pid", "pid"), ("user", "user")];

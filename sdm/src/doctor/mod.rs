@@ -5,32 +5,19 @@ mod cluster;
 mod host;
 mod job;
 mod machine;
+mod section;
 mod show;
 
-use sdm_doctor::{Finding, Verdict};
+use sdm_doctor::Verdict;
 
 use crate::cli::DoctorArgs;
 use crate::sink::{Sink, complain};
+use section::Section;
 
 /// Something is bad.
 const BAD: u8 = 1;
 /// What was found could not be told.
 const FAILED: u8 = 2;
-
-/// What was found at one place.
-#[derive(Debug)]
-struct Section {
-    /// Where: this machine, a host, a job.
-    place: String,
-    findings: Vec<Finding>,
-}
-
-impl Section {
-    fn new(place: impl Into<String>, findings: Vec<Finding>) -> Self {
-        let place = place.into();
-        Self { place, findings }
-    }
-}
 
 /// Carries out `sdm doctor`; gives the exit code.
 pub(crate) fn carry_out(args: &DoctorArgs) -> u8 {

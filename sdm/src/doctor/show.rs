@@ -4,7 +4,7 @@ use sdm_doctor::{Finding, Verdict};
 use sdm_text::printable;
 use serde_json::{Value, json};
 
-use super::Section;
+use super::section::Section;
 
 /// How wide text is where no terminal says so.
 const WIDTH: usize = 100;

@@ -74,11 +74,7 @@ fn texts(source: &str) -> Vec<String> {
                 _ => text.push(character),
             }
         }
-        let own: String = words_of(&text);
-        let is_own = own
-            .split(|it: char| !it.is_ascii_lowercase())
-            .any(|it| it.len() >= 3);
-        if is_own {
+        if words_of(&text).contains(|it: char| it.is_ascii_alphabetic()) {
             found.push(text);
         }
     }
