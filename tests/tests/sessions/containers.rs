@@ -89,7 +89,7 @@ fn processes_in_a_container_are_attached_to_from_outside() {
         .args(["--pids", &pids, "-c", "print argc"])
         .finish()
         .code(0);
-    assert!(done.out.contains("= 1"), "{done}");
+    assert!(done.out.contains("(2): 1"), "{done}");
     let done = Sdm::new(&place, "doctor").args([&pids]).finish();
     assert!(done.out.contains("is in a container"), "{done}");
     child.kill().expect("it runs");
@@ -111,7 +111,7 @@ fn a_session_inside_a_container_is_one_as_elsewhere() {
         .program(&program, &[])
         .finish()
         .code(0);
-    done.expect_part("print i", "$1 = 0");
+    done.expect_part("print i", "ranks 0-1 (2): 1");
     let done = Sdm::wrapped(&prefix, &place, "doctor")
         .args(["--json"])
         .finish();
