@@ -145,7 +145,7 @@ fn a_file_that_is_not_there_is_none_unless_it_was_asked_for() {
     let absent = Settings::load(&Cli::command(), |name| {
         (name == "HOME").then(|| "/no/such/home".into())
     });
-    let file = absent.unwrap().file;
+    let file = absent.unwrap().files.own;
     assert_eq!(
         file.unwrap(),
         Path::new("/no/such/home/.config/sdm/config.toml")
