@@ -43,7 +43,7 @@ const HIDDEN: [&str; 7] = [
     "launcher-option",
     "program",
     "arguments",
-    "on-stop",
+    "notify",
 ];
 /// What stands in the place of such a value.
 const NOT_SHOWN: &str = "(not shown)";
