@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_system::proc::{self, Mapping};
 
 use crate::child::is_loaded;
@@ -34,6 +37,10 @@ pub(crate) trait Host {
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
     /// The number of the system call that a thread is in, where that may be known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
+    /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
+    fn root(&self, pid: i32) -> Option<String>;
+    /// What to do where this host's gdb will not do: which others are installed.
+    fn other_gdbs(&self) -> String;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
 }
@@ -127,6 +134,27 @@ impl Host for LocalHost {
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {
         proc::of(pid).thread(thread).system_call()
+    }
+
+    fn root(&self, pid: i32) -> Option<String> {
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        let mounts = |process: proc::Process| fs::read_link(process.path("ns/mnt")).ok();
+        let differs = mounts(proc::of(pid)).is_some_and(|it| Some(it) != mounts(proc::own()));
+        if differs {
+            SEEN.store(true, Ordering::Relaxed);
+            return Some(proc::of(pid).path("root").to_string_lossy().into_owned());
+        }
+        SEEN.load(Ordering::Relaxed).then(|| "target:".to_owned())
+    }
+
+    fn other_gdbs(&self) -> String {
+        // All tasks of a host meet the same gdb.
+        static OTHERS: OnceLock<String> = OnceLock::new();
+        let others = || {
+            let path = proc::of(last_started(self.gdb)).program();
+            doctor::other(&Places::here().candidates(&path.unwrap_or_default()))
+        };
+        OTHERS.get_or_init(others).clone()
     }
 
     fn source_line(&self, path: &str, line: u32) -> Option<String> {

@@ -4,6 +4,7 @@ mod batch;
 mod cluster;
 mod core;
 mod divide;
+mod doctor;
 mod emulate;
 mod error;
 mod gdb;
@@ -29,6 +30,7 @@ pub use cluster::{
 };
 pub use core::CoreArgs;
 pub use divide::divided;
+pub use doctor::DoctorArgs;
 pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
@@ -78,6 +80,10 @@ pub enum Verb {
     Core(CoreArgs),
     /// Serve an editor by the Debug Adapter Protocol, on standard input and output.
     Dap(DapArgs),
+    /// Say what here, on other hosts or in the way of a job would keep SDM from working, and what to do.
+    ///
+    /// Exit code: 0 nothing is bad, 1 something is, 2 it could not be looked at.
+    Doctor(Box<DoctorArgs>),
     /// What options are unless the command line says otherwise, and where that is said.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.

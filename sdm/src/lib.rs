@@ -7,6 +7,7 @@
 pub mod app;
 pub mod cli;
 mod cluster;
+mod doctor;
 mod pmix;
 pub mod settings;
 mod sink;

@@ -50,6 +50,12 @@ impl Host for FakeHost {
     fn system_call(&self, _: i32, _: i32) -> Option<i64> {
         None
     }
+    fn root(&self, _: i32) -> Option<String> {
+        None
+    }
+    fn other_gdbs(&self) -> String {
+        "take another".to_owned()
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }
