@@ -8,6 +8,7 @@ pub mod app;
 pub mod cli;
 mod cluster;
 mod pmix;
+mod remembered;
 pub mod settings;
 mod sink;
 mod sys;

@@ -67,6 +67,13 @@ impl Debugger {
             }
             return;
         }
+        let meant = match self.panel {
+            Panel::Prompt => Some(key),
+            _ => self.bindings.meant(key),
+        };
+        let Some(key) = meant else {
+            return;
+        };
         match key.code {
             KeyCode::Char('x') if control => self.is_prefixed = true,
             KeyCode::Char('c') if control => self.interrupt(),
@@ -149,6 +156,13 @@ impl Debugger {
             KeyCode::Char('t') => self.run_to_line(),
             KeyCode::Char('w') => self.watch(),
             KeyCode::Char('y') => self.copy(),
+            KeyCode::Char('P') => {
+                self.style.palette = self.style.palette.next();
+                self.hint = match self.style.color {
+                    true => format!("colours: {}", self.style.palette.word()),
+                    false => "NO_COLOR is set: there are no colours".to_owned(),
+                };
+            }
             KeyCode::Char('a') => self.select(self.board.all.clone()),
             KeyCode::Enter => self.enter(),
             KeyCode::Up | KeyCode::Char('k') => self.step(0, -1),
@@ -210,7 +224,7 @@ impl Debugger {
         }
     }
 
-    fn toggle_breakpoint(&mut self) {
+    pub(super) fn toggle_breakpoint(&mut self) {
         if !self.is_free("break") {
             return;
         }
@@ -282,7 +296,7 @@ impl Debugger {
     }
 
     /// These are the focus from now on.
-    fn select(&mut self, tasks: sdm_idset::IdSet) {
+    pub(super) fn select(&mut self, tasks: sdm_idset::IdSet) {
         if !tasks.is_empty() {
             self.wanted_focus = Some(tasks);
             self.tell_focus();
@@ -323,13 +337,15 @@ impl Debugger {
                 }
             }
             Panel::Ranks => self.ranks.step(right.into(), down.into()),
-            Panel::Values => {
-                let rows = values::rows(&self.board.sight, &self.names, self.style).len();
-                let at = self.values_at.saturating_add_signed(by);
-                self.values_at = at.min(rows.saturating_sub(1));
-            }
+            Panel::Values => self.step_values(by),
             Panel::Output | Panel::Prompt => {}
         }
+    }
+
+    pub(super) fn step_values(&mut self, by: isize) {
+        let rows = values::rows(&self.board.sight, &self.names, self.style).len();
+        let at = self.values_at.saturating_add_signed(by);
+        self.values_at = at.min(rows.saturating_sub(1));
     }
 
     /// To the prompt for one line.
@@ -342,8 +358,16 @@ impl Debugger {
         self.handle_resize();
     }
 
+    /// The line at the bottom, as the keys are bound.
+    pub(crate) fn foot(&self) -> String {
+        match self.panel {
+            Panel::Prompt => self.footer().to_owned(),
+            _ => self.bindings.footer(self.footer()),
+        }
+    }
+
     /// The keys that do something here.
-    pub(crate) fn footer(&self) -> &'static str {
+    fn footer(&self) -> &'static str {
         match self.panel {
             Panel::Prompt if self.asked.is_none() => {
                 "^C stops what runs  ^Z gives the prompt back  Esc panels"

@@ -74,6 +74,9 @@ fn line_of(value: &str) -> String {
 /// Numbers as a small histogram, from the smallest to the largest.
 fn histogram(named: &Named, style: Style) -> Option<String> {
     let (counts, low, high) = named.histogram(PARTS)?;
+    if style.linear {
+        return Some(format!(", from {low} to {high}"));
+    }
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let bars = if style.ascii { ASCII_BARS } else { BARS };
     let bar = |count: &u64| {
