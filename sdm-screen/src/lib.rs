@@ -15,6 +15,8 @@ mod line;
 mod map;
 mod paint;
 mod palette;
+#[cfg(test)]
+mod pictures;
 mod rows;
 #[cfg(test)]
 mod snapshot;

@@ -1,6 +1,6 @@
 //! What is kept from one day to the next in the user's folder for what programs keep.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sdm_system::files;
@@ -22,10 +22,19 @@ pub(crate) fn folder() -> Option<PathBuf> {
         found.is_ok_and(|it| it.uid() == nix::unistd::geteuid().as_raw() && it.mode() & 0o002 == 0)
     };
     let directory = base.join(below);
-    if !base.exists() || is_mine(&base) {
-        std::fs::create_dir_all(&directory).ok()?;
+    if !base.exists() {
+        std::fs::create_dir_all(&base).ok()?;
     }
-    is_mine(&directory).then_some(directory)
+    if !is_mine(&base) {
+        return None;
+    }
+    // Agents keep jobs in it, and take none that others can look into.
+    if files::private_folder(&directory).is_err() && is_mine(&directory) {
+        let alone = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&directory, alone).ok()?;
+    }
+    files::private_folder(&directory).ok()?;
+    Some(directory)
 }
 
 /// What was remembered under this name; empty where nothing was.

@@ -116,3 +116,32 @@ fn output_is_followed_until_one_looks_further_up() {
     top.handle_facts(many);
     assert!(frame(&mut top, 80, 24).contains("the end"));
 }
+
+#[test]
+fn pictures_of_the_guide_are_what_is_drawn() {
+    let mut known = facts();
+    known.clusters.retain(|it| it.name == "here");
+    known
+        .items
+        .retain(|it| it.get("jobState") != Some("UNKNOWN"));
+    for it in &mut known.items {
+        for (id, value) in &mut it.attributes {
+            if id == "name" && value.starts_with("halo") {
+                "halo".clone_into(value);
+            }
+        }
+    }
+    known.profiles = vec!["halo".to_owned()];
+    for (name, typed) in [
+        ("pictures_jobs", "3\u{2193}\u{2193}"),
+        ("pictures_nodes", "2\n\u{2192}\u{2192}"),
+        ("pictures_submit", "n./halo\t\t\t64"),
+        ("pictures_menu", "3\u{2193}\u{2193}\n"),
+    ] {
+        let mut top = Top::new(crate::pictures::COLOURED, super::NOW);
+        top.handle_facts(known.clone());
+        keys(&mut top, typed);
+        let name = name.trim_start_matches("pictures_");
+        crate::pictures::check(name, |frame| top.draw(frame));
+    }
+}

@@ -47,7 +47,7 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
     terminal.keys("b");
     terminal.wait_displayed(&["(sdm) delete 1"]);
     terminal.keys("n");
-    terminal.wait_displayed(&["(sdm) next &", "result"]);
+    terminal.wait_displayed(&["(sdm) next &", "twice () at work.c:26", "c n s f u d"]);
     terminal.keys("f");
     terminal.wait_displayed(&["1 work.c: step_through"]);
     // A rank is the focus: what is there is of it alone.

@@ -195,8 +195,9 @@ fn it_is_suspended_resized_and_hung_up() {
     // Who has hung up leaves nothing behind.
     let terminal = top(&shell, &[]);
     terminal.wait_displayed(&["no jobs: `n` submits one"]);
-    drop(terminal);
-    shell.place.assert_gone();
+    sdm_tests::processes::signal(terminal.pid(), nix::sys::signal::Signal::SIGHUP);
+    let (code, screen) = terminal.finish();
+    assert_ne!(code, 0, "{screen}");
 }
 
 /// At most thirty frames a second, and of each what is another than before.

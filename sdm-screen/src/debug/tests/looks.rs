@@ -156,3 +156,27 @@ fn how_it_was_looked_at_is_remembered() {
     assert!(again.zoomed);
     assert_eq!(again.style.palette, Palette::Light);
 }
+
+#[test]
+fn pictures_of_the_guide_are_what_is_drawn() {
+    let mut plain = board();
+    let source = [
+        "static void exchange(struct rod *rod)",
+        "{",
+        "    pack(rod);",
+        "    MPI_Send(rod->cells, rod->count, MPI_DOUBLE, rod->right, 0, world);",
+        "    MPI_Recv(rod->halo, rod->count, MPI_DOUBLE, rod->left, 0, world, &status);",
+        "    unpack(rod);",
+        "    check(rod);",
+        "}",
+    ];
+    let sight = std::sync::Arc::make_mut(&mut plain.sight);
+    let shown = sight.source.as_mut().unwrap();
+    shown.first = 40;
+    shown.lines = std::sync::Arc::new(source.map(str::to_owned).to_vec());
+    for (name, typed) in [("debugger", ""), ("focus", "2\u{2193}\u{2193}")] {
+        let mut debugger = debugger(crate::pictures::COLOURED, plain.clone());
+        keys(&mut debugger, typed);
+        crate::pictures::check(name, |frame| debugger.draw(frame));
+    }
+}
