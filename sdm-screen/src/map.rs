@@ -80,8 +80,8 @@ impl Map {
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
-    /// Selects the cell in this column and line of the area where it is drawn; false where there is none.
-    pub(crate) fn choose(&mut self, column: u16, line: u16, area: Rect) -> bool {
+    /// Selects the cell in this column and line of the area where it is drawn, if there is one.
+    pub(crate) fn choose(&mut self, column: u16, line: u16, area: Rect) {
         let (across, block) = (self.across.max(1), self.drawn.max(1));
         let first_line = self.first_line(area.height);
         let column = u64::from(column / CELL_COLUMNS);
@@ -90,7 +90,6 @@ impl Map {
         if is_there {
             self.at = cell * block;
         }
-        is_there
     }
 
     /// The line of the selected cell is among those that are drawn.

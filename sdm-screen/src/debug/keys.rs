@@ -4,6 +4,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Debugger, Deed, Panel, source, values};
 
+/// From so many columns on all keys of the source are named.
+const COLUMNS_OF_ALL: u16 = 140;
 /// How many lines PgUp and PgDn go.
 const PAGE: i32 = 15;
 
@@ -27,7 +29,7 @@ const fn action(key: char, line: &'static str, stands: bool) -> Action {
 }
 
 /// gdb's own single keys, and those of other debuggers. What lets tasks run does not keep the screen waiting.
-pub(crate) const ACTIONS: [Action; 10] = [
+pub(crate) const ACTIONS: [Action; 11] = [
     Action {
         function: Some((5, KeyModifiers::NONE)),
         ..action('c', "continue &", true)
@@ -49,6 +51,7 @@ pub(crate) const ACTIONS: [Action; 10] = [
     action('u', "up", true),
     action('d', "down", true),
     action('r', "run", false),
+    action('D', "diagnose", false),
     action('q', "quit", false),
 ];
 
@@ -187,14 +190,10 @@ impl Debugger {
     /// Gives the session an action's line, or says why not.
     fn act(&mut self, action: &Action) {
         let word = action.line.trim_end_matches(" &");
-        let stands = self.board.ranks.iter().any(|row| {
-            let stopped = row.state == sdm_debug::TaskState::Stopped;
-            stopped && !row.tasks.is_disjoint(&self.board.focus)
-        });
         if !self.is_free(word) {
             return;
         }
-        if action.stands && !stands {
+        if action.stands && !self.stands() {
             let running = !self.board.running.is_disjoint(&self.board.focus);
             self.hint = match running {
                 true => format!("{word}: nobody of the focus stands; p stops them"),
@@ -203,6 +202,14 @@ impl Debugger {
             return;
         }
         self.say(action.line.to_owned());
+    }
+
+    /// Whether somebody of the focus stands.
+    fn stands(&self) -> bool {
+        self.board.ranks.iter().any(|row| {
+            let stopped = row.state == sdm_debug::TaskState::Stopped;
+            stopped && !row.tasks.is_disjoint(&self.board.focus)
+        })
     }
 
     /// Whether the shell asks for a line; else it is said why not.
@@ -372,15 +379,29 @@ impl Debugger {
             Panel::Prompt if self.asked.is_none() => {
                 "^C stops what runs  ^Z gives the prompt back  Esc panels"
             }
+            Panel::Prompt if self.is_question() => "type the answer, Enter  ^C no",
             Panel::Prompt => "Enter says it  Tab completes  Esc keys  ^X A prompt alone",
             _ if self.asked.is_none() => "^C stops what goes on  1-6 panels  ? help",
-            Panel::Source => {
-                "c n s f u d  b breakpoint  t to here  p stop  : type  1-6 panels  ? help"
+            _ if !self.stands() && !self.board.running.is_empty() => {
+                "p stop those that run  D why do they hang  : command  1-6 panels  ? help  q end"
             }
-            Panel::Stacks => "arrows choose the focus  a all  c n s f u d  : type  z zoom  ? help",
-            Panel::Ranks => "arrows  Enter focus  a all  c n s f  p stop  : type  z zoom  ? help",
-            Panel::Values => "w watch  Enter who differs  y copy  c n s f u d  : type  ? help",
-            Panel::Output => "y copy  c n s f  p stop  : type  z zoom  ? help",
+            _ if !self.stands() => "r run anew  : command  1-6 panels  ? help  q end",
+            Panel::Source if self.area.width >= COLUMNS_OF_ALL => {
+                "c continue  n next  s step  f finish  u up  d down  b breakpoint  t to here  p stop  D why do they hang  : command  ? help  q end"
+            }
+            Panel::Source => {
+                "c continue  n next  s step  f finish  b breakpoint  : command  ? help  q end"
+            }
+            Panel::Stacks => {
+                "arrows choose the focus  a all  c continue  n next  z zoom  : command  ? help"
+            }
+            Panel::Ranks => {
+                "arrows  Enter focus  a all  c continue  n next  z zoom  : command  ? help"
+            }
+            Panel::Values => {
+                "w watch  Enter who differs  y copy  c continue  n next  : command  ? help"
+            }
+            Panel::Output => "y copy  c continue  n next  p stop  z zoom  : command  ? help",
         }
     }
 }

@@ -19,6 +19,7 @@ const HELP: &[&str] = &[
     "c F5  continue        n F10 next       s F11 step",
     "f S-F11 finish        o nexti          i stepi",
     "u up   d down         r run            p F6 stop those that run",
+    "D     diagnose: why do they hang",
     "b F9  breakpoint at the line, or none   t  run to the line",
     "1 source 2 stacks 3 ranks 4 values 5 output 6 prompt",
     "Tab   next panel      z  this panel alone, and back",
@@ -244,7 +245,12 @@ impl Debugger {
         // In words alone where nobody sees a map.
         let legend = match self.style.linear {
             true => area.height,
-            false => legend.min(area.height / 2),
+            // The map needs no more lines than it has cells for.
+            false => {
+                let cells = self.board.all.len().div_ceil(area.width.max(1).into());
+                let cells = u16::try_from(cells).unwrap_or(u16::MAX).max(1);
+                legend.min(area.height - cells.min(area.height.div_ceil(2)))
+            }
         };
         let cells = Rect::new(area.x, area.y, area.width, area.height - legend);
         self.ranks.lay_out(cells);

@@ -214,6 +214,7 @@ fn whatever_a_key_does_is_a_line_of_the_shell() {
         ("i", "stepi &"),
         ("f", "finish &"),
         ("u", "up"),
+        ("D", "diagnose"),
         ("q", "quit"),
         ("b", "break halo.c:44"),
         ("↓↓b", "delete 2"),

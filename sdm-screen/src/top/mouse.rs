@@ -15,7 +15,10 @@ impl Top {
     pub fn handle_mouse(&mut self, event: MouseEvent) {
         let at = Position::new(event.column, event.row);
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            MouseEventKind::Down(MouseButton::Left) => {
+                self.hint.clear();
+                self.click(at);
+            }
             MouseEventKind::ScrollUp => self.wheel(at, -WHEEL),
             MouseEventKind::ScrollDown => self.wheel(at, WHEEL),
             _ => return,
@@ -73,9 +76,11 @@ impl Top {
     }
 
     fn click_view(&mut self, body: Rect, at: Position) {
+        let before = self.second;
         let Some((part, place)) = self.part_at(body, at) else {
             return;
         };
+        let had_keys = self.second == before;
         let mut inner = self.style.inner(place);
         if part == Part::Detail || !inner.contains(at) {
             return;
@@ -83,9 +88,7 @@ impl Top {
         match (self.view, part) {
             (View::Machines, Part::Second) => {
                 inner.height = inner.height.saturating_sub(crate::paint::NODE_LINES);
-                if self.map.choose(at.x - inner.x, at.y - inner.y, inner) {
-                    self.hint.clear();
-                }
+                self.map.choose(at.x - inner.x, at.y - inner.y, inner);
             }
             (View::Process, Part::Second) => {}
             _ => {
@@ -94,7 +97,7 @@ impl Top {
                     return;
                 };
                 self.select(row);
-                if self.table().selected() == was.as_ref() {
+                if had_keys && self.table().selected() == was.as_ref() {
                     self.press(KeyCode::Enter);
                 }
             }

@@ -13,26 +13,25 @@ fn a_job_is_seen_submitted_and_ended_by_keys() {
     let words = shell.lowered(&["top"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut terminal = Terminal::run(&shell.place, "/usr/bin/env".as_ref(), &words, 120);
-    terminal.wait("sleeps");
+    terminal.wait_displayed(&["sleeps"]);
     // What its agent tells comes without a key.
     let second = shell.submit(&["--name", "comes-later", "--", "sleep", "1000"]);
-    terminal.wait("comes-later");
-    // Ctrl-L writes every cell anew, else only cells that differ come; blank cells never do, so that words are waited for.
+    terminal.wait_displayed(&["comes-later"]);
+    // Ctrl-L writes every cell anew.
     terminal.keys("1\x0c");
-    terminal.wait("managers");
-    terminal.keys("2\x0c");
-    terminal.wait("machines");
-    terminal.keys("3c\x0c");
-    terminal.wait("really?");
-    terminal.keys("n\x0c");
-    terminal.wait("done");
+    terminal.wait_displayed(&["1 resource managers"]);
+    terminal.keys("2");
+    terminal.wait_displayed(&["2 machines"]);
+    terminal.keys("3c");
+    terminal.wait_displayed(&["really?"]);
+    terminal.keys("n");
+    terminal.wait_displayed(&["not done"]);
     // The selection is on the job that it was on before the other one came.
     terminal.keys("cy");
     shell.wait_job(&first, "jobState", "TERMINATED");
     terminal.keys(&format!(":cancel {second}\r"));
     shell.wait_job(&second, "jobState", "TERMINATED");
-    terminal.keys("\x0c");
-    terminal.wait("TERMINATED");
+    terminal.wait_displayed(&["TERMINATED"]);
     terminal.keys("q");
     assert_eq!(terminal.leave().0, 0);
     let _done = shell.sdm("cluster remove here").done();
@@ -86,8 +85,9 @@ fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
     terminal.keys("\x1b[A");
     terminal.keys("my own\r");
     terminal.wait_displayed(&["$ sdm cluster edit here '--description=my own':"]);
-    let known = shell.sdm("show here").done().out;
-    assert!(known.contains("my own"), "{known}");
+    let known = config.join("clusters.toml");
+    let is_changed = || std::fs::read_to_string(&known).is_ok_and(|it| it.contains("my own"));
+    shell.wait_for(is_changed);
     // A form's Enter is one key: what is missing is asked for before.
     terminal.keys("3n");
     terminal.wait_displayed(&["submit a job", "program: is needed, or a profile"]);
