@@ -284,7 +284,7 @@ impl Debugger {
             }),
             Panel::Ranks => Some(self.ranks.selected().to_string()),
             Panel::Values => {
-                let rows = values::rows(sight, &self.names, self.style);
+                let rows = self.value_rows();
                 rows.get(self.values_at)
                     .map(|row| row.text.trim().to_owned())
             }
@@ -322,7 +322,7 @@ impl Debugger {
                 if !self.is_free("outliers") {
                     return;
                 }
-                let rows = values::rows(&self.board.sight, &self.names, self.style);
+                let rows = self.value_rows();
                 let row = rows.get(self.values_at);
                 let named = row.and_then(|row| values::named(&self.board.sight).nth(row.of));
                 if let Some(name) = named.map(|it| it.name.clone()) {
@@ -350,7 +350,7 @@ impl Debugger {
     }
 
     pub(super) fn step_values(&mut self, by: isize) {
-        let rows = values::rows(&self.board.sight, &self.names, self.style).len();
+        let rows = self.value_rows().len();
         let at = self.values_at.saturating_add_signed(by);
         self.values_at = at.min(rows.saturating_sub(1));
     }

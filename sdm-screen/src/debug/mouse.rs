@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
+use super::Debugger;
 use super::layout::{Panel, body};
 use super::paint::first_shown;
-use super::{Debugger, values};
 use crate::bindings::key_at;
 
 /// How many rows the wheel goes at once.
@@ -86,7 +86,7 @@ impl Debugger {
                 }
             }
             Panel::Values => {
-                let rows = values::rows(&self.board.sight, &self.names, self.style).len();
+                let rows = self.value_rows().len();
                 let row = row(first_shown(self.values_at, rows, inner.height));
                 if row < rows {
                     let is_again = had_keys && row == self.values_at;

@@ -9,11 +9,18 @@ use sdm_text::{beginning, columns, printable};
 use sdm_view::board::SourceSight;
 
 use super::layout::{COLUMNS_MIN, LINES_MIN, body, places};
-use super::{Debugger, Panel, source, values};
+use super::values::{self, ValueRow};
+use super::{Debugger, Panel, source};
 use crate::style::Tone;
 
 /// How many bytes of a set are shown.
 const SET_WIDTH: usize = 24;
+
+/// How many parts a histogram has.
+const PARTS: usize = 24;
+/// How many it has on a terminal of less than [`COLUMNS_OF_PARTS`].
+const PARTS_MIN: usize = 8;
+const COLUMNS_OF_PARTS: u16 = 110;
 
 const HELP: &[&str] = &[
     "c F5  continue        n F10 next       s F11 step",
@@ -67,6 +74,15 @@ impl Debugger {
         if self.helps {
             self.draw_help(frame, body);
         }
+    }
+
+    /// The lines about values, as wide as there is room for.
+    pub(super) fn value_rows(&self) -> Vec<ValueRow> {
+        let parts = match self.area.width < COLUMNS_OF_PARTS {
+            true => PARTS_MIN,
+            false => PARTS,
+        };
+        values::rows(&self.board.sight, &self.names, self.style, parts)
     }
 
     /// The panels that are shown. Where lines are read one after the other, it is one.
@@ -286,7 +302,7 @@ impl Debugger {
     }
 
     fn draw_values(&self, frame: &mut Frame<'_>, area: Rect) {
-        let rows = values::rows(&self.board.sight, &self.names, self.style);
+        let rows = self.value_rows();
         if rows.is_empty() {
             return self.style.text(
                 frame,

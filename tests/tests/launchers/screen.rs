@@ -44,7 +44,7 @@ fn ranks_are_told_apart_by_their_values_and_stepped_alone() {
         terminal.wait_displayed(&["(sdm) next &", "abaa"]);
         // The stacks' branches are groups: the mouse chooses one.
         terminal.click("ranks 0,2-3 (3): add_up");
-        terminal.wait_displayed(&["(sdm) focus 0,2-3", "[3: 3 stopped]"]);
+        terminal.wait_displayed(&["(sdm) focus 0,2-3", "[0,2-3: 3 stopped]"]);
         terminal.keys("a");
         terminal.wait_displayed(&["(sdm) focus all"]);
         quit(terminal);
