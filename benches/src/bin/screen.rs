@@ -45,7 +45,7 @@ struct Arguments {
 
 /// What something costs: processor time, and bytes for the terminal.
 #[derive(Clone, Copy, Default)]
-struct Cost {
+struct FrameCost {
     time: Duration,
     bytes: usize,
 }
@@ -78,14 +78,14 @@ fn now() -> Result<Duration> {
 }
 
 /// The cheapest of some turns.
-fn cost(turns: u32, mut turn: impl FnMut(u32) -> Result<usize>) -> Result<Cost> {
-    let mut best: Option<Cost> = None;
+fn cost(turns: u32, mut turn: impl FnMut(u32) -> Result<usize>) -> Result<FrameCost> {
+    let mut best: Option<FrameCost> = None;
     for number in 0..turns.max(1) {
         let before = now()?;
         let bytes = turn(number)?;
         let time = now()?.saturating_sub(before);
         if best.is_none_or(|it| time < it.time) {
-            best = Some(Cost { time, bytes });
+            best = Some(FrameCost { time, bytes });
         }
     }
     best.context("at least one turn")
@@ -239,7 +239,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn row(&mut self, what: &str, cost: Cost, limit: &str) {
+    fn row(&mut self, what: &str, cost: FrameCost, limit: &str) {
         self.table.row(vec![
             self.screen.clone(),
             what.to_owned(),
