@@ -2,7 +2,22 @@
 
 use ratatui::style::Color;
 
-use crate::style::Tone;
+/// How good a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tone {
+    /// It is over, or nothing goes on.
+    Off,
+    /// As it should be.
+    Good,
+    /// At work.
+    Busy,
+    /// It waits.
+    Wait,
+    /// Not known.
+    Unknown,
+    /// It has failed.
+    Bad,
+}
 
 /// A set of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use ratatui::style::{Modifier, Style as Cells};
 use ratatui::symbols::border;
 
 use crate::palette::Palette;
+pub(crate) use crate::palette::Tone;
 
 /// How the terminal is written on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,23 +20,6 @@ pub struct Style {
     /// One part at a time, in lines from the left to the right, with the cursor where one is: as who listens to it, or reads it by
     /// hand, needs it.
     pub linear: bool,
-}
-
-/// How good a state is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tone {
-    /// It is over, or nothing goes on.
-    Off,
-    /// As it should be.
-    Good,
-    /// At work.
-    Busy,
-    /// It waits.
-    Wait,
-    /// Not known.
-    Unknown,
-    /// It has failed.
-    Bad,
 }
 
 /// The sign and the tone of a state of a manager, machine, queue, job or process. Within one kind of element no two states
