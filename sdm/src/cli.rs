@@ -9,6 +9,7 @@ mod emulate;
 mod error;
 mod gdb;
 mod launch;
+mod look;
 mod pmix;
 mod printers;
 mod programs;
@@ -35,6 +36,7 @@ pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
+pub use look::LookArgs;
 pub use pmix::{
     PmixArgs, PmixChannel, PmixIoArgs, PmixJobArgs, PmixLogArgs, PmixQueryArgs, PmixServerArgs,
     PmixSignalArgs, PmixSpawnArgs, PmixVerb,

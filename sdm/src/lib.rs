@@ -9,6 +9,7 @@ pub mod cli;
 mod cluster;
 mod doctor;
 mod pmix;
+mod remembered;
 pub mod settings;
 mod sink;
 mod sys;

@@ -15,7 +15,7 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-pub use profile::asked_for;
+pub use profile::{asked_for, known_profiles};
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;

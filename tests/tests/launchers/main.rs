@@ -10,4 +10,5 @@ mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
 mod prte;
+mod screen;
 mod sharing;
