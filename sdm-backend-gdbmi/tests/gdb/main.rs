@@ -7,6 +7,7 @@ mod cancel;
 mod data;
 mod ends;
 mod environment;
+mod findings;
 mod harness;
 mod interrupt;
 mod objects;

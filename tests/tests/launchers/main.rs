@@ -1,6 +1,7 @@
 //! Whole sessions under the launchers of MPI.
 
 mod editors;
+mod findings;
 mod mpi;
 mod openmpi5;
 mod ordinary;

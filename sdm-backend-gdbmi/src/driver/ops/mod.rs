@@ -6,6 +6,7 @@ mod clear;
 mod console;
 pub(super) mod core_file;
 pub(super) mod end;
+mod findings;
 mod frames;
 mod history;
 mod internal;
