@@ -14,6 +14,7 @@ mod objects;
 mod odd;
 mod points;
 mod probe;
+mod python;
 mod raw;
 mod registers;
 mod run;

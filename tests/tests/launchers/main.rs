@@ -11,4 +11,5 @@ mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
 mod prte;
+mod python;
 mod sharing;

@@ -8,12 +8,12 @@ use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
 use super::breakpoints::caught;
-use super::frames::{FRAMES_MAX, GdbFrame};
-use super::history;
+use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
 use super::run::{go_on, resume_silently};
-use super::stack::thread_select;
+use super::stack::{list_frames, thread_select};
+use super::{history, python};
 use crate::driver::action::Action;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::StopRecord;
@@ -394,16 +394,12 @@ async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<S
 /// Selects the innermost frame of the current thread that the user wrote, where there is one;
 /// with the runtime function above it.
 async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
-    if is_user(gdb, innermost) {
+    if is_user(gdb, innermost) && !python::may_be_inside(gdb, innermost) {
         return Some((innermost.clone(), None));
     }
     let config = gdb.get().config.clone();
-    let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
-    let results = gdb.mi(line).await.ok()?;
-    let mut frames: Vec<GdbFrame> = results
-        .tuples("stack")
-        .map(|frame| GdbFrame::read(gdb, frame))
-        .collect();
+    let frames = list_frames(gdb, None).await.ok()?;
+    let mut frames = python::weave_current(gdb, frames).await;
     let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
     let user = innermost_user_frame(&raw, &config.fold)?;
     let frame = frames.swap_remove(user.index);
