@@ -11,8 +11,12 @@ use crate::harness::{Harness, place, stopped};
 
 /// The fixture with these sanitizers, by each compiler that is there.
 fn compiled(harness: &Harness, sanitizers: &str) -> Vec<PathBuf> {
+    compiled_by(&["gcc", "clang"], harness, sanitizers)
+}
+
+fn compiled_by(compilers: &[&str], harness: &Harness, sanitizers: &str) -> Vec<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/memory.c");
-    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| {
+    let compilers = compilers.iter().filter(|compiler| {
         let found = Process::new(compiler).arg("--version").output().is_ok();
         if !found {
             println!("SKIP: no {compiler}, whose sanitizers are tried too");
@@ -71,8 +75,8 @@ fn address_sanitizer() {
         check("over", over, Some((false, 4)), ("sum", 12), None);
         check("fill", over, Some((true, 80)), ("fill", 17), Some("memset"));
         let after = "heap-use-after-free";
-        check("write", after, Some((true, 4)), ("main", 50), None);
-        check("twice", "double-free", None, ("main", 52), Some("free"));
+        check("write", after, Some((true, 4)), ("main", 56), None);
+        check("twice", "double-free", None, ("main", 58), Some("free"));
     }
 }
 
@@ -117,5 +121,19 @@ fn a_sanitizer_that_finds_nothing_stops_nothing() {
         harness.start(&program, &[]);
         let end = harness.run_on();
         assert!(matches!(end, Ok(Reply::Exited { code: 0, .. })), "{end:?}");
+    }
+}
+
+/// Others say what they find in the same way.
+#[test]
+fn memory_sanitizer_of_clang() {
+    let mut harness = Harness::new();
+    for program in compiled_by(&["clang"], &harness, "memory") {
+        harness.start(&program, &["unset"]);
+        let stop = stopped(harness.run_on());
+        let kind = "use-of-uninitialized-value";
+        assert_eq!(found(&stop), ("MemorySanitizer", kind, None));
+        assert_eq!(place(&stop), ("main", 48));
+        harness.ask(Command::Kill).unwrap();
     }
 }

@@ -62,6 +62,15 @@ fn stacks_and_bt_are_those_of_python() {
         line("self.comm.recv")
     );
     assert!(trace.contains(&halo), "{trace}");
+    sdm.ask("interrupt", "ranks ");
+    // A diagnosis and the report are made of the same.
+    sdm.ask("diagnose", "called from Solver.halo () at mpi_solver.py:");
+    sdm.ask("report r.html", "r.html");
     sdm.ask("quit", "quit");
     let _done = sdm.finish().code(0);
+    for name in ["r.html", "r.txt", "r.json"] {
+        let report = std::fs::read_to_string(place.path().join(name)).expect(name);
+        assert!(report.contains("Solver.halo"), "{name}: {report}");
+        assert!(!report.contains("_PyEval"), "{name}: {report}");
+    }
 }
