@@ -301,6 +301,7 @@ pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> 
     let name = match name {
         sdm_debug::reply::StopReason::Signal { name, .. } => name,
         sdm_debug::reply::StopReason::Internal { what } => what,
+        sdm_debug::reply::StopReason::Finding(finding) => finding.kind,
         sdm_debug::reply::StopReason::Core { signal, .. } => signal,
         sdm_debug::reply::StopReason::Catch { .. } => "catchpoint".to_owned(),
         _ => "stop".to_owned(),

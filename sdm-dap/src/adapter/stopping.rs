@@ -166,6 +166,7 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
         StopReason::WatchpointScope { number, .. } => ("data breakpoint", Some(*number)),
         StopReason::Signal { .. }
         | StopReason::Internal { .. }
+        | StopReason::Finding(_)
         | StopReason::Core { .. }
         | StopReason::Catch { .. } => ("exception", None),
         StopReason::Interrupted | StopReason::Other(_) => ("pause", None),

@@ -1,6 +1,7 @@
 //! Whole sessions under the launchers of MPI.
 
 mod editors;
+mod findings;
 mod mpi;
 mod openmpi5;
 mod ordinary;
@@ -10,5 +11,6 @@ mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
 mod prte;
+mod python;
 mod screen;
 mod sharing;
