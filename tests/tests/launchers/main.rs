@@ -11,3 +11,4 @@ mod pmix_steer;
 mod pmix_tool;
 mod prte;
 mod sharing;
+mod stories;
