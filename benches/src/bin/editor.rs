@@ -96,8 +96,8 @@ struct Scene {
     now: Instant,
     seq: i64,
     classes: Vec<(IdSet, u32)>,
-    /// The last command that was sent.
-    sent: Option<(CommandId, Command)>,
+    /// The commands that were sent and not answered.
+    sent: Vec<(CommandId, Command)>,
     messages: Vec<(usize, Value)>,
 }
 
@@ -116,7 +116,7 @@ impl Scene {
             now,
             seq: 0,
             classes: (0..places).map(|place| (class(place), place + 1)).collect(),
-            sent: None,
+            sent: Vec::new(),
             messages: Vec::new(),
         };
         scene.ask("initialize", &json!({"supportsInvalidatedEvent": true}));
@@ -137,7 +137,7 @@ impl Scene {
         let stops = self.classes.iter();
         let stops = stops.map(|(tasks, line)| (tasks.clone(), Reply::Stopped(stop(*line))));
         self.answer(stops.collect())?;
-        let asked = self.sent.as_ref().map(|(_, command)| command.name());
+        let asked = self.sent.last().map(|(_, command)| command.name());
         ensure!(asked == Some("backtrace"), "{asked:?}");
         let stacks = self.classes.iter();
         let stacks: Vec<_> = stacks
@@ -206,9 +206,13 @@ impl Scene {
         self.drain();
     }
 
-    /// Answers the last command.
+    /// Answers the last command; those before it, which select a frame, are done.
     fn answer(&mut self, replies: Vec<(IdSet, Reply)>) -> Result<()> {
-        let (id, _) = self.sent.clone().context("a command was sent")?;
+        let (id, _) = self.sent.pop().context("a command was sent")?;
+        for (id, _) in std::mem::take(&mut self.sent) {
+            let complete = SessionEvent::Complete { id };
+            self.adapter.handle_event(self.now, complete);
+        }
         let classes = replies.into_iter().map(|(tasks, reply)| Class {
             tasks,
             answer: ClassAnswer::Reply(reply),
@@ -235,7 +239,7 @@ impl Scene {
             {
                 let id = CommandId(ticket.0);
                 self.adapter.handle_sent(ticket, id);
-                self.sent = Some((id, *command));
+                self.sent.push((id, *command));
             }
         }
         let mut framer = Framer::default();
