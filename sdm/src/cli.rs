@@ -137,6 +137,9 @@ pub struct DapArgs {
     /// any free port, and says which), or `unix:PATH`.
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub listen: Option<Listen>,
+    /// Say which jobs of this user's run here, as JSON for an editor that lets a person pick one; nothing is served.
+    #[arg(long, conflicts_with = "listen")]
+    pub jobs: bool,
 }
 
 /// Where an editor is waited for.

@@ -14,3 +14,4 @@ mod prte;
 mod python;
 mod screen;
 mod sharing;
+mod stories;
