@@ -68,6 +68,16 @@ fn a_machine_where_all_is_well() {
     assert!(done.out.trim_end().ends_with("unknown"), "{done}");
 }
 
+/// A check, a limit and a gdb to plant; then the verdict, and parts of what is found and of the remedy.
+type Fault<'a> = (
+    &'a str,
+    Option<&'a str>,
+    Option<&'a Path>,
+    &'a str,
+    &'a str,
+    &'a str,
+);
+
 #[test]
 fn each_fault_is_bad_and_says_what_to_do() {
     let place = Place::new();
@@ -75,7 +85,7 @@ fn each_fault_is_bad_and_says_what_to_do() {
     let bare = place.path().join("nothing");
     fs::create_dir(&bare).expect("there is room");
     let limited = |limit: &str| format!("ulimit {limit}; exec \"$0\" \"$@\"");
-    let faults: [(&str, Option<&str>, Option<&Path>, &str, &str, &str); 5] = [
+    let faults: [Fault<'_>; 5] = [
         (
             "gdb",
             None,
