@@ -176,12 +176,57 @@ impl Process {
         }
     }
 
+    /// How long a thread has been on a processor, in nanoseconds; absent where the kernel does not count that.
+    #[must_use]
+    pub fn ran_ns(&self) -> Option<u64> {
+        let line = text(read(&self.path("schedstat"), TEXT_BYTES_MAX).ok()?);
+        line.split_ascii_whitespace().next()?.parse().ok()
+    }
+
     /// The number of the system call that a thread is in; absent where it is in none, or that may not be known.
     #[must_use]
     pub fn system_call(&self) -> Option<i64> {
         let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
         let number: i64 = line.split_ascii_whitespace().next()?.parse().ok()?;
         (number >= 0).then_some(number)
+    }
+
+    /// The system call that a thread is in, with its arguments, where that may be known.
+    #[must_use]
+    pub fn system_call_with_arguments(&self) -> Option<(i64, [u64; 6])> {
+        let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
+        let mut words = line.split_ascii_whitespace();
+        let number: i64 = words.next()?.parse().ok()?;
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            let word = words.next()?.strip_prefix("0x")?;
+            *argument = u64::from_str_radix(word, 16).ok()?;
+        }
+        (number >= 0).then_some((number, arguments))
+    }
+
+    /// What one of its descriptors is, as the kernel names it: a path, or `pipe:[4711]`.
+    ///
+    /// # Errors
+    /// [`io::Error`] where there is none, or it may not be looked at.
+    pub fn descriptor(&self, number: u64) -> io::Result<PathBuf> {
+        fs::read_link(self.path(&format!("fd/{number}")))
+    }
+
+    /// The numbers of its descriptors, in no order.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or may not be looked at.
+    pub fn descriptors(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
+        pids_in(&self.path("fd"))
+    }
+
+    /// The flags that one of its descriptors was opened with, as in `open(2)`.
+    #[must_use]
+    pub fn descriptor_flags(&self, number: u64) -> Option<u32> {
+        let path = self.path(&format!("fdinfo/{number}"));
+        let status = Status::parse(&text(read(&path, TEXT_BYTES_MAX).ok()?));
+        u32::from_str_radix(status.field("flags")?, 8).ok()
     }
 
     /// A value that the kernel gave the program at its start, by its number in `getauxval(3)`.

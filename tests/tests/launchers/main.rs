@@ -1,6 +1,7 @@
 //! Whole sessions under the launchers of MPI.
 
 mod editors;
+mod hangs;
 mod mpi;
 mod openmpi5;
 mod ordinary;

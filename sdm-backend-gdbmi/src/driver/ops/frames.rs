@@ -53,6 +53,11 @@ impl GdbFrame {
         frame
     }
 
+    /// Where it stands.
+    pub(in crate::driver) fn address(&self) -> u64 {
+        self.address
+    }
+
     fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
         let (pid, program) = {
             let state = gdb.get();
