@@ -5,7 +5,6 @@ use sdm_debug::command::{CatchEvent, CatchSpec, ProbeSpec, ValueFormat, WatchKin
 use sdm_debug::probe::ArgumentRole;
 
 use super::*;
-use crate::task::value;
 
 const SCENARIO: &str = "\
 [all]

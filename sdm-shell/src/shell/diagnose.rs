@@ -60,8 +60,13 @@ impl Looks {
     }
 }
 
-/// `diagnose [SAMPLES]`.
-pub(super) async fn diagnose(session: &SessionHandle, said: &Said<'_>, looks: Looks) -> Verdict {
+/// `diagnose [SAMPLES] [for SECONDS]`.
+pub(super) async fn diagnose(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    (samples, seconds): (u32, Option<u32>),
+) -> Verdict {
+    let looks = Looks::of(samples, seconds);
     let found = diagnosis(session, said, looks, Observed::default()).await;
     let Some(found) = found else {
         return Verdict::GivenUp;

@@ -175,6 +175,20 @@ fn operations_that_do_not_fit_together() {
         "",
         "different collective operations",
     );
+    // A reduction whose roots are not known may be where these should be.
+    let look: Look<'_> = &[
+        ("0-4", barrier, "", ""),
+        ("5-7", "main:80 MPI_Reduce:8", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0-4", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "5-7", "MPI_Reduce", &[(R::Count, "1"), WORLD]);
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "",
+        "different collective operations",
+    );
     let look: Look<'_> = &[("0-3", "main:80 MPI_Reduce:8", "", "")];
     let rooted = |parts: [(&str, &str, &str); 2]| {
         let mut seen = observed(&[look, look]);

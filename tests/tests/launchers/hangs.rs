@@ -245,17 +245,18 @@ fn under_open_mpi_5() {
     }
 }
 
-/// Without source and debug information the arguments are where the call has put them.
+/// Without source and debug information the state of frames is all there is to tell who stands.
 #[test]
-fn a_program_without_debug_information_is_told_by_its_registers() {
+fn a_program_without_debug_information_is_told_too() {
     let _alone = alone();
-    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
-        let folder = Folder::new(&format!("hangs-bare-{compiler:?}"));
-        let program = folder.0.join("hangs");
-        fixture::compile(compiler, "hangs", &["-O2"], &program);
-        let case = ("ring", "deadlock", "", "by the registers of the call");
-        check(compiler, &program, case);
-        check(compiler, &program, ("loop", "held_up", "3", "spin"));
+    let folder = Folder::new("hangs-bare");
+    let program = folder.0.join("hangs");
+    fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
+    for case in [
+        ("ring", "deadlock", "", "MPI_Recv"),
+        ("loop_of_calls", "held_up", "3", "which compute"),
+    ] {
+        check(Compiler::Mpich, &program, case);
     }
 }
 

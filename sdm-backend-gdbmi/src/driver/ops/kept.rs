@@ -130,7 +130,8 @@ impl Kept {
 /// A signed number of so many bytes, 4 or 8.
 fn narrowed(value: u64, bytes: u64) -> i64 {
     match bytes {
-        4 => i64::from((value & u64::from(u32::MAX)).cast_signed() as i32),
+        // The upper half goes, and the sign of the lower one fills it.
+        4 => (value << 32).cast_signed() >> 32,
         _ => value.cast_signed(),
     }
 }
