@@ -7,6 +7,7 @@ use std::path::Path;
 
 use sdm_debug::probe::{Holder, ResourceWait};
 use sdm_system::proc;
+use sdm_text::printable_name;
 
 use crate::kernel;
 
@@ -54,7 +55,7 @@ fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let table = proc::of_machine("locks").ok()?;
     let holders = holders(&table, file.dev(), file.ino());
     let holders = holders.into_iter().filter(|it| *it != pid);
-    let what = format!("the lock on {}", path.display());
+    let what = format!("the lock on {}", printable_name(&path));
     Some((what, holders.take(HOLDERS_MAX).map(holder).collect()))
 }
 
@@ -107,7 +108,7 @@ fn pipe(pid: i32, descriptor: u64, wanted: Access) -> Option<(String, Vec<Holder
         true => ", whose other end nobody has who may be seen",
         false => "",
     };
-    Some((format!("{end} {}{nobody}", path.display()), holders))
+    Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
 
 fn has_end(pid: i32, path: &Path, inode: u64, wanted: Access) -> bool {

@@ -4,8 +4,8 @@ use sdm_debug::probe::Within;
 use sdm_idset::IdSet;
 
 use super::evidence::{Evidence, in_kernel};
-use super::judge::Verdict;
 use super::seen::{SamePlace, Seen};
+use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
 use super::{Finding, Kind, Observed};
 

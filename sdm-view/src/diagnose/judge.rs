@@ -8,6 +8,7 @@ use super::findings::findings;
 use super::graph::{Reduced, WaitGraph};
 use super::needs::{Gathering, Members, Needs, resources};
 use super::seen::{SamePlace, Seen, all_of, groups};
+use super::verdict::Verdict;
 use super::wait::WaitKind;
 use super::{Diagnosis, Observed, Step};
 
@@ -36,30 +37,6 @@ pub fn judge(observed: &Observed) -> Diagnosis {
         circle: case.reduced.circle,
         graph: case.needs.graph,
         findings,
-    }
-}
-
-/// What is said, and of whom.
-#[derive(Debug)]
-pub(super) struct Verdict {
-    pub(super) step: Step,
-    pub(super) text: String,
-    pub(super) suspects: IdSet,
-    pub(super) held_up_by: IdSet,
-}
-
-impl Verdict {
-    fn new(step: Step, text: impl Into<String>) -> Self {
-        Self {
-            step,
-            text: text.into(),
-            suspects: IdSet::new(),
-            held_up_by: IdSet::new(),
-        }
-    }
-
-    fn blaming(self, suspects: IdSet) -> Self {
-        Self { suspects, ..self }
     }
 }
 

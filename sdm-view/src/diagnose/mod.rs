@@ -13,6 +13,7 @@ mod needs;
 mod seen;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod wait;
 
 use std::collections::BTreeMap;

@@ -5,14 +5,15 @@
 //! count too: while a call lasts nobody but the function itself changes these.
 
 use sdm_debug::fold::{FoldRules, user_frames};
-use sdm_debug::reply::StackFrame;
+use sdm_debug::reply::{StackFrame, Variable};
 use sdm_debug::{Failure, FailureCode, wire};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::probe::variables;
+use super::frames::GdbFrame;
 use super::stack::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::FrameState;
+use crate::driver::text::variable;
 
 /// Of a deeper stack so many frames of each end are looked at.
 const END_FRAMES: usize = 8;
@@ -70,6 +71,18 @@ pub(super) async fn frame_states(
         states[at].raw = xxh3_128(&wire::encode(&(&kept[at], own)));
     }
     Ok(states)
+}
+
+/// The variables of a frame, arguments included.
+async fn variables(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+) -> Result<Vec<Variable>, Failure> {
+    let (id, level) = (thread.id, frame.level);
+    let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
+    let results = gdb.mi(line).await?;
+    Ok(results.tuples("variables").map(variable).collect())
 }
 
 /// The stack pointer in a frame, and what stands in the registers that calls keep.

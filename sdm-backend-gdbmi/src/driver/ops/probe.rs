@@ -168,18 +168,6 @@ fn note_time(
     probe.starved = idle && !waits;
 }
 
-/// The variables of a frame, arguments included.
-pub(super) async fn variables(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    frame: &GdbFrame,
-) -> Result<Vec<Variable>, Failure> {
-    let (id, level) = (thread.id, frame.level);
-    let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
-    let results = gdb.mi(line).await?;
-    Ok(results.tuples("variables").map(variable).collect())
-}
-
 async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> {
     let config = gdb.get().config.clone();
     let fold = &config.fold;
