@@ -25,8 +25,8 @@ pub(crate) fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let call = kernel::name_of(number)?;
     let (what, holders) = match call.as_str() {
         "flock" | "fcntl" => lock(pid, arguments[0])?,
-        "read" | "readv" => pipe(pid, arguments[0], Access::Write)?,
-        "write" | "writev" => pipe(pid, arguments[0], Access::Read)?,
+        "read" | "readv" => pipe(pid, arguments[0], PipeEnd::Write)?,
+        "write" | "writev" => pipe(pid, arguments[0], PipeEnd::Read)?,
         "wait4" | "waitid" => ("a child to end".to_owned(), children(pid)),
         _ => return None,
     };
@@ -80,13 +80,13 @@ fn holders(table: &str, device: u64, inode: u64) -> Vec<i32> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Access {
+enum PipeEnd {
     Read,
     Write,
 }
 
 /// Who has the other end of a pipe or FIFO, as far as that may be seen.
-fn pipe(pid: i32, descriptor: u64, wanted: Access) -> Option<(String, Vec<Holder>)> {
+fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     use std::os::unix::fs::FileTypeExt;
     let process = proc::of(pid);
     let path = process.descriptor(descriptor).ok()?;
@@ -101,8 +101,8 @@ fn pipe(pid: i32, descriptor: u64, wanted: Access) -> Option<(String, Vec<Holder
         }
     }
     let end = match wanted {
-        Access::Write => "what is written into",
-        Access::Read => "what is read from",
+        PipeEnd::Write => "what is written into",
+        PipeEnd::Read => "what is read from",
     };
     let nobody = match holders.is_empty() {
         true => ", whose other end nobody has who may be seen",
@@ -111,7 +111,7 @@ fn pipe(pid: i32, descriptor: u64, wanted: Access) -> Option<(String, Vec<Holder
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
 
-fn has_end(pid: i32, path: &Path, inode: u64, wanted: Access) -> bool {
+fn has_end(pid: i32, path: &Path, inode: u64, wanted: PipeEnd) -> bool {
     let process = proc::of(pid);
     let Ok(descriptors) = process.descriptors() else {
         return false;
@@ -126,8 +126,8 @@ fn has_end(pid: i32, path: &Path, inode: u64, wanted: Access) -> bool {
             .descriptor_flags(number)
             .map(|flags| flags & ACCESS_MODE);
         let can = match wanted {
-            Access::Read => matches!(mode, Some(0 | 2)),
-            Access::Write => matches!(mode, Some(1 | 2)),
+            PipeEnd::Read => matches!(mode, Some(0 | 2)),
+            PipeEnd::Write => matches!(mode, Some(1 | 2)),
         };
         can && same.is_ok_and(|file| file.ino() == inode)
     })
@@ -163,7 +163,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&reader);
         let number = u64::try_from(number).unwrap();
-        let (what, holders) = pipe(own, number, Access::Write).unwrap();
+        let (what, holders) = pipe(own, number, PipeEnd::Write).unwrap();
         assert!(what.starts_with("what is written into pipe:["), "{what}");
         assert!(
             holders.iter().any(|holder| holder.pid == own),
