@@ -57,21 +57,21 @@ fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-struct Node<'a> {
+struct Drawn<'a> {
     tasks: IdSet,
     what: &'a str,
     kind: Kind,
 }
 
 /// The groups of the findings; each rank of a circle stands for itself where the circle is short.
-fn nodes(found: &Diagnosis) -> Vec<Node<'_>> {
+fn nodes(found: &Diagnosis) -> Vec<Drawn<'_>> {
     let alone = found.circle.len() <= NODES_MAX / 2;
     let circle = found.circle.iter().filter(|_| alone);
     let circle: Vec<IdSet> = circle.map(|rank| IdSet::single(TaskId(*rank))).collect();
     let in_circle = IdSet::union_all(&circle);
     let mut nodes = Vec::new();
     for finding in &found.findings {
-        let node = |tasks: IdSet| Node {
+        let node = |tasks: IdSet| Drawn {
             tasks,
             what: &finding.what,
             kind: finding.kind,
@@ -88,7 +88,7 @@ fn nodes(found: &Diagnosis) -> Vec<Node<'_>> {
 }
 
 /// From which node to which, and how many waits that stands for.
-fn edges(found: &Diagnosis, nodes: &[Node<'_>]) -> BTreeMap<(usize, usize), u64> {
+fn edges(found: &Diagnosis, nodes: &[Drawn<'_>]) -> BTreeMap<(usize, usize), u64> {
     let mut edges = BTreeMap::new();
     let node_of = |task: u32| {
         let task = TaskId(task);
