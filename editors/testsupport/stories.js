@@ -1,55 +1,115 @@
-// VS Code's own client for tests of adapters (npm @vscode/debugadapter-testsupport) drives `sdm dap`.
-//
-//     cc -g -pthread -o work ../../tests/fixtures/work.c
-//     npm install --no-save @vscode/debugadapter-testsupport mocha
-//     SDM=../../target/debug/sdm npx mocha -u tdd stories.js
+// VS Code's own client for tests of adapters (npm @vscode/debugadapter-testsupport) drives `sdm dap`: one rank, four, and
+// sixty-four, without MPI and with it. A test of Rust's, tests/tests/launchers/stories.rs, compiles the programs, runs
+// this with mocha, and holds all that the adapter said against the protocol's schema.
 "use strict";
 
-const path = require("path");
+const assert = require("assert");
+const fs = require("fs");
 const { DebugClient } = require("@vscode/debugadapter-testsupport");
 
-const source = path.resolve(__dirname, "../../tests/fixtures/work.c");
-const program = path.resolve("work");
+// What starts the adapter, the fixtures and their programs: said by the test.
+const { ADAPTER, FIXTURES, PROGRAMS } = process.env;
+
+/** The number of the line of a fixture that holds `text`. */
+function lineOf(fixture, text) {
+  const lines = fs.readFileSync(`${FIXTURES}/${fixture}`, "utf8").split("\n");
+  const at = lines.findIndex((line) => line.includes(text));
+  assert(at >= 0, text);
+  return at + 1;
+}
 
 suite("sdm dap", function () {
-  this.timeout(60000);
+  this.timeout(120000);
   let client;
 
   setup(() => {
-    client = new DebugClient(process.env.SDM || "sdm", "dap", "sdm");
+    client = new DebugClient(ADAPTER, "dap", "sdm");
+    client.defaultTimeout = 60000;
     return client.start();
   });
 
   teardown(() => client.stop());
 
-  test("an unknown request is refused", (done) => {
-    client.send("illegal").then(() => done(new Error("it was not"))).catch(() => done());
-  });
-
-  test("initialize tells what there is", async () => {
-    const response = await client.initializeRequest();
-    if (!response.body.supportsConfigurationDoneRequest) {
-      throw new Error("no configurationDone");
-    }
-  });
-
-  for (const [ranks, threads] of [[1, 1], [4, 4], [32, 1]]) {
-    test(`a breakpoint stops ${ranks} ranks`, async () => {
-      const configuration = { program, ranks, launcher: "local", args: ["steps"] };
-      await client.hitBreakpoint(configuration, { path: source, line: 27 });
-      const response = await client.threadsRequest();
-      if (response.body.threads.length !== threads) {
-        throw new Error(JSON.stringify(response.body.threads));
+  /** The last of the stops, when all ranks stand. */
+  async function allStopped() {
+    for (;;) {
+      const stopped = await client.waitForEvent("stopped");
+      if (stopped.body.allThreadsStopped) {
+        return stopped.body;
       }
+    }
+  }
+
+  test("an unknown request is refused", async () => {
+    await client.initializeRequest();
+    await assert.rejects(client.send("illegal"));
+  });
+
+  test("capabilities are told, and the order is kept", async () => {
+    const { body } = await client.initializeRequest();
+    for (const name of ["ConfigurationDone", "Restart", "GotoTargets", "LoadedSources", "Disassemble"]) {
+      assert(body[`supports${name}Request`], name);
+    }
+    await assert.rejects(client.launchRequest({}), /`program` is missing/);
+  });
+
+  for (const [ranks, threads] of [[1, 1], [4, 4], [64, 1]]) {
+    test(`a breakpoint stops ${ranks} ranks, a step moves them, and they end`, async () => {
+      const launch = { program: `${PROGRAMS}/work`, ranks, launcher: "local", args: ["steps"] };
+      const path = `${FIXTURES}/work.c`;
+      const line = lineOf("work.c", "int result = number * 2;");
+      const stop = allStopped();
+      await client.hitBreakpoint(launch, { path, line });
+      const { threadId } = await stop;
+      const list = (await client.threadsRequest()).body.threads;
+      assert.strictEqual(list.length, threads, JSON.stringify(list));
+      const frames = (await client.stackTraceRequest({ threadId })).body.stackFrames;
+      assert.deepStrictEqual(frames.map((frame) => frame.name), ["twice", "step_through", "main"]);
+      const scopes = (await client.scopesRequest({ frameId: frames[0].id })).body.scopes;
+      const { variablesReference } = scopes[0];
+      const values = (await client.variablesRequest({ variablesReference })).body.variables;
+      assert.deepStrictEqual(values.map(({ name, value }) => [name, value]), [["number", "0"]]);
+      const moved = allStopped();
+      await client.nextRequest({ threadId });
+      assert.strictEqual((await moved).reason, "step");
+      await client.assertStoppedLocationOf(threadId, { path, line: line + 1 });
+      await client.setBreakpointsRequest({ source: { path }, breakpoints: [] });
+      const ended = client.waitForEvent("terminated");
+      await client.continueRequest({ threadId });
+      await ended;
     });
   }
 
-  test("two ranks run from main to their end", async () => {
-    await Promise.all([
-      client.configurationSequence(),
-      client.launch({ program, ranks: 2, stopAtEntry: true, launcher: "local" }),
-      client.waitForEvent("stopped"),
-    ]);
-    await Promise.all([client.continueRequest({ threadId: 1 }), client.waitForEvent("terminated")]);
-  });
+  // How the ranks of the DebugClient of VS Code stand: by their innermost frame.
+  DebugClient.prototype.assertStoppedLocationOf = async function (threadId, { path, line }) {
+    const { body } = await this.stackTraceRequest({ threadId });
+    assert.strictEqual(body.stackFrames[0].source.path, path);
+    assert.strictEqual(body.stackFrames[0].line, line);
+  };
+
+  for (const ranks of [4]) {
+    test(`an MPI program of ${ranks} ranks is debugged`, async () => {
+      const launch = {
+        program: `${PROGRAMS}/mpi_sum`,
+        ranks,
+        launcher: "mpirun",
+        launcherOptions: ["--oversubscribe"],
+        threads: "classes",
+      };
+      const path = `${FIXTURES}/mpi_sum.c`;
+      const line = lineOf("mpi_sum.c", "MPI_Allreduce(");
+      const stop = allStopped();
+      await client.hitBreakpoint(launch, { path, line });
+      const { threadId } = await stop;
+      const list = (await client.threadsRequest()).body.threads;
+      assert.strictEqual(list.length, 1, JSON.stringify(list));
+      assert(list[0].name.startsWith(`[0-${ranks - 1}] ${ranks} ranks: add_up mpi_sum.c`), list[0].name);
+      const { body } = await client.evaluateRequest({ expression: "[all] print contribution", context: "repl" });
+      assert.strictEqual(body.result, "1 [0], 2 [1], 3 [2], 4 [3]");
+      await client.setBreakpointsRequest({ source: { path }, breakpoints: [] });
+      const ended = client.waitForEvent("terminated");
+      await client.continueRequest({ threadId });
+      await ended;
+    });
+  }
 });

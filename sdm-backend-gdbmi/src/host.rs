@@ -1,14 +1,21 @@
 //! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::IoSliceMut;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use sdm_debug::probe::ResourceWait;
+use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_system::proc::{self, Mapping};
 
 use crate::child::is_loaded;
 use crate::kernel;
+use crate::python::{self, PythonThread};
 use crate::resources;
 use crate::sources::Sources;
 
@@ -42,8 +49,20 @@ pub(crate) trait Host {
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
     /// What a thread waits for outside of its process, where the kernel's tables say.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
+    /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
+    fn root(&self, pid: i32) -> Option<String>;
+    /// What to do where this host's gdb will not do: which others are installed.
+    fn other_gdbs(&self) -> String;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
+    /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
+    /// these addresses.
+    fn python_threads(
+        &self,
+        pid: i32,
+        runtime: u64,
+        py_version: Option<u64>,
+    ) -> BTreeMap<i32, PythonThread>;
 }
 
 /// The most scripts that gdb is started by.
@@ -150,8 +169,61 @@ impl Host for LocalHost {
         resources::of(pid, thread)
     }
 
+    fn root(&self, pid: i32) -> Option<String> {
+        static SEEN: AtomicBool = AtomicBool::new(false);
+        let mounts = |process: proc::Process| fs::read_link(process.path("ns/mnt")).ok();
+        let differs = mounts(proc::of(pid)).is_some_and(|it| Some(it) != mounts(proc::own()));
+        if differs {
+            SEEN.store(true, Ordering::Relaxed);
+            return Some(proc::of(pid).path("root").to_string_lossy().into_owned());
+        }
+        SEEN.load(Ordering::Relaxed).then(|| "target:".to_owned())
+    }
+
+    fn other_gdbs(&self) -> String {
+        // All tasks of a host meet the same gdb.
+        static OTHERS: OnceLock<String> = OnceLock::new();
+        let others = || {
+            let path = proc::of(last_started(self.gdb)).program();
+            doctor::other(&Places::here().candidates(&path.unwrap_or_default()))
+        };
+        OTHERS.get_or_init(others).clone()
+    }
+
     fn source_line(&self, path: &str, line: u32) -> Option<String> {
         self.sources.line(path, line)
+    }
+
+    fn python_threads(
+        &self,
+        pid: i32,
+        runtime: u64,
+        py_version: Option<u64>,
+    ) -> BTreeMap<i32, PythonThread> {
+        let status = proc::of(pid).status().ok();
+        let owners = status
+            .and_then(|status| status.ids("Uid"))
+            .unwrap_or_default();
+        // The kernel lets root read everybody's.
+        let own = nix::unistd::geteuid().as_raw();
+        if owners.is_empty() || owners.iter().any(|owner| *owner != own) {
+            return BTreeMap::new();
+        }
+        python::threads(&ProcessMemory(pid), runtime, py_version)
+    }
+}
+
+/// The memory of a process of the user's own.
+struct ProcessMemory(i32);
+
+impl python::Memory for ProcessMemory {
+    fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+        let wanted = to.len();
+        let base = usize::try_from(address).ok()?;
+        let from = [RemoteIoVec { base, len: wanted }];
+        let pid = nix::unistd::Pid::from_raw(self.0);
+        let read = process_vm_readv(pid, &mut [IoSliceMut::new(to)], &from).ok()?;
+        (read == wanted).then_some(())
     }
 }
 

@@ -29,6 +29,7 @@ mod liveness;
 mod memory_estimate;
 pub mod mi;
 mod process;
+mod python;
 mod resources;
 mod restore;
 mod shared_gdb;

@@ -1,8 +1,14 @@
 //! Variables that a host of programs gives them.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 
 use sdm_idset::{IdSet, TaskId};
+
+/// What differs for a task: a value, or none where the variable is removed.
+pub(crate) type Given = Vec<(OsString, Option<OsString>)>;
+/// The same as bytes.
+pub(crate) type GivenBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// How the environment of started programs differs from this process's.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +22,7 @@ pub struct Variables {
 impl Variables {
     /// What differs for a task.
     #[must_use]
-    pub(crate) fn of(&self, task: TaskId) -> Vec<(OsString, Option<OsString>)> {
+    pub(crate) fn of(&self, task: TaskId) -> Given {
         let before = IdSet::all_below(task.0);
         let numbers = self.numbers.iter().map(|(name, among)| {
             let number = among.intersection_len(&before);
@@ -24,6 +30,24 @@ impl Variables {
         });
         self.same.iter().cloned().chain(numbers).collect()
     }
+
+    /// The same, for another process.
+    #[must_use]
+    pub(crate) fn bytes_of(&self, task: TaskId) -> GivenBytes {
+        let given = self.of(task).into_iter();
+        given
+            .map(|(name, value)| (name.into_vec(), value.map(OsString::into_vec)))
+            .collect()
+    }
+}
+
+/// What another process has said.
+#[must_use]
+pub(crate) fn given(bytes: GivenBytes) -> Given {
+    let given = bytes.into_iter();
+    given
+        .map(|(name, value)| (OsString::from_vec(name), value.map(OsString::from_vec)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -45,5 +69,6 @@ mod tests {
             ("LOCAL", number("1")),
         ];
         assert_eq!(found, expect.map(|(name, value)| (name.into(), value)));
+        assert_eq!(given(variables.bytes_of(TaskId(5))), found);
     }
 }

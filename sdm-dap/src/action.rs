@@ -31,6 +31,22 @@ pub enum Action {
     Cancel(CommandId),
     /// The session is to be ended; answered by [`crate::Adapter::handle_closed`].
     Close(EndPolicy),
+    /// Which jobs could be attached to; answered by [`crate::Adapter::handle_jobs`].
+    ListJobs,
+    /// Another client is to be let in; answered by [`crate::Adapter::handle_invited`].
+    Invite,
+    /// This client debugs one task of another client's session from now on; answered by [`crate::Adapter::handle_joined`].
+    Join,
+    /// The session is that of another process: what the client has said so far, and says from now on by
+    /// [`Action::Pass`], goes to that address, and what comes from there to the client, but for the first message.
+    Relay {
+        /// Where, as the other process has said.
+        address: String,
+        /// What the client has said.
+        said: Vec<u8>,
+    },
+    /// What the client says to the other process.
+    Pass(Vec<u8>),
     /// The connection is over, once all output is written.
     Leave,
 }

@@ -6,14 +6,19 @@
 
 mod asking;
 mod begin;
+mod beside;
+mod consoling;
 mod end;
 mod finished;
+mod frames;
+mod going;
 mod heard;
 mod looking;
 mod moving;
 mod pointing;
 mod printing;
 mod requests;
+mod restarting;
 mod state;
 mod stopping;
 #[cfg(test)]
@@ -22,13 +27,19 @@ mod tests;
 use std::time::Instant;
 
 use sdm_core::CommandId;
+use sdm_debug::Command;
+use sdm_idset::IdSet;
 use sdm_session::SessionEvent;
+use sdm_shell::LocalMachine;
 
 use crate::action::{Action, Opened, Ticket};
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, Phase, Role};
+use crate::console::Machines;
 use crate::error::RequestError;
-use crate::frame::{Framed, Framer};
+use crate::frame::{Framed, Framer, framed};
 use crate::message::{self, Said};
+use crate::points::Points;
+use crate::references::References;
 
 /// The debug adapter of one client.
 #[derive(Debug)]
@@ -47,11 +58,25 @@ impl Adapter {
         }
     }
 
+    /// The connection of a client beside the one whose session it is: it attaches to one task, by this word. Each has a
+    /// number of its own, from 1.
+    #[must_use]
+    pub fn beside(now: Instant, number: u32, word: String) -> Self {
+        let mut adapter = Self::new(now);
+        adapter.connection.company.role = Role::Beside(word);
+        adapter.connection.points = Points::of_client(number);
+        adapter.connection.references = References::of_client(number);
+        adapter
+    }
+
     /// Takes in bytes of the client's, in pieces of any size.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
         self.connection.now = now;
         let connection = &mut self.connection;
-        self.framer.handle_bytes(bytes, &mut |framed| match framed {
+        self.framer.handle_bytes(bytes, &mut |body| match body {
+            Framed::Body(body) if connection.company.role == Role::Relay => {
+                connection.act(Action::Pass(framed(&body)));
+            }
             Framed::Body(body) => match message::read(&body) {
                 Said::Request(request) => requests::handle_request(connection, request),
                 Said::Other => {}
@@ -79,6 +104,7 @@ impl Adapter {
             self.connection.output.due(),
             self.connection.settling.due(&self.connection.tasks),
             self.connection.ending.due(),
+            self.connection.console_due(),
         ];
         times.into_iter().flatten().min()
     }
@@ -119,6 +145,47 @@ impl Adapter {
     /// What the session has given a command for a number.
     pub fn handle_sent(&mut self, ticket: Ticket, id: CommandId) {
         self.connection.jobs.sent(ticket, id);
+        consoling::note_sent(&mut self.connection, id);
+    }
+
+    /// What lines of the debug console use of the machine where `sdm` runs.
+    pub fn set_machines(&mut self, make: impl Fn() -> Box<dyn LocalMachine> + 'static) {
+        self.connection.prompt.machines = Some(Machines(Box::new(make)));
+    }
+
+    /// What a command of this machine prints that a line of the console has started.
+    pub fn handle_printed(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        self.connection.say("console", &text);
+    }
+
+    /// The jobs of this user's that run here, for [`Action::ListJobs`]: what names each, and what a person knows it by.
+    pub fn handle_jobs(&mut self, jobs: &[(String, String)]) {
+        begin::handle_jobs(&mut self.connection, jobs);
+    }
+
+    /// Where another client finds the session, for [`Action::Invite`].
+    pub fn handle_invited(&mut self, invited: Result<String, RequestError>) {
+        beside::handle_invited(&mut self.connection, invited);
+    }
+
+    /// The session whose owner this is, for [`Action::Join`].
+    pub fn handle_joined(&mut self, now: Instant, owner: &Self) {
+        self.connection.now = now;
+        beside::handle_joined(&mut self.connection, &owner.connection);
+        self.settle();
+    }
+
+    /// The other process, of [`Action::Relay`], is not to be reached; why.
+    pub fn handle_unreached(&mut self, why: &str) {
+        beside::handle_unreached(&mut self.connection, why);
+    }
+
+    /// Another client has sent a command, which has this number.
+    pub fn handle_foreign(&mut self, now: Instant, to: &IdSet, command: &Command, id: CommandId) {
+        self.connection.now = now;
+        beside::handle_foreign(&mut self.connection, to, command, id);
+        self.settle();
     }
 
     /// Takes in what the session says.
@@ -130,7 +197,10 @@ impl Adapter {
 
     /// The session has been ended; why not, where something of it is left.
     pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
-        end::handle_closed(&mut self.connection, closed);
+        match self.connection.is_restarting() {
+            true => restarting::handle_closed(&mut self.connection, closed),
+            false => end::handle_closed(&mut self.connection, closed),
+        }
     }
 
     /// The client is gone without a word: what was started is ended, what was attached to is let go.
@@ -150,6 +220,8 @@ impl Adapter {
             while let Some(job) = connection.jobs.next_finished() {
                 finished::finish_job(connection, job);
             }
+            moving::pass_by(connection);
+            consoling::settle_console(connection);
             printing::flush_output(connection, false);
             stopping::settle_stops(connection);
             end::settle_end(connection);

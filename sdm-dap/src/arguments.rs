@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::launch::Scope;
+use crate::launch::{Configuration, Scope};
 
 /// `initialize`.
 #[derive(Debug, Deserialize)]
@@ -13,6 +13,7 @@ pub(crate) struct InitializeArguments {
     pub(crate) columns_start_at1: bool,
     pub(crate) supports_progress_reporting: bool,
     pub(crate) supports_invalidated_event: bool,
+    pub(crate) supports_start_debugging_request: bool,
 }
 
 impl Default for InitializeArguments {
@@ -22,6 +23,7 @@ impl Default for InitializeArguments {
             columns_start_at1: true,
             supports_progress_reporting: false,
             supports_invalidated_event: false,
+            supports_start_debugging_request: false,
         }
     }
 }
@@ -164,4 +166,28 @@ pub(crate) struct CompletionsArguments {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ScopeArguments {
     pub(crate) scope: Scope,
+}
+
+/// `gotoTargets` and `goto`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct GotoArguments {
+    pub(crate) source: SourceArgument,
+    pub(crate) line: i64,
+    pub(crate) thread_id: i64,
+    pub(crate) target_id: i64,
+}
+
+/// `restart`: launch.json as it is now.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RestartArguments {
+    pub(crate) arguments: Option<Configuration>,
+}
+
+/// `sdm/focus`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RankArguments {
+    pub(crate) rank: u32,
 }

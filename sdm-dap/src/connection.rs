@@ -5,21 +5,23 @@ use std::time::Instant;
 
 use sdm_debug::Command;
 use sdm_debug::reply::Backtrace;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use serde_json::{Value, json};
 
-use crate::action::Action;
+use crate::action::{Action, Opening};
 use crate::arguments::InitializeArguments;
+use crate::console::{Console, Machines};
 use crate::ending::Ending;
 use crate::error::RequestError;
 use crate::frame::framed;
-use crate::jobs::{JOBS_MAX, Jobs, Purpose};
+use crate::jobs::{JOBS_MAX, Jobs, Purpose, Question};
 use crate::launch::{Scope, Threads};
 use crate::message::{Request, event};
+use crate::os_threads::OsThreads;
 use crate::output::Output;
 use crate::points::Points;
 use crate::references::References;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 use crate::settling::Settling;
 use crate::tasks::Tasks;
 
@@ -47,6 +49,47 @@ pub(crate) enum Phase {
     Closing,
     /// Nothing more will come.
     Over,
+}
+
+/// Whose session it is that a client debugs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Its own.
+    #[default]
+    Owner,
+    /// Another client's, of whose tasks it has one; the word by which it is let in.
+    Beside(String),
+    /// One of another process, to which all is passed on.
+    Relay,
+}
+
+/// A client among those of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Company {
+    /// Whose session it is.
+    pub(crate) role: Role,
+    /// The client's first word, to be passed on.
+    pub(crate) initialize: Option<Request>,
+    /// Who asks for a client beside it, and for which task.
+    pub(crate) inviting: VecDeque<(Request, TaskId)>,
+}
+
+/// A session that is begun once more.
+#[derive(Debug, Default)]
+pub(crate) struct Anew {
+    /// What was opened, to be opened again by `restart`.
+    pub(crate) opening: Option<Opening>,
+    /// What is closed is opened again.
+    pub(crate) restarting: bool,
+}
+
+/// The language of the prompt, in the debug console.
+#[derive(Debug, Default)]
+pub(crate) struct Prompt {
+    /// What carries lines out, once one was typed.
+    pub(crate) console: Option<Console>,
+    /// What lines use of this machine.
+    pub(crate) machines: Option<Machines>,
 }
 
 /// What was said of the session in launch.json.
@@ -90,6 +133,14 @@ pub(crate) struct Connection {
     pub(crate) ending: Ending,
     /// How far the start is, as the client was told, in percent.
     pub(crate) progress: Option<u64>,
+    /// The threads of the system's, where the session is of one process.
+    pub(crate) os_threads: OsThreads,
+    /// The session once more.
+    pub(crate) anew: Anew,
+    /// The language of the prompt.
+    pub(crate) prompt: Prompt,
+    /// Other clients of the session.
+    pub(crate) company: Company,
 }
 
 impl Connection {
@@ -118,6 +169,10 @@ impl Connection {
             output: Output::default(),
             ending: Ending::default(),
             progress: None,
+            os_threads: OsThreads::default(),
+            anew: Anew::default(),
+            prompt: Prompt::default(),
+            company: Company::default(),
         }
     }
 
@@ -150,6 +205,24 @@ impl Connection {
         i64::from(self.client.lines_start_at1)
     }
 
+    /// When the console's line is to be looked at.
+    pub(crate) fn console_due(&self) -> Option<Instant> {
+        self.prompt
+            .console
+            .as_ref()
+            .and_then(|it| it.shell.poll_timeout())
+    }
+
+    /// The row of a thread. A process of its own is one row, whichever of its threads is meant.
+    pub(crate) fn row(&self, id: i64) -> Result<&Row, RequestError> {
+        let row = match self.os_threads.knows(id) {
+            true => self.rows.iter().next(),
+            false => self.rows.find(id),
+        };
+        row.ok_or(RequestError::Thread(id))
+    }
+
+    /// Whether a thread of the client's is to be a rank where there are so many.
     pub(crate) fn is_by_rank(&self) -> bool {
         match self.manner.threads {
             Some(threads) => threads == Threads::Ranks,
@@ -164,6 +237,42 @@ impl Connection {
         let focused = row.map(|row| row.group.tasks.intersection(&standing));
         let focused = focused.filter(|focused| !focused.is_empty());
         focused.unwrap_or(standing)
+    }
+
+    /// One task of those in focus: addresses are its own.
+    ///
+    /// # Errors
+    /// [`RequestError::Runs`]: nobody stands.
+    pub(crate) fn one(&self) -> Result<IdSet, RequestError> {
+        let first = self.focused().first();
+        let first = first.ok_or_else(|| RequestError::Runs("every rank".to_owned()))?;
+        Ok(IdSet::single(first))
+    }
+
+    /// Asks, and answers the request once it is answered.
+    pub(crate) fn ask(
+        &mut self,
+        request: &Request,
+        question: Question,
+        commands: Vec<(IdSet, Command)>,
+    ) {
+        let request = request.clone();
+        self.begin_job(Purpose::Ask { request, question }, commands);
+    }
+
+    /// The console is closed, with its session.
+    pub(crate) fn close_console(&mut self) {
+        let Some(console) = self.prompt.console.take() else {
+            return;
+        };
+        for request in console.close() {
+            self.write(request.refusal(&RequestError::Cancelled));
+        }
+    }
+
+    /// What was opened is closed only to be opened again.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.anew.restarting && self.phase == Phase::Beginning
     }
 
     /// Sends commands for one purpose, in this order.

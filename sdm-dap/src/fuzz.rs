@@ -83,7 +83,10 @@ fn drain(adapter: &mut Adapter, now: Instant, last: &mut u64, output: &mut Frame
                 adapter.handle_event(now, SessionEvent::Complete { id });
             }
             Action::Close(_) => adapter.handle_closed(Ok(())),
-            Action::Cancel(_) | Action::Leave => {}
+            Action::ListJobs => adapter.handle_jobs(&[("7".to_owned(), "mpirun".to_owned())]),
+            Action::Invite => adapter.handle_invited(Ok("here".to_owned())),
+            Action::Relay { .. } => adapter.handle_unreached("nobody is there"),
+            Action::Cancel(_) | Action::Join | Action::Pass(_) | Action::Leave => {}
         }
     }
 }

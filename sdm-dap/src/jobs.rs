@@ -12,6 +12,7 @@ use sdm_session::{Class, SendOptions};
 
 use crate::action::{Action, Ticket};
 use crate::answers::Answers;
+use crate::console::ConsoleCommand;
 use crate::error::RequestError;
 use crate::message::Request;
 use crate::references::FrameHandle;
@@ -60,6 +61,19 @@ pub(crate) enum Purpose {
         expression: String,
         frame: Option<FrameHandle>,
     },
+    /// The call stack of a thread is looked at.
+    Frames { request: Request, listing: Listing },
+    /// The breakpoints of a job that is started anew are set; those that each command inserts.
+    Reinsert(Vec<u32>),
+    /// Tasks run to another place, where they arrive by this breakpoint.
+    Goto {
+        before: Vec<(Stop, IdSet)>,
+        number: u32,
+    },
+    /// Another client lets tasks run; what they did before.
+    Foreign(Vec<(Stop, IdSet)>),
+    /// A line of the console's.
+    Console(Box<ConsoleCommand>),
     /// A question with one answer.
     Ask {
         request: Request,
@@ -67,6 +81,21 @@ pub(crate) enum Purpose {
     },
     /// Nobody waits for it.
     Nothing,
+}
+
+/// Which frames of a call stack are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// The thread, as the client calls it.
+    pub(crate) id: i64,
+    /// gdb's number of it, where a process has several.
+    pub(crate) thread: Option<u32>,
+    /// It is not the one that has stopped: its stack is asked for.
+    pub(crate) other: bool,
+    /// gdb's level of the first frame.
+    pub(crate) base: u32,
+    pub(crate) from: usize,
+    pub(crate) count: usize,
 }
 
 /// What is asked, and what is needed to answer the client.
@@ -86,6 +115,10 @@ pub(crate) enum Question {
     },
     /// Which libraries are loaded.
     Modules,
+    /// Which sources the programs are made of.
+    Sources,
+    /// Whether there is code at a place.
+    Target(String),
     /// What can stand in the place of so many characters from there on; `head` bytes of gdb's words are not meant.
     Words {
         start: usize,
@@ -95,6 +128,15 @@ pub(crate) enum Question {
 }
 
 impl Purpose {
+    /// Tasks run by it, and its answers say how that has ended.
+    pub(crate) fn moves(&self) -> bool {
+        match self {
+            Self::Run { .. } | Self::Goto { .. } | Self::Begin | Self::Foreign(_) => true,
+            Self::Console(said) => said.command.is_run_control(),
+            _ => false,
+        }
+    }
+
     /// The request that is answered once it is served.
     pub(crate) fn request(&self) -> Option<&Request> {
         match self {
@@ -102,6 +144,7 @@ impl Purpose {
             | Self::Scope { request, .. }
             | Self::Parts { request, .. }
             | Self::Evaluate { request, .. }
+            | Self::Frames { request, .. }
             | Self::Ask { request, .. } => Some(request),
             _ => None,
         }
@@ -115,6 +158,8 @@ pub(crate) struct Job {
     /// What has come of each, in the order in which they were sent.
     pub(crate) answers: Vec<Answers>,
     open: usize,
+    /// Whom the last command is for.
+    to: IdSet,
 }
 
 /// All of them.
@@ -208,7 +253,7 @@ impl Jobs {
         purpose: Purpose,
         commands: Vec<(IdSet, Command)>,
     ) -> Result<Vec<Action>, Box<Purpose>> {
-        let runs = matches!(purpose, Purpose::Run { .. } | Purpose::Begin);
+        let runs = purpose.moves();
         if self.jobs.len() >= JOBS_MAX && !runs {
             return Err(Box::new(purpose));
         }
@@ -218,6 +263,7 @@ impl Jobs {
             purpose,
             answers: Vec::new(),
             open: 0,
+            to: IdSet::new(),
         };
         let mut actions = Vec::new();
         let commands = commands.into_iter().filter(|(to, _)| !to.is_empty());
@@ -227,6 +273,7 @@ impl Jobs {
             self.tickets.insert(ticket, (number, part));
             job.answers.push(Answers::default());
             job.open += 1;
+            job.to.clone_from(&to);
             let options = SendOptions {
                 timeout: (!runs).then_some(QUERY_WAIT),
                 rule: rule_of(&command),
@@ -246,6 +293,63 @@ impl Jobs {
             }
         }
         Ok(actions)
+    }
+
+    /// A command of a line's, sent as the line wants it.
+    pub(crate) fn begin_one(
+        &mut self,
+        purpose: Purpose,
+        (to, command): (IdSet, Command),
+        options: SendOptions,
+    ) -> Action {
+        self.last_job += 1;
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        self.tickets.insert(ticket, (self.last_job, 0));
+        let job = Job {
+            purpose,
+            answers: vec![Answers::default()],
+            open: 1,
+            to: to.clone(),
+        };
+        self.jobs.insert(self.last_job, job);
+        Action::Send {
+            ticket,
+            to,
+            command: Box::new(command),
+            options,
+        }
+    }
+
+    /// Whom the last command of a job is for.
+    pub(crate) fn moved(&self, id: CommandId) -> IdSet {
+        let ticket = self.commands.get(&id);
+        let number = ticket.and_then(|ticket| self.tickets.get(ticket));
+        let job = number.and_then(|(number, _)| self.jobs.get(number));
+        job.map(|job| job.to.clone()).unwrap_or_default()
+    }
+
+    /// A command that somebody else has sent.
+    pub(crate) fn adopt(&mut self, id: CommandId, purpose: Purpose) {
+        self.last_job += 1;
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        self.tickets.insert(ticket, (self.last_job, 0));
+        self.commands.insert(id, ticket);
+        let job = Job {
+            purpose,
+            answers: vec![Answers::default()],
+            open: 1,
+            to: IdSet::new(),
+        };
+        self.jobs.insert(self.last_job, job);
+    }
+
+    /// The commands under way by which tasks run.
+    pub(crate) fn moving(&self) -> Vec<CommandId> {
+        let commands = self.commands.keys().copied();
+        let moves = |id: &CommandId| self.purpose(*id).is_some_and(Purpose::moves);
+        commands.filter(moves).collect()
     }
 
     /// Who is asked where they stand now.
@@ -271,11 +375,15 @@ impl Jobs {
         Some((request, commands))
     }
 
-    /// Nothing is under way any more.
-    pub(crate) fn clear(&mut self) {
+    /// Nothing is under way any more; gives the requests that nobody will answer.
+    pub(crate) fn clear(&mut self) -> Vec<Request> {
+        let jobs = self.jobs.values().chain(&self.finished);
+        let requests = jobs.filter_map(|job| job.purpose.request().cloned());
+        let requests = requests.collect();
         self.jobs.clear();
         self.tickets.clear();
         self.commands.clear();
         self.finished.clear();
+        requests
     }
 }

@@ -73,6 +73,11 @@ pub(crate) struct Configuration {
     /// Of an attach: the job, as `sdm attach` names it.
     target: Option<Words>,
     pid: Option<i64>,
+    /// Of an attach that we have asked the client for: where the session is.
+    #[serde(rename = "__sdmSession")]
+    pub(crate) session: Option<String>,
+    /// One task of that session.
+    pub(crate) rank: Option<u32>,
     #[serde(alias = "stopOnEntry", alias = "stopAtBeginningOfMainSubprogram")]
     pub(crate) stop_at_entry: Option<bool>,
     pub(crate) threads: Option<Threads>,
@@ -130,6 +135,13 @@ impl Configuration {
         words.extend(["--".to_owned(), program]);
         words.extend(self.args.unwrap_or_default());
         checked(words)
+    }
+
+    /// True where an attach says whom it means.
+    pub(crate) fn names_a_job(&self) -> bool {
+        let is_named =
+            |target: &Words| !matches!(target, Words::One(word) if word.trim().is_empty());
+        self.pid.is_some() || self.target.as_ref().is_some_and(is_named)
     }
 
     /// The words of `sdm attach` for it.

@@ -39,6 +39,11 @@ impl Output {
         }
     }
 
+    /// There are several tasks from now on.
+    pub(crate) fn label(&mut self) {
+        self.labelled = true;
+    }
+
     /// Takes in what some tasks have printed.
     pub(crate) fn take(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sdm_debug::Command;
 use sdm_debug::command::{BreakSpec, CatchEvent, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use sdm_view::render::set_text;
 use serde_json::{Value, json};
 
@@ -44,9 +44,22 @@ pub(crate) struct Plan {
 pub(crate) struct Points {
     groups: BTreeMap<String, Vec<Point>>,
     last: u32,
+    /// Which of [`ENDING_FILTERS`] stop nobody.
+    pub(crate) passed: Vec<&'static str>,
 }
 
+/// How many numbers each of several clients has for its breakpoints.
+const NUMBERS_OF_A_CLIENT: u32 = 1 << 20;
+
 impl Points {
+    /// Those of one among several clients: their numbers are its own.
+    pub(crate) fn of_client(number: u32) -> Self {
+        Self {
+            last: number.saturating_mul(NUMBERS_OF_A_CLIENT),
+            ..Self::default()
+        }
+    }
+
     /// The group's list is this from now on.
     pub(crate) fn plan(&mut self, group: &str, wanted: Vec<PointSpec>) -> Plan {
         let mut plan = Plan::default();
@@ -94,10 +107,104 @@ impl Points {
         all.find(|point| point.number() == number)
     }
 
-    /// True where it is one in a function, by name.
-    pub(crate) fn is_in_functions(&self, number: u32) -> bool {
-        let mut functions = self.group(FUNCTIONS).iter();
-        functions.any(|point| point.number() == number)
+    /// Why a task stands that has hit it, in the protocol's words.
+    pub(crate) fn reason(&self, number: u32) -> &'static str {
+        let is_in = |group| {
+            let mut points = self.group(group).iter();
+            points.any(|point| point.number() == number)
+        };
+        match () {
+            () if is_in(FUNCTIONS) => "function breakpoint",
+            () if is_in(INSTRUCTIONS) => "instruction breakpoint",
+            () => "breakpoint",
+        }
+    }
+
+    /// A number for a breakpoint of our own, which the client is not told of.
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    /// A line of the console sets one.
+    pub(crate) fn adopt(&mut self, spec: PointSpec) {
+        self.last = self.last.max(spec.number());
+        let group = self.groups.entry(CONSOLE.to_owned()).or_default();
+        group.push(Point {
+            spec,
+            bound: IdSet::new(),
+            line: 0,
+            complaint: None,
+        });
+    }
+
+    /// It does not stand on these tasks any more; true where it is gone.
+    pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) -> bool {
+        let Some(point) = self.find(number) else {
+            return false;
+        };
+        point.bound.subtract(tasks);
+        if !point.bound.is_empty() {
+            return false;
+        }
+        for points in self.groups.values_mut() {
+            points.retain(|point| point.number() != number);
+        }
+        true
+    }
+
+    /// Those of the console's are gone.
+    pub(crate) fn forget_console(&mut self) -> Vec<u32> {
+        let gone = self.groups.remove(CONSOLE).unwrap_or_default();
+        gone.iter().map(Point::number).collect()
+    }
+
+    /// Another condition.
+    pub(crate) fn set_condition(&mut self, number: u32, condition: Option<&String>) {
+        if let Some(point) = self.find(number) {
+            *fields(&mut point.spec).1 = condition.cloned();
+        }
+    }
+
+    /// All of them, each with where it stands.
+    pub(crate) fn all(&self) -> Vec<(PointSpec, IdSet)> {
+        let all = self.groups.values().flatten();
+        let mut all: Vec<_> = all
+            .map(|point| (point.spec.clone(), point.bound.clone()))
+            .collect();
+        all.sort_by_key(|(spec, _)| spec.number());
+        all
+    }
+
+    /// The last number that was given.
+    pub(crate) fn last_number(&self) -> u32 {
+        self.last
+    }
+
+    /// The numbers of all of them.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        let all = self.groups.values().flatten();
+        all.map(Point::number).collect()
+    }
+
+    /// All of them, to be set anew: none stands anywhere.
+    pub(crate) fn begin_anew(&mut self) -> Vec<PointSpec> {
+        let mut specs = Vec::new();
+        for point in self.groups.values_mut().flatten() {
+            point.bound = IdSet::new();
+            point.complaint = None;
+            specs.push(point.spec.clone());
+        }
+        specs
+    }
+
+    /// Tasks have come into being that have the breakpoints of another one.
+    pub(crate) fn join(&mut self, like: TaskId, tasks: &IdSet) {
+        for point in self.groups.values_mut().flatten() {
+            if point.bound.contains(like) {
+                point.bound.union_with(tasks);
+            }
+        }
     }
 }
 
@@ -111,6 +218,9 @@ pub(crate) const DATA: &str = "data";
 /// The group of those at signals and exceptions.
 pub(crate) const EXCEPTIONS: &str = "exceptions";
 
+/// The group of those that lines of the console have set.
+pub(crate) const CONSOLE: &str = "console";
+
 /// What editors offer a person to stop at: the name, the text, and what makes the event.
 type Filter = (&'static str, &'static str, fn() -> CatchEvent);
 
@@ -121,6 +231,17 @@ pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
     ("signals", "Any signal", || CatchEvent::Signal(Vec::new())),
     ("fork", "fork", || CatchEvent::Fork),
     ("exec", "exec", || CatchEvent::Exec),
+];
+
+/// What the debugger stops at by itself: the filter's name, the text, and what a task says that has stopped so.
+pub(crate) const ENDING_FILTERS: [(&str, &str, &str); 3] = [
+    ("abort", "abort()", "abort"),
+    ("mpi_abort", "MPI_Abort", "MPI_Abort"),
+    (
+        "early_exit",
+        "Exit before MPI_Finalize",
+        "_exit before MPI_Finalize",
+    ),
 ];
 
 /// The number and the condition of one.
@@ -148,6 +269,14 @@ pub(crate) fn insert(spec: PointSpec) -> Command {
         PointSpec::Watch(spec) => Command::WatchInsert(spec),
         PointSpec::Catch(spec) => Command::CatchInsert(spec),
     }
+}
+
+/// True for a command that inserts one.
+pub(crate) fn is_insert(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::BreakInsert(_) | Command::WatchInsert(_) | Command::CatchInsert(_)
+    )
 }
 
 impl Point {

@@ -6,6 +6,8 @@ use sdm_debug::Command;
 use sdm_debug::command::FrameSelect;
 use sdm_idset::IdSet;
 
+use crate::places::Places;
+
 /// The most numbers that are kept; the oldest go first.
 const REFERENCES_MAX: usize = 1 << 16;
 
@@ -16,17 +18,23 @@ pub(crate) struct FrameHandle {
     pub(crate) tasks: IdSet,
     /// gdb's level of it, which differs where tasks are inside a runtime: each with its tasks.
     pub(crate) levels: Vec<(IdSet, u32)>,
+    /// gdb's number of the thread, where a process has several.
+    pub(crate) thread: Option<u32>,
 }
 
 impl FrameHandle {
     /// The commands that select it in each of its tasks.
     pub(crate) fn select(&self) -> Vec<(IdSet, Command)> {
+        let thread = self.thread.iter().map(|number| {
+            let command = Command::SelectThread { number: *number };
+            (self.tasks.clone(), command)
+        });
         let levels = self.levels.iter();
-        let select = levels.map(|(tasks, level)| {
+        let levels = levels.map(|(tasks, level)| {
             let command = Command::SelectFrame(FrameSelect::Level(*level));
             (tasks.clone(), command)
         });
-        select.collect()
+        thread.chain(levels).collect()
     }
 }
 
@@ -84,11 +92,21 @@ pub(crate) struct References {
     frames: BTreeMap<i64, FrameHandle>,
     nodes: BTreeMap<i64, Node>,
     objects: u64,
+    /// Where `goto` can go.
+    pub(crate) places: Places,
     /// Parts by the object that they are of and what they are called: the object that each is.
     parts: BTreeMap<(String, String), String>,
 }
 
 impl References {
+    /// Those of one among several clients: variable objects have names of its own.
+    pub(crate) fn of_client(number: u32) -> Self {
+        Self {
+            objects: u64::from(number) << 32,
+            ..Self::default()
+        }
+    }
+
     fn next(&mut self) -> i64 {
         // Numbers of variables are 31 bits wide; a client that has seen them all has none of the first any more.
         self.last = if self.last >= i64::from(i32::MAX) {

@@ -1,12 +1,12 @@
 //! Lines that a person types to the debugger: gdb's words over sets of tasks, as at the prompt of `sdm`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use sdm_debug::Command;
 use sdm_idset::IdSet;
-use sdm_shell::commands::{self, NameError, Scope, SetExpr, SetName, UserCommand};
+use sdm_shell::commands::{self, JobCommand, NameError, Scope, SetExpr, SetName, UserCommand};
 use sdm_view::item::{Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
@@ -18,15 +18,13 @@ use crate::tasks::Tasks;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
     /// A question that tasks answer.
-    Ask(Command),
-    /// Tasks are to run, by this command.
-    Run(Command),
+    Ask(Box<Command>),
     /// Tasks are to stop.
     Interrupt,
-    /// Which threads there are.
-    Threads,
-    /// Nothing of the tasks: this is the answer.
-    Text(String),
+    /// The whole job anew; held at `main` where true.
+    Restart(bool),
+    /// A line for the shell; true where tasks run by it.
+    Shell(bool),
 }
 
 /// What a line asks, and whom.
@@ -50,24 +48,37 @@ pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestEr
         Err(_) => return Ok(None),
     };
     let wish = match parsed.command {
-        UserCommand::Ask(command) => Wish::Ask(command),
-        UserCommand::Stacks { full } => Wish::Ask(Command::Stacks { full }),
-        UserCommand::Run { command, .. } => Wish::Run(command),
+        UserCommand::Ask(command) => Wish::Ask(Box::new(command)),
+        UserCommand::Stacks { full } => Wish::Ask(Box::new(Command::Stacks { full })),
         UserCommand::Interrupt => Wish::Interrupt,
-        UserCommand::Ranks(None) => Wish::Threads,
-        UserCommand::Help(word) => match commands::help(word.as_deref()) {
-            Ok(text) => Wish::Text(text),
-            Err(error) => return refuse(error.to_string()),
-        },
-        UserCommand::Nothing { .. } => return Ok(None),
-        _ => {
-            let text =
-                format!("`{line}` is not for the debug console; it is known at the prompt of sdm");
-            return refuse(text);
+        UserCommand::Job(JobCommand::Run {
+            arguments: None,
+            to_main,
+            ..
+        }) => Wish::Restart(to_main),
+        UserCommand::Job(JobCommand::Run { .. }) => {
+            let text = "the arguments are those of launch.json: change them there, and restart";
+            return refuse(text.to_owned());
         }
+        UserCommand::Nothing { .. } => return Ok(None),
+        UserCommand::Run { .. } => Wish::Shell(true),
+        _ => Wish::Shell(false),
     };
+    let is_shells = matches!(wish, Wish::Shell(_));
     let tasks = match &parsed.to {
-        Some(set) => Some(resolve(set, tasks)?),
+        // Sets that only the shell knows, a thread of each task.
+        Some(set) if is_shells || set.thread().is_some() => {
+            let runs = wish == Wish::Shell(true);
+            let wish = Wish::Shell(runs);
+            return Ok(Some(Asked { tasks: None, wish }));
+        }
+        Some(set) => match resolve(set, tasks)? {
+            Some(found) => Some(found),
+            None => {
+                let wish = Wish::Shell(false);
+                return Ok(Some(Asked { tasks: None, wish }));
+            }
+        },
         None => None,
     };
     Ok(Some(Asked { tasks, wish }))
@@ -81,19 +92,25 @@ pub(crate) fn expression(command: &Command) -> Option<&str> {
     }
 }
 
-fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<IdSet, RequestError> {
+/// Who is in a set; nothing where it has names that only the shell knows.
+fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> {
+    let unknown = Cell::new(false);
     let scope = Known {
         tasks,
         all: tasks.live(),
+        unknown: &unknown,
     };
     let found = commands::resolve(set, &scope);
+    if unknown.get() || !set.conditions().is_empty() {
+        return Ok(None);
+    }
     let found = found.map_err(|error| RequestError::Tasks(error.to_string()))?;
     match found.is_empty() {
         true => Err(RequestError::Tasks(format!(
             "nobody is in `{}`",
             set.text()
         ))),
-        false => Ok(found),
+        false => Ok(Some(found)),
     }
 }
 
@@ -101,6 +118,8 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<IdSet, RequestError> {
 struct Known<'a> {
     tasks: &'a Tasks,
     all: IdSet,
+    /// Set where a name is not known here.
+    unknown: &'a Cell<bool>,
 }
 
 impl Scope for Known<'_> {
@@ -112,8 +131,14 @@ impl Scope for Known<'_> {
         match name {
             SetName::Word(word) if word == "stopped" => Ok(self.tasks.standing()),
             SetName::Word(word) if word == "running" => Ok(self.tasks.running()),
-            SetName::Word(word) => Err(NameError::Unknown(word.clone())),
-            _ => Err(NameError::Unknown("that".to_owned())),
+            SetName::Word(word) => {
+                self.unknown.set(true);
+                Err(NameError::Unknown(word.clone()))
+            }
+            _ => {
+                self.unknown.set(true);
+                Err(NameError::Unknown("that".to_owned()))
+            }
         }
     }
 }

@@ -64,17 +64,20 @@ pub(crate) struct Rows {
     pub(crate) focused: i64,
     /// Each task is a thread, and has its rank and 1 for a number.
     by_rank: bool,
+    /// There is one task, whose number is 1, whatever its rank.
+    single: bool,
 }
 
 impl Standing {
     /// The frame of this number from the innermost one.
-    pub(crate) fn frame_handle(&self, index: usize) -> FrameHandle {
+    pub(crate) fn frame_handle(&self, index: usize, thread: Option<u32>) -> FrameHandle {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let levels = self.bases.iter();
         let levels = levels.map(|(tasks, base)| (tasks.clone(), base.saturating_add(index)));
         FrameHandle {
             tasks: IdSet::union_all(self.bases.iter().map(|(tasks, _)| tasks)),
             levels: levels.collect(),
+            thread,
         }
     }
 
@@ -93,6 +96,25 @@ impl Rows {
             by_rank,
             ..Self::default()
         }
+    }
+
+    /// There is but one task, a process of its own for the client.
+    pub(crate) fn of_one() -> Self {
+        Self {
+            by_rank: true,
+            single: true,
+            ..Self::default()
+        }
+    }
+
+    /// Each task is a thread.
+    pub(crate) fn is_by_rank(&self) -> bool {
+        self.by_rank
+    }
+
+    /// There is one task, and the threads of the client are those of its process.
+    pub(crate) fn is_single(&self) -> bool {
+        self.single
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Row> {
@@ -228,6 +250,9 @@ impl Rows {
     }
 
     fn number(&mut self, group: &Group) -> i64 {
+        if self.single && self.rows.is_empty() {
+            return 1;
+        }
         if let (true, None, Some(task)) = (self.by_rank, group.folded, group.tasks.first()) {
             return i64::from(task.0) + 1;
         }

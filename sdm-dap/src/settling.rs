@@ -24,7 +24,11 @@ pub(crate) struct Settling {
     pub(crate) step: Option<(Instant, &'static str)>,
     /// Who is to be stopped since the client's last word, and how often that was asked of them.
     pub(crate) pausing: (IdSet, u32),
-    /// Tasks have ended.
+    /// Who has stopped where the client does not want it, and is to run on.
+    pub(crate) passing: IdSet,
+    /// Who was let run by another client: their stops are not what this one waits for.
+    pub(crate) foreign: IdSet,
+    /// Tasks have ended, or run by another client's word.
     pub(crate) changed: bool,
 }
 

@@ -36,6 +36,22 @@ impl Tasks {
         }
     }
 
+    /// These have come into being, and run.
+    pub(crate) fn join(&mut self, tasks: &IdSet) {
+        self.all.union_with(tasks);
+        self.set(tasks, Condition::Running);
+    }
+
+    /// Some of them alone, as they are.
+    pub(crate) fn among(&self, few: &IdSet) -> Self {
+        let entries = self.entries.iter();
+        let entries = entries.map(|(known, tasks)| (known.clone(), tasks.intersection(few)));
+        Self {
+            all: self.all.intersection(few),
+            entries: entries.filter(|(_, tasks)| !tasks.is_empty()).collect(),
+        }
+    }
+
     /// All tasks, whatever became of them.
     pub(crate) fn all(&self) -> &IdSet {
         &self.all
@@ -89,6 +105,11 @@ impl Tasks {
     /// Those that were let go and run on.
     pub(crate) fn left(&self) -> IdSet {
         self.of(|known| matches!(known, Condition::Left))
+    }
+
+    /// What tasks do, those alike together.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &(Condition, IdSet)> {
+        self.entries.iter()
     }
 
     /// The stops, and who stands so.

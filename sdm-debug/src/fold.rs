@@ -219,6 +219,18 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
             _ => {}
         }
     }
+    // A function of libc's that a sanitizer has in its place has libc's name for it. The compiler's own calls are not in
+    // the namespace: who calls that is such a function.
+    for at in 1..frames.len() {
+        let inner = frames[at - 1].function.as_deref().unwrap_or_default();
+        let is_linked_in = |frame: &RawFrame| frame.module.is_empty() && frame.file.is_none();
+        if kinds[at] == Kind::User
+            && inner.starts_with("__asan::")
+            && frames[at - 1..=at].iter().all(is_linked_in)
+        {
+            kinds[at] = Kind::Entry;
+        }
+    }
     // The kernel's vdso has no module and no source: as the innermost frame below a runtime's it
     // is not the user's.
     if let [first, second, ..] = frames

@@ -25,6 +25,23 @@ const ENTRIES: &[&str] = &[
     "gasnet_*",
     "upcxx::*",
     "_gfortran_caf_*",
+    // Sanitizers, whose runtimes clang links into the program.
+    "__asan_*",
+    "__lsan_*",
+    "__msan_*",
+    "__hwasan_*",
+    "__tsan_*",
+    "__ubsan_*",
+    "__sanitizer_*",
+    "__interceptor_*",
+    "___interceptor_*",
+    "__asan::*",
+    "__lsan::*",
+    "__msan::*",
+    "__hwasan::*",
+    "__tsan::*",
+    "__ubsan::*",
+    "__sanitizer::*",
 ];
 
 /// Shared objects that belong to no program.
@@ -61,6 +78,9 @@ const MODULES: &[&str] = &[
     "libasan*",
     "libtsan*",
     "libubsan*",
+    "liblsan*",
+    "libhwasan*",
+    "libclang_rt.*",
     // OpenMP
     "libgomp*",
     "libiomp5*",
@@ -108,6 +128,21 @@ const MODULES: &[&str] = &[
     "libnl-*",
     "libmunge*",
     "libslurm*",
+    // Python: its library and what comes with it, and packages that stand between a program and what it waits for.
+    "python3",
+    "libpython3*",
+    "libffi.so*",
+    "_ctypes.*.so",
+    "_multiprocessing.*.so",
+    "_queue.*.so",
+    "_socket.*.so",
+    "select.*.so",
+    "mpi4py",
+    "MPI.*.so",
+    "numpy",
+    "torch",
+    "libtorch*",
+    "libc10*",
     // accelerators
     "libnccl*",
     "librccl*",
@@ -134,6 +169,11 @@ const PLUMBING: &[&str] = &[
     "__clone3",
     "__clone_internal",
     "thread_start",
+    "asan_thread_start*",
+    "ThreadStartFunc*",
+    "__tsan_thread_start_func*",
+    "__asan::AsanThread::ThreadStart*",
+    "__lsan_thread_start_func*",
     "std::thread::_*",
     "std::__invoke*",
     "std::_Function_handler<*",
@@ -309,12 +349,18 @@ pub(crate) fn plain_name(function: &str) -> &str {
     {
         return &function[1..];
     }
+    // gcc's sanitizers have debug information, and their functions a namespace by that.
+    let function = match function.split_once("::") {
+        Some(("__asan" | "__tsan" | "__ubsan", rest)) if rest.starts_with("__") => rest,
+        _ => function,
+    };
     let name = function.strip_prefix("__GI_").unwrap_or(function);
     let Some(rest) = name.strip_prefix("__") else {
         return name;
     };
     let rest = rest.trim_start_matches('_');
     let rest = rest.strip_prefix("libc_").unwrap_or(rest);
+    let rest = rest.strip_prefix("interceptor_").unwrap_or(rest);
     let end = VARIANTS
         .iter()
         .filter_map(|variant| rest.find(variant))
@@ -360,6 +406,9 @@ mod tests {
         check("_exit", "_exit");
         check("__memcpy_avx_unaligned_erms", "memcpy");
         check("__strlen_evex", "strlen");
+        check("__interceptor_memcpy", "memcpy");
+        check("___interceptor_free", "free");
+        check("__asan::__asan_report_load4", "asan_report_load4");
         check("__", "__");
         check("é", "é");
         check("ñññññ", "ñññññ");

@@ -13,7 +13,7 @@ pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
     SignalView, SourceText, Usage, VarChange, VarObject,
 };
-pub use stop::{CatchHit, Stop, StopReason, WatchHit};
+pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit};
 
 /// The answer to a command.
 ///

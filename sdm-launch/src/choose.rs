@@ -92,6 +92,12 @@ pub fn finds_pmix(program: &OsStr) -> bool {
     find_program(program).is_some_and(|path| mpi_of(&path) == Mpi::Open)
 }
 
+/// Whether a program is linked with an MPI whose ranks find one another under `mpiexec` only.
+#[must_use]
+pub fn wants_mpiexec(program: &OsStr) -> bool {
+    find_program(program).is_some_and(|path| mpi_of(&path) == Mpi::Mpich)
+}
+
 /// The build-id that a program's linker has put into it, in hexadecimal digits.
 #[must_use]
 pub fn build_id(program: &Path) -> Option<String> {

@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sdm_hosts::job::{self, JobError};
+use sdm_hosts::job::{self, HeldRanks, JobError, Standing};
 
 use crate::{Launch, LaunchError, LaunchEvent, LaunchSpec, Launcher};
 pub use gdb::Unheld;
@@ -76,7 +76,7 @@ pub enum HoldError {
         source: Unheld,
     },
     /// Its processes were not held in time.
-    #[error("{who}: its processes were not held by {control} within {} s", wait.as_secs())]
+    #[error("{who}: its processes were not held by {control} within {} s{}", wait.as_secs(), behind(why))]
     TooSlow {
         /// The launcher for a person: `mpirun`.
         who: String,
@@ -84,6 +84,8 @@ pub enum HoldError {
         control: &'static str,
         /// How long they were waited for.
         wait: Duration,
+        /// Why its server could not be asked for those on other hosts.
+        why: Option<String>,
     },
     /// Whether they are held cannot be seen.
     #[error(transparent)]
@@ -98,6 +100,12 @@ pub enum HoldError {
     },
 }
 
+fn behind(why: &Option<String>) -> String {
+    why.as_ref().map_or_else(String::new, |why| {
+        format!(" (its PMIx server, asked for those on other hosts: {why})")
+    })
+}
+
 /// A job that is on its way, or held.
 ///
 /// Dropping it lets go of what holds it, and sends its starter SIGTERM.
@@ -106,6 +114,8 @@ pub struct Held {
     hold: Option<Gdb>,
     who: String,
     control: Control,
+    ranks: HeldRanks,
+    standing: Standing,
     started: Instant,
     wait: Duration,
 }
@@ -155,6 +165,8 @@ impl Held {
             }
         };
         Ok(Self {
+            ranks: HeldRanks::of(launch.first_pid()),
+            standing: Standing::NotYet,
             launch,
             hold,
             who,
@@ -186,7 +198,10 @@ impl Held {
                     Ok(is_held) => is_held,
                     Err(why) => return Err(self.not_held(why, pass)),
                 },
-                None => job::stand_still_below(self.starter())?,
+                None => {
+                    self.standing = self.ranks.look()?;
+                    self.standing != Standing::NotYet
+                }
             };
             if is_held {
                 return Ok(());
@@ -196,6 +211,7 @@ impl Held {
                     who: self.who.clone(),
                     control: self.control.name(),
                     wait: self.wait,
+                    why: self.ranks.unasked().map(ToString::to_string),
                 });
             }
         }
@@ -259,8 +275,8 @@ impl Held {
     /// The starter, and what holds it.
     #[must_use]
     pub fn into_parts(mut self) -> (Launch, Hold) {
-        // By MPIR ranks may be on other hosts, too.
-        if self.control == Control::Pmix {
+        // Whether ranks on other hosts have ended cannot be seen.
+        if self.standing == Standing::Here {
             self.launch.end_lingering();
         }
         (self.launch, Hold(self.hold))

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
-use crate::{HostShare, LaunchError};
+use crate::{HostShare, LaunchError, LaunchSpec};
 
 /// Options of launchers that name hosts.
 const HOST_OPTIONS: &[&str] = &[
@@ -22,7 +22,7 @@ const HOST_OPTIONS: &[&str] = &[
 const ALLOCATIONS: &[&str] = &["SLURM_JOB_ID", "PBS_NODEFILE", "LSB_HOSTS"];
 
 /// Whether servers could come up on other hosts: the options name some, or there is an allocation.
-pub(crate) fn names_hosts(options: &[OsString]) -> bool {
+pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
     let names = |option: &OsString| {
         let option = option.to_string_lossy();
         let name = option.trim_start_matches('-');
@@ -30,7 +30,9 @@ pub(crate) fn names_hosts(options: &[OsString]) -> bool {
         option.starts_with('-') && HOST_OPTIONS.contains(&name)
     };
     let allocated = |name: &&str| std::env::var_os(OsStr::new(name)).is_some();
-    options.iter().any(names) || ALLOCATIONS.iter().any(allocated)
+    !spec.hosts.is_empty()
+        || spec.all_options().iter().any(names)
+        || ALLOCATIONS.iter().any(allocated)
 }
 
 /// How many servers each host gets, in the order of the hosts: shares are filled one after the
@@ -70,6 +72,25 @@ pub(crate) fn spread(
         )));
     }
     Ok(shares)
+}
+
+/// The hosts as `mpirun` and `mpiexec` take them, each with its share: `a:2,b:2`; none where none is named.
+pub(crate) fn with_shares(
+    launcher: &str,
+    spec: &LaunchSpec,
+) -> Result<Option<OsString>, LaunchError> {
+    if spec.hosts.is_empty() {
+        return Ok(None);
+    }
+    let shares = spread(launcher, &spec.hosts, spec.count)?;
+    let words: Vec<String> = spec
+        .hosts
+        .iter()
+        .zip(shares)
+        .filter(|(_, share)| *share > 0)
+        .map(|(host, share)| format!("{}:{share}", host.host))
+        .collect();
+    Ok(Some(words.join(",").into()))
 }
 
 /// Servers that drive several processes each.
@@ -169,7 +190,11 @@ mod tests {
 
     #[test]
     fn options_that_name_hosts() {
-        let names = |option: &str| names_hosts(&[option.into()]);
+        let names = |option: &str| {
+            let mut spec = LaunchSpec::new(1, "/bin/true");
+            spec.launcher_options = vec![option.into()];
+            names_hosts(&spec)
+        };
         assert!(names("--host") && names("-H") && names("--hostfile=x"));
         let allocated = ALLOCATIONS.iter().any(|it| std::env::var_os(it).is_some());
         assert!(allocated || !(names("host") || names("--map-by")));

@@ -3,14 +3,14 @@
 use sdm_text::printable_name;
 use std::path::PathBuf;
 
-use crate::hosts::names_hosts;
+use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Lets Hydra's `mpiexec` start the servers.
 ///
-/// It adds nothing to the user's options but the number of processes: Hydra binds nothing, counts no
+/// It adds nothing to the user's options but the number of processes, and `-hosts a:2,b:2` where hosts are named beside them: Hydra binds nothing, counts no
 /// slots and hands its whole environment on, unless the user says `-genvnone` or `-genvlist`.
 #[derive(Clone, Debug)]
 pub struct Hydra {
@@ -43,13 +43,16 @@ impl Launcher for Hydra {
     }
 
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
-        names_hosts(&spec.all_options())
+        names_hosts(spec)
     }
 
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), NUMBER_OPTIONS)?;
         let mut command = spec.command(&self.program);
+        if let Some(hosts) = with_shares(self.name(), spec)? {
+            command.args(["-hosts".into(), hosts]);
+        }
         command.args(&spec.launcher_options).args(spec.programs());
         let mut launch = Launch::new();
         if spec.verbose {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
-use crate::hosts::names_hosts;
+use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
@@ -50,6 +50,7 @@ const ROOT_VARIABLES: &[&str] = &[
 ///   granted slots: a debugger is used with more processes than a workstation has cores;
 /// - `-x NAME` for each variable of [`LaunchSpec::environment`], without its value, so that servers on
 ///   other hosts find it too;
+/// - `--host a:2,b:2`, where hosts are named beside its options;
 /// - for root, the variables without which `mpirun` refuses to run, where they are unset; a note says so.
 #[derive(Clone, Debug)]
 pub struct OpenMpi {
@@ -77,19 +78,29 @@ impl OpenMpi {
         self
     }
 
-    fn arguments(&self, spec: &LaunchSpec, allocated: bool) -> Vec<OsString> {
+    fn arguments(&self, spec: &LaunchSpec, allocated: bool) -> Result<Vec<OsString>, LaunchError> {
         let options = spec.all_options();
         let gave = |names: &[&str]| options.iter().any(|it| is_option(it, names));
         let mut arguments: Vec<OsString> = Vec::new();
-        if !allocated && !gave(PLACE_OPTIONS) {
-            arguments.push("--oversubscribe".into());
+        match with_shares(self.name(), spec)? {
+            // Each program has hosts of its own there.
+            Some(_) if spec.parts.len() > 1 => {
+                return Err(LaunchError::Hosts {
+                    launcher: self.name().to_owned(),
+                    what: "several programs have hosts of their own: -n 2 --host a -- ./x : -n 3 --host b -- ./y"
+                        .to_owned(),
+                });
+            }
+            Some(hosts) => arguments.extend(["--host".into(), hosts]),
+            None if !allocated && !gave(PLACE_OPTIONS) => arguments.push("--oversubscribe".into()),
+            None => {}
         }
         for (name, _) in &spec.environment {
             arguments.extend(["-x".into(), name.clone()]);
         }
         arguments.extend(spec.launcher_options.iter().cloned());
         arguments.extend(spec.programs());
-        arguments
+        Ok(arguments)
     }
 }
 
@@ -107,7 +118,7 @@ impl Launcher for OpenMpi {
     }
 
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
-        names_hosts(&spec.all_options())
+        names_hosts(spec)
     }
 
     fn control(&self) -> Option<Control> {
@@ -128,7 +139,7 @@ impl Launcher for OpenMpi {
             .any(|name| std::env::var_os(name).is_some());
         let mut launch = Launch::new();
         let mut command = spec.command_called(&self.program, self.called.as_deref());
-        command.args(self.arguments(spec, allocated));
+        command.args(self.arguments(spec, allocated)?);
         if allow_root(&mut command) {
             launch.note("mpirun: OMPI_ALLOW_RUN_AS_ROOT is set, as this is root".to_owned());
         }
@@ -169,6 +180,7 @@ mod tests {
         spec.environment = vec![("SDM_KEY".into(), "secret".into())];
         spec.server_args = vec!["--port".into(), "0".into()];
         let arguments = OpenMpi::new("mpirun", "Open MPI").arguments(&spec, allocated);
+        let arguments = arguments.expect("no hosts");
         let arguments: Vec<&str> = arguments.iter().map(|it| it.to_str().unwrap()).collect();
         let end = "-n 4 /bin/sdm-server --port 0";
         let arguments = arguments.join(" ");
@@ -193,6 +205,24 @@ mod tests {
     }
 
     #[test]
+    fn hosts_have_their_shares() {
+        let host = |name: &str, slots| crate::HostShare {
+            host: name.to_owned(),
+            slots,
+        };
+        let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
+        spec.hosts = vec![host("a", None), host("b", Some(2)), host("c", None)];
+        let launcher = OpenMpi::new("mpirun", "Open MPI");
+        assert!(launcher.may_span_hosts(&spec));
+        let arguments = launcher.arguments(&spec, false).expect("there is room");
+        let expect = ["--host", "a:2,b:2,c:1", "-n", "5", "/bin/sdm-server"];
+        assert_eq!(arguments, expect.map(OsString::from));
+        spec.hosts = vec![host("b", Some(2))];
+        let refused = launcher.arguments(&spec, false).unwrap_err().to_string();
+        assert!(refused.contains("room for 2"), "{refused}");
+    }
+
+    #[test]
     fn several_programs_are_told_apart() {
         let mut spec = LaunchSpec::new(5, "/bin/sdm-server");
         let part = |count, options: &[&str]| Part {
@@ -209,7 +239,7 @@ mod tests {
         );
         let launcher = OpenMpi::new("mpirun", "");
         assert!(launcher.may_span_hosts(&spec));
-        let arguments = launcher.arguments(&spec, false);
+        let arguments = launcher.arguments(&spec, false).expect("no hosts");
         assert!(
             !arguments.contains(&"--oversubscribe".into()),
             "{arguments:?}"

@@ -85,6 +85,12 @@ impl Launcher for Srun {
         spec.check(self.name())?;
         spec.check_options(self.name(), &["-n", "--ntasks"])?;
         spec.check_no_part_options(self.name())?;
+        if !spec.hosts.is_empty() && !spec.attaches {
+            return Err(LaunchError::Hosts {
+                launcher: self.name().to_owned(),
+                what: "it takes its hosts from Slurm: --launcher-option --nodelist=a,b in place of --host".to_owned(),
+            });
+        }
         let mut launch = Launch::new();
         let programs = match spec.parts.len() {
             0 | 1 => None,

@@ -3,6 +3,8 @@
 //! A frame is its length (4 bytes, little-endian, at most [`FRAME_BYTES_MAX`]) and a message in postcard's bytes. Both sides
 //! begin with a message that has the [`VERSION`].
 
+use std::path::PathBuf;
+
 use sdm_idset::IdSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most nodes of a job.
@@ -147,8 +149,6 @@ pub enum FromHost {
         version: u16,
         /// Which library it has loaded, in that library's words.
         library: String,
-        /// Its folder, which is removed when it ends.
-        folder: String,
         /// What a process of the job finds in its environment, beside `PMIX_RANK` with its rank.
         environment: Vec<(String, String)>,
     },
@@ -253,6 +253,12 @@ pub enum WireError {
 }
 
 impl HostJob {
+    /// The folder of this node's PMIx server, below the temporary one: whoever has started it removes it where that server could not.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        std::env::temp_dir().join(format!("sdm-pmix-{}-{}", self.namespace, self.own))
+    }
+
     /// Checks what only the sender can have got wrong.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod console;
 mod edit;
 mod keys;
 mod layout;
+mod mouse;
 mod paint;
 mod ranks;
 mod source;
@@ -18,10 +19,13 @@ mod values;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ratatui::layout::Rect;
 use sdm_idset::IdSet;
 use sdm_view::board::{Board, Printed, Sight};
 use sdm_view::render::Names;
 
+use crate::bindings::Bindings;
+use crate::palette::Palette;
 use crate::style::Style;
 use console::Console;
 use edit::LineEdit;
@@ -78,6 +82,11 @@ pub struct Debugger {
     pub(crate) helps: bool,
     /// Why the last key did nothing; empty where it did.
     pub(crate) hint: String,
+    pub(crate) bindings: Bindings,
+    /// Where the last frame was.
+    pub(crate) area: Rect,
+    /// How long ago that was looked at what is shown of tasks that have moved since, in seconds.
+    pub(crate) age: u64,
     /// Ctrl-X was typed.
     pub(crate) is_prefixed: bool,
     pub(crate) source: SourceView,
@@ -109,6 +118,9 @@ impl Debugger {
             zoomed: false,
             helps: false,
             hint: String::new(),
+            bindings: Bindings::default(),
+            area: Rect::default(),
+            age: 0,
             is_prefixed: false,
             source: SourceView::default(),
             stacks: StackView::default(),
@@ -120,6 +132,46 @@ impl Debugger {
             wanted_focus: None,
             deeds: VecDeque::new(),
             changed: true,
+        }
+    }
+
+    /// Takes what a person wants keys to do.
+    pub fn bind(&mut self, bindings: Bindings) {
+        self.bindings = bindings;
+    }
+
+    /// Takes how long ago it was looked at what is shown, in seconds. It is of interest where the tasks have moved since.
+    pub fn handle_age(&mut self, age: u64) {
+        if self.is_aging() && age != self.age {
+            self.changed = true;
+        }
+        self.age = age;
+    }
+
+    /// Whether what is shown gets older.
+    #[must_use]
+    pub fn is_aging(&self) -> bool {
+        self.board.is_stale && self.board.sight.stacks.is_some()
+    }
+
+    /// What is worth remembering for the next time, as lines of `WORD VALUE`.
+    #[must_use]
+    pub fn remembered(&self) -> String {
+        let zoomed = if self.zoomed { "yes" } else { "no" };
+        let palette = self.style.palette.word();
+        format!("palette {palette}\nzoomed {zoomed}\n")
+    }
+
+    /// Takes what was remembered. What is not understood, as it is of another version, is passed over.
+    pub fn recall(&mut self, text: &str) {
+        for (word, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+            match word {
+                "palette" => {
+                    self.style.palette = Palette::named(value).unwrap_or(self.style.palette);
+                }
+                "zoomed" => self.zoomed = value == "yes",
+                _ => {}
+            }
         }
     }
 

@@ -12,6 +12,14 @@ pub struct Cluster {
     pub rm_type: String,
     /// Where it is; empty for this host.
     pub host: String,
+    /// Further options for ssh.
+    pub ssh_options: Vec<String>,
+    /// The agent's path there; empty where it is the usual one.
+    pub agent: String,
+    /// Further arguments for the agent.
+    pub agent_args: Vec<String>,
+    /// A few words for people.
+    pub description: String,
     /// Its state, a word of "PTP runtime platform, Resource Manager".
     pub state: String,
     /// Since when it is in its state, in seconds of Unix time; 0 where that is not known.
@@ -59,6 +67,8 @@ pub struct Facts {
     pub clusters: Vec<Cluster>,
     /// Machines, nodes, queues and jobs, and the processes of the job that is [wanted](Wants).
     pub items: Vec<Item>,
+    /// The names of launch configurations.
+    pub profiles: Vec<String>,
     /// The output of the job that is wanted, where its process is looked at.
     pub output: Option<Output>,
     /// Why nothing is known; empty where all went well.
@@ -80,7 +90,15 @@ impl Facts {
         for it in &mut self.clusters {
             let texts = [&mut it.name, &mut it.rm_type, &mut it.host, &mut it.state];
             texts.into_iter().for_each(escape);
-            [&mut it.reason, &mut it.user].into_iter().for_each(escape);
+            let texts = [
+                &mut it.reason,
+                &mut it.user,
+                &mut it.agent,
+                &mut it.description,
+            ];
+            texts.into_iter().for_each(escape);
+            let words = it.ssh_options.iter_mut().chain(&mut it.agent_args);
+            words.for_each(escape);
         }
         for it in &mut self.items {
             [&mut it.cluster, &mut it.parent, &mut it.ids]
@@ -91,6 +109,7 @@ impl Facts {
                 escape(value);
             }
         }
+        self.profiles.iter_mut().for_each(escape);
         if let Some(output) = &mut self.output {
             escape(&mut output.path);
             escape(&mut output.error);

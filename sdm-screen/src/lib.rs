@@ -7,11 +7,16 @@
 
 #![forbid(unsafe_code)]
 
+mod bindings;
 mod debug;
 mod facts;
+mod form;
 mod line;
 mod map;
 mod paint;
+mod palette;
+#[cfg(test)]
+mod pictures;
 mod rows;
 #[cfg(test)]
 mod snapshot;
@@ -22,9 +27,13 @@ mod terminal;
 mod tests;
 mod top;
 
+pub use bindings::{BindingError, Bindings};
 pub use debug::{Debugger, Deed};
 pub use facts::{Cluster, Facts, Item, Output, Wants};
-pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+pub use palette::Palette;
+pub use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 pub use style::Style;
 pub use terminal::{Input, Terminal, TerminalError, check};
 pub use top::{Request, Top};

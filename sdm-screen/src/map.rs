@@ -80,6 +80,51 @@ impl Map {
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
+    /// Selects the cell in this column and line of the area where it is drawn, if there is one.
+    pub(crate) fn choose(&mut self, column: u16, line: u16, area: Rect) {
+        let (across, block) = (self.across.max(1), self.drawn.max(1));
+        let first_line = self.first_line(area.height);
+        let column = u64::from(column / CELL_COLUMNS);
+        let cell = (first_line + u64::from(line)) * across + column;
+        let is_there = line < area.height && column < across && cell * block < self.total;
+        if is_there {
+            self.at = cell * block;
+        }
+    }
+
+    /// The line of the selected cell is among those that are drawn.
+    fn first_line(&self, height: u16) -> u64 {
+        let line = self.at / self.drawn.max(1) / self.across.max(1);
+        (line + 1).saturating_sub(height.into())
+    }
+
+    /// The nodes in words: how many are in which state and use, the worst first, and the first of them.
+    pub(crate) fn lines(&self) -> Vec<(String, Tone)> {
+        let mut groups: Vec<(&str, &str, u64, Vec<&str>, Tone)> = Vec::new();
+        for span in &self.spans {
+            let node = &self.items[span.item];
+            let state = node.get("nodeState").unwrap_or("UNKNOWN");
+            let used = node.get("nodeExtraState").unwrap_or("NONE");
+            let known = groups.iter_mut().find(|it| (it.0, it.1) == (state, used));
+            match known {
+                Some(known) => {
+                    known.2 += span.len;
+                    known.3.push(node.name());
+                }
+                None => {
+                    let tone = signs(node).1;
+                    groups.push((state, used, span.len, vec![node.name()], tone));
+                }
+            }
+        }
+        groups.sort_by_key(|it| std::cmp::Reverse((it.4, it.2)));
+        let line = |(state, used, count, names, tone): (&str, &str, u64, Vec<&str>, Tone)| {
+            let shown = names[..names.len().min(8)].join(" ");
+            (format!("{count} {state} {used}: {shown}"), tone)
+        };
+        groups.into_iter().map(line).collect()
+    }
+
     /// Halves or doubles what a cell stands for.
     pub(crate) fn zoom(&mut self, closer: bool) {
         let now = self.block.unwrap_or(self.drawn).max(1);
@@ -111,9 +156,7 @@ impl Map {
         let fits = self.total.div_ceil(cells).max(1).next_power_of_two();
         let block = self.block.unwrap_or(fits).max(1);
         (self.across, self.drawn) = (across, block);
-        // The line of the selected cell is among those that are drawn.
-        let line = self.at / block / across;
-        let first_line = (line + 1).saturating_sub(u64::from(area.height));
+        let first_line = self.first_line(area.height);
         let mut span = 0;
         for y in 0..area.height {
             for x in 0..across {

@@ -7,6 +7,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use sdm_runtime::wire::event::Kind;
 use sdm_text::printable;
 
+use crate::line::quoted;
 use crate::style::{Style, Tone};
 use crate::table::{Table, shortened};
 use crate::top::{MENU, Over, Top, View};
@@ -17,6 +18,9 @@ const COLUMNS_MIN: u16 = 40;
 const LINES_MIN: u16 = 10;
 /// How many commands of the log are shown, on a terminal of this many lines or more.
 const LOG_LINES: [(u16, u16); 2] = [(40, 5), (0, 2)];
+
+/// So many lines below the map tell of the selected node.
+pub(crate) const NODE_LINES: u16 = 3;
 
 const HELP: &[&str] = &[
     "1 2 3 4      managers, machines, jobs, process",
@@ -33,8 +37,21 @@ const HELP: &[&str] = &[
     "jobs         Enter stacks, diagnose, debug, logs, show",
     "             n submit  c cancel  h hold  r release  l logs",
     "             d describe  o sort  O reverse  m mine only",
+    "process      Tab the output, which is followed: G",
+    "y copy what is selected   P other colours",
     "Ctrl-Z stop  Ctrl-L draw anew  q or Ctrl-C end",
 ];
+
+/// A part of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What has the keys at first.
+    First,
+    /// What Tab gives the keys.
+    Second,
+    /// What is only looked at.
+    Detail,
+}
 
 impl Top {
     /// Draws the frame.
@@ -45,32 +62,80 @@ impl Top {
             frame.render_widget(Paragraph::new(text), area);
             return;
         }
+        self.area = area;
+        let [head, body, log, foot] = self.frame_parts(area);
+        self.draw_head(frame, head);
+        for (part, place) in self.parts(body) {
+            match self.view {
+                View::Managers => {
+                    let title = "1 resource managers";
+                    let area = self.style.boxed(frame, place, title, true);
+                    let nothing = "no cluster is defined: `a` defines one";
+                    self.style.table(frame, area, &self.managers, true, nothing);
+                }
+                View::Machines => self.draw_machines(frame, part, place),
+                View::Jobs => self.draw_jobs(frame, part, place),
+                View::Process => self.draw_process(frame, part, place),
+            }
+        }
+        self.draw_log(frame, log);
+        let (text, tone) = self.foot();
+        self.style
+            .text(frame, foot, 0, &text, self.style.tone(tone));
+        self.draw_over(frame, body);
+    }
+
+    /// Head, body, log and foot.
+    pub(crate) fn frame_parts(&self, area: Rect) -> [Rect; 4] {
         let found = LOG_LINES.iter().find(|(from, _)| area.height >= *from);
         let log = found.map_or(0, |(_, lines)| *lines);
         let parts = [1, 0, log, 1].map(|lines| match lines {
             0 => Constraint::Min(0),
             lines => Constraint::Length(lines),
         });
-        let [head, body, log, foot] = Layout::vertical(parts).areas(area);
-        self.draw_head(frame, head);
-        match self.view {
-            View::Managers => {
-                let area = self.style.boxed(frame, body, "1 resource managers", true);
-                self.style.table(
-                    frame,
-                    area,
-                    &self.managers,
-                    true,
-                    "no cluster is defined: `a` defines one",
-                );
-            }
-            View::Machines => self.draw_machines(frame, body),
-            View::Jobs => self.draw_jobs(frame, body),
-            View::Process => self.draw_process(frame, body),
+        Layout::vertical(parts).areas(area)
+    }
+
+    /// The parts of the view, and their places. Where lines are read one after the other, one that has the keys is all.
+    pub(crate) fn parts(&self, body: Rect) -> Vec<(Part, Rect)> {
+        let two = |layout: Layout| {
+            let [first, second] = layout.areas(body);
+            vec![(Part::First, first), (Part::Second, second)]
+        };
+        let share = |first| {
+            [
+                Constraint::Percentage(first),
+                Constraint::Percentage(100 - first),
+            ]
+        };
+        if self.style.linear && (self.second || self.view != View::Process) {
+            let part = if self.second {
+                Part::Second
+            } else {
+                Part::First
+            };
+            return vec![(part, body)];
         }
-        self.draw_log(frame, log);
-        self.draw_foot(frame, foot);
-        self.draw_over(frame, body);
+        match self.view {
+            View::Managers => vec![(Part::First, body)],
+            View::Machines => two(Layout::horizontal(share(35))),
+            View::Jobs => two(Layout::vertical(share(60))),
+            View::Process => {
+                let rows = u16::try_from(self.processes.len()).unwrap_or(u16::MAX);
+                let parts = [
+                    Constraint::Length(rows.saturating_add(3).min(body.height / 3)),
+                    Constraint::Percentage(40),
+                    Constraint::Min(0),
+                ];
+                let [list, detail, output] = Layout::vertical(parts).areas(body);
+                let mut parts = vec![(Part::First, list), (Part::Detail, detail)];
+                match self.style.linear {
+                    true => parts[1].1.height += output.height,
+                    false => parts.push((Part::Second, output)),
+                }
+                parts
+            }
+        }
     }
 
     fn draw_head(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -88,7 +153,14 @@ impl Top {
             text.push_str(&format!("  /{}", printable(self.filter.as_bytes())));
         }
         let stale = self.facts.clusters.iter().filter(|it| it.stale);
-        let stale: Vec<&str> = stale.map(|it| &*it.name).collect();
+        let age = |it: &crate::Cluster| match it.since {
+            0 => it.name.clone(),
+            since => {
+                let age = crate::rows::span(self.now.saturating_sub(since));
+                format!("{} for {age}", it.name)
+            }
+        };
+        let stale: Vec<String> = stale.map(age).collect();
         if !stale.is_empty() {
             text.push_str(&format!("  [not up to date: {}]", stale.join(", ")));
         }
@@ -98,23 +170,27 @@ impl Top {
         self.style.text(frame, area, 0, &text, self.style.head());
     }
 
-    fn draw_machines(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let parts = [Constraint::Percentage(35), Constraint::Percentage(65)];
-        let [left, right] = Layout::horizontal(parts).areas(area);
-        let inner = self.style.boxed(frame, left, "2 machines", !self.second);
-        self.style.table(
-            frame,
-            inner,
-            &self.machines,
-            !self.second,
-            "no machine is known",
-        );
+    fn draw_machines(&mut self, frame: &mut Frame<'_>, part: Part, area: Rect) {
+        if part == Part::First {
+            let inner = self.style.boxed(frame, area, "2 machines", !self.second);
+            let nothing = "no machine is known";
+            let table = &self.machines;
+            return self.style.table(frame, inner, table, !self.second, nothing);
+        }
         let title = format!("nodes ({})", self.map.total());
-        let inner = self.style.boxed(frame, right, &title, self.second);
-        if inner.height < 4 {
+        let inner = self.style.boxed(frame, area, &title, self.second);
+        if self.style.linear {
+            let lines = self.map.lines();
+            for (at, (line, tone)) in (0..inner.height).zip(&lines) {
+                self.style
+                    .text(frame, inner, at, line, self.style.tone(*tone));
+            }
+            return self.style.point(frame, inner, 0, true);
+        }
+        if inner.height <= NODE_LINES {
             return;
         }
-        let parts = [Constraint::Min(1), Constraint::Length(3)];
+        let parts = [Constraint::Min(1), Constraint::Length(NODE_LINES)];
         let [cells, detail] = Layout::vertical(parts).areas(inner);
         let block = self.map.draw(frame, cells, self.style, self.second);
         let Some((node, id)) = self.map.selected() else {
@@ -146,73 +222,83 @@ impl Top {
             .text(frame, detail, 2, &line, self.style.tone(Tone::Off));
     }
 
-    fn draw_jobs(&self, frame: &mut Frame<'_>, area: Rect) {
-        let parts = [Constraint::Percentage(60), Constraint::Percentage(40)];
-        let [upper, lower] = Layout::vertical(parts).areas(area);
-        let mut title = format!(
-            "3 jobs ({}), by {}",
-            self.jobs.len(),
-            self.listing.order.word()
-        );
+    fn draw_jobs(&self, frame: &mut Frame<'_>, part: Part, area: Rect) {
+        if part == Part::First {
+            let title = self.jobs_title();
+            let inner = self.style.boxed(frame, area, &title, !self.second);
+            let nothing = match self.filter.is_empty() {
+                true => "no jobs: `n` submits one",
+                false => "no job has these letters: Esc shows all",
+            };
+            let table = &self.jobs;
+            return self.style.table(frame, inner, table, !self.second, nothing);
+        }
+        let job = self.jobs.selected().map(|row| row.name.clone());
+        let title = format!("processes of {}", job.as_deref().unwrap_or("-"));
+        let inner = self.style.boxed(frame, area, &title, self.second);
+        let nothing = "no process is known";
+        let table = &self.processes;
+        self.style.table(frame, inner, table, self.second, nothing);
+    }
+
+    fn jobs_title(&self) -> String {
+        let order = self.listing.order.word();
+        let mut title = format!("3 jobs ({}), by {order}", self.jobs.len());
         if self.listing.reverse {
             title.push_str(", reversed");
         }
         if self.listing.own {
             title.push_str(", mine");
         }
-        let inner = self.style.boxed(frame, upper, &title, !self.second);
-        let nothing = match self.filter.is_empty() {
-            true => "no jobs: `n` submits one",
-            false => "no job has these letters: Esc shows all",
-        };
-        self.style
-            .table(frame, inner, &self.jobs, !self.second, nothing);
-        let job = self.jobs.selected().map(|row| row.name.clone());
-        let title = format!("processes of {}", job.as_deref().unwrap_or("-"));
-        let inner = self.style.boxed(frame, lower, &title, self.second);
-        self.style.table(
-            frame,
-            inner,
-            &self.processes,
-            self.second,
-            "no process is known",
-        );
+        title
     }
 
-    fn draw_process(&self, frame: &mut Frame<'_>, area: Rect) {
-        let rows = u16::try_from(self.processes.len()).unwrap_or(u16::MAX);
-        let parts = [
-            Constraint::Length(rows.saturating_add(3).min(area.height / 3)),
-            Constraint::Percentage(40),
-            Constraint::Min(0),
-        ];
-        let [list, attributes, output] = Layout::vertical(parts).areas(area);
-        let inner = self.style.boxed(frame, list, "4 processes", true);
-        self.style
-            .table(frame, inner, &self.processes, true, "no process is known");
-        let first = self.processes.selected().map(|row| row.key.1.clone());
-        let inner = self
-            .style
-            .boxed(frame, attributes, "attributes of the first of them", false);
-        let mut whole = self.facts.of(Kind::Process).filter(|it| it.sets.is_empty());
-        if let Some(it) = whole.find(|it| Some(&it.ids) == first.as_ref()) {
-            for (at, (id, value)) in (0..inner.height).zip(&it.attributes) {
-                let line = format!("{id:<20} {value}");
-                self.style
-                    .text(frame, inner, at, &line, self.style.tone(Tone::Good));
+    fn draw_process(&self, frame: &mut Frame<'_>, part: Part, area: Rect) {
+        match part {
+            Part::First => {
+                let inner = self.style.boxed(frame, area, "4 processes", !self.second);
+                let nothing = "no process is known";
+                let table = &self.processes;
+                self.style.table(frame, inner, table, !self.second, nothing);
             }
+            Part::Detail => {
+                let title = "attributes of the first of them";
+                let inner = self.style.boxed(frame, area, title, false);
+                let first = self.processes.selected().map(|row| row.key.1.clone());
+                let mut whole = self.facts.of(Kind::Process).filter(|it| it.sets.is_empty());
+                let whole = whole.find(|it| Some(&it.ids) == first.as_ref());
+                let known = whole.map_or(&[][..], |it| &it.attributes);
+                for (at, (id, value)) in (0..inner.height).zip(known) {
+                    let line = format!("{id:<20} {value}");
+                    self.style
+                        .text(frame, inner, at, &line, self.style.tone(Tone::Good));
+                }
+            }
+            Part::Second => self.draw_output(frame, area),
         }
-        let (title, lines) = match &self.facts.output {
-            None => ("output".to_owned(), Vec::new()),
-            Some(it) if !it.error.is_empty() => ("output".to_owned(), vec![it.error.clone()]),
-            Some(it) => (format!("output: {}", it.path), it.lines.clone()),
+    }
+
+    fn draw_output(&self, frame: &mut Frame<'_>, area: Rect) {
+        let (mut title, lines) = match &self.facts.output {
+            None => ("output".to_owned(), &[][..]),
+            Some(it) if !it.error.is_empty() => {
+                ("output".to_owned(), std::slice::from_ref(&it.error))
+            }
+            Some(it) => (format!("output: {}", it.path), &it.lines[..]),
         };
-        let inner = self.style.boxed(frame, output, &title, false);
-        let hidden = lines.len().saturating_sub(usize::from(inner.height));
-        for (at, line) in (0..inner.height).zip(lines.iter().skip(hidden)) {
+        let below = self.output_below.min(lines.len().saturating_sub(1));
+        if below > 0 {
+            title.push_str(&format!(", {below} lines below: G follows it"));
+        }
+        let inner = self.style.boxed(frame, area, &title, self.second);
+        let end = lines.len() - below;
+        let from = end.saturating_sub(usize::from(inner.height));
+        for (at, line) in (0..inner.height).zip(&lines[from..end]) {
             self.style
                 .text(frame, inner, at, line, ratatui::style::Style::new());
         }
+        let last = u16::try_from((end - from).saturating_sub(1)).unwrap_or(0);
+        self.style.point(frame, inner, last, self.second);
     }
 
     fn draw_log(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -232,8 +318,9 @@ impl Top {
         }
     }
 
-    fn draw_foot(&self, frame: &mut Frame<'_>, area: Rect) {
-        let (text, tone) = match &self.over {
+    /// The line at the bottom.
+    pub(crate) fn foot(&self) -> (String, Tone) {
+        let (mut text, tone) = match &self.over {
             Over::Filter(_) => (
                 format!("/{}_", printable(self.filter.as_bytes())),
                 Tone::Good,
@@ -241,19 +328,22 @@ impl Top {
             Over::Command(line) => (format!(":{}_", printable(line.as_bytes())), Tone::Good),
             Over::Confirm(words) => (format!("sdm {}? y does it", words.join(" ")), Tone::Bad),
             Over::Menu { .. } => ("Enter do it  Esc back".to_owned(), Tone::Good),
+            Over::Form(_) if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
+            Over::Form(_) => (
+                "Enter do it  Tab next  Left Right choose  ^U clear  Esc back".to_owned(),
+                Tone::Good,
+            ),
             Over::Help => ("any key closes this".to_owned(), Tone::Good),
             Over::Nothing if !self.hint.is_empty() => (self.hint.clone(), Tone::Wait),
-            Over::Nothing => (self.keys().to_owned(), Tone::Off),
+            Over::Nothing => (self.bindings.footer(self.keys()), Tone::Off),
         };
-        let mut text = text;
         if matches!(self.over, Over::Filter(_) | Over::Command(_)) {
             // The end of what is typed is what is looked at.
-            while sdm_text::columns(&text) > usize::from(area.width) {
+            while sdm_text::columns(&text) > usize::from(self.area.width.max(2)) {
                 text.remove(1);
             }
         }
-        self.style
-            .text(frame, area, 0, &text, self.style.tone(tone));
+        (text, tone)
     }
 
     /// The keys that do something here.
@@ -266,45 +356,60 @@ impl Top {
                 "Enter do  n submit  c cancel  h hold  r release  l logs  o sort  Tab  / : ? q"
             }
             (View::Jobs, true) => "Enter detail  Tab jobs  c cancel  l logs  ? help  q",
-            (View::Process, _) => "Esc jobs  Enter do  l logs  c cancel  ? help  q",
+            (View::Process, true) => {
+                "arrows PgUp PgDn  G follow  y copy  Tab processes  Esc jobs  ? help  q"
+            }
+            (View::Process, false) => "Esc jobs  Tab output  Enter do  l logs  c cancel  ? help  q",
         }
     }
 
-    fn draw_over(&self, frame: &mut Frame<'_>, area: Rect) {
-        let (title, lines, at): (&str, Vec<String>, Option<usize>) = match &self.over {
-            Over::Help => (
-                "keys",
-                HELP.iter().map(|it| (*it).to_owned()).collect(),
-                None,
-            ),
+    /// What is in front of the view: its title, its lines, and the one that is chosen.
+    fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
+        Some(match &self.over {
+            Over::Help => {
+                let mut lines: Vec<String> = HELP.iter().map(|it| (*it).to_owned()).collect();
+                lines.extend(self.bindings.lines());
+                ("keys".to_owned(), lines, None)
+            }
             Over::Menu { name, at } => {
                 let each = MENU.iter();
                 let each = each.map(|(verb, what)| format!("{verb:<9} {what}"));
-                (name, each.collect(), Some(*at))
+                (name.clone(), each.collect(), Some(*at))
             }
             Over::Confirm(words) => {
                 let line = format!("sdm {}", words.join(" "));
-                (
-                    "really?",
-                    vec![line, "y: yes    any other key: no".to_owned()],
-                    None,
-                )
+                let how = "y: yes    any other key: no".to_owned();
+                ("really?".to_owned(), vec![line, how], None)
             }
-            _ => return,
+            Over::Form(form) => (form.title(), form.lines(), Some(form.at)),
+            _ => return None,
+        })
+    }
+
+    /// Where that is.
+    pub(crate) fn over_place(&self, area: Rect) -> Rect {
+        let Some((title, lines, _)) = self.over_lines() else {
+            return Rect::default();
         };
+        if self.style.linear {
+            return area;
+        }
         let width = lines.iter().map(|it| sdm_text::columns(it)).max();
         let width = width.unwrap_or(0).max(title.len() + 2) + 2;
         let width = u16::try_from(width).unwrap_or(u16::MAX).min(area.width);
         let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
         let height = height.min(area.height);
-        let place = Rect::new(
-            area.x + (area.width - width) / 2,
-            area.y + (area.height - height) / 2,
-            width,
-            height,
-        );
-        frame.render_widget(Clear, place);
-        let inner = self.style.boxed(frame, place, title, true);
+        let (x, y) = ((area.width - width) / 2, (area.height - height) / 2);
+        Rect::new(area.x + x, area.y + y, width, height)
+    }
+
+    fn draw_over(&self, frame: &mut Frame<'_>, area: Rect) {
+        let Some((title, lines, at)) = self.over_lines() else {
+            return;
+        };
+        let place = self.over_place(area);
+        self.style.clear(frame, place);
+        let inner = self.style.boxed(frame, place, &title, true);
         for (y, (line, text)) in (0..inner.height).zip(lines.iter().enumerate()) {
             let cells = match at == Some(line) {
                 true => self.style.selected(true),
@@ -312,11 +417,38 @@ impl Top {
             };
             self.style.text(frame, inner, y, text, cells);
         }
+        let line = u16::try_from(at.unwrap_or(0)).unwrap_or(0);
+        match &self.over {
+            Over::Form(form) => {
+                let x = u16::try_from(form.column()).unwrap_or(u16::MAX);
+                let x = inner
+                    .x
+                    .saturating_add(x)
+                    .min(inner.right().saturating_sub(1));
+                frame.set_cursor_position((x, inner.y + line));
+            }
+            _ => self.style.point(frame, inner, line, true),
+        }
     }
 }
 
 /// What views are made of.
 impl Style {
+    /// Makes room for what is drawn in front of others. Of a wide character that reaches into it nothing is left.
+    pub(crate) fn clear(self, frame: &mut Frame<'_>, place: Rect) {
+        frame.render_widget(Clear, place);
+        let Some(x) = place.x.checked_sub(1) else {
+            return;
+        };
+        for y in place.y..place.bottom() {
+            if let Some(cell) = frame.buffer_mut().cell_mut((x, y))
+                && sdm_text::columns(cell.symbol()) > 1
+            {
+                cell.set_symbol(" ");
+            }
+        }
+    }
+
     pub(crate) fn boxed(
         self,
         frame: &mut Frame<'_>,
@@ -330,12 +462,15 @@ impl Style {
             usize::from(area.width.saturating_sub(2)),
             self,
         );
-        let block = Block::bordered()
-            .border_set(self.border())
-            .title(Line::from(title));
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
-        inner
+        if self.linear {
+            self.text(frame, area, 0, title.trim(), self.head());
+        } else {
+            let block = Block::bordered()
+                .border_set(self.border())
+                .title(Line::from(title));
+            frame.render_widget(block, area);
+        }
+        self.inner(area)
     }
 
     fn table(self, frame: &mut Frame<'_>, area: Rect, table: &Table, focus: bool, nothing: &str) {
@@ -360,15 +495,5 @@ impl Style {
             let buffer = frame.buffer_mut();
             buffer.set_stringn(area.x, area.y + line, text, width, cells);
         }
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    let word = printable(word.as_bytes());
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }

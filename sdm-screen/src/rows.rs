@@ -60,6 +60,14 @@ impl Order {
         }
     }
 
+    /// The one that is called so.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        let first = Some(Self::default());
+        let all =
+            std::iter::successors(first, |it| Some(it.next()).filter(|it| Some(*it) != first));
+        all.into_iter().find(|it| it.word() == word)
+    }
+
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Number => "number",

@@ -1,32 +1,25 @@
 //! Colours and signs of states. A sign tells each state from every other, so that colour is never needed.
 
-use ratatui::style::{Color, Modifier, Style as Cells};
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style as Cells};
 use ratatui::symbols::border;
 
+use crate::palette::Palette;
+pub(crate) use crate::palette::Tone;
+
 /// How the terminal is written on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Colours may be used (there is no `NO_COLOR`).
     pub color: bool,
     /// Nothing but ASCII is written as a line or a sign.
     pub ascii: bool,
-}
-
-/// How good a state is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tone {
-    /// It is over, or nothing goes on.
-    Off,
-    /// As it should be.
-    Good,
-    /// At work.
-    Busy,
-    /// It waits.
-    Wait,
-    /// Not known.
-    Unknown,
-    /// It has failed.
-    Bad,
+    /// Which colours.
+    pub palette: Palette,
+    /// One part at a time, in lines from the left to the right, with the cursor where one is: as who listens to it, or reads it by
+    /// hand, needs it.
+    pub linear: bool,
 }
 
 /// The sign and the tone of a state of a manager, machine, queue, job or process. Within one kind of element no two states
@@ -72,15 +65,14 @@ impl Style {
                 _ => plain,
             };
         }
-        // The sixteen colours are the terminal's own, which are fit for its background. Green and red are never told apart by
-        // colour alone: what is bad is bold too.
+        // Good and bad are never told apart by colour alone: what is bad is bold too.
+        let plain = match self.palette.color(tone) {
+            Some(color) => plain.fg(color),
+            None => plain.add_modifier(Modifier::DIM),
+        };
         match tone {
-            Tone::Off => plain.add_modifier(Modifier::DIM),
-            Tone::Good => plain.fg(Color::Green),
-            Tone::Busy => plain.fg(Color::Cyan),
-            Tone::Wait => plain.fg(Color::Yellow),
-            Tone::Unknown => plain.fg(Color::Magenta),
-            Tone::Bad => plain.fg(Color::Red).add_modifier(Modifier::BOLD),
+            Tone::Bad => plain.add_modifier(Modifier::BOLD),
+            _ => plain,
         }
     }
 
@@ -108,6 +100,31 @@ impl Style {
                 horizontal_top: "-",
                 horizontal_bottom: "-",
             },
+        }
+    }
+
+    /// What is left of a box for what is in it.
+    pub(crate) fn inner(self, area: Rect) -> Rect {
+        match self.linear {
+            false => Rect::new(
+                area.x.saturating_add(1),
+                area.y.saturating_add(1),
+                area.width.saturating_sub(2),
+                area.height.saturating_sub(2),
+            ),
+            true => Rect::new(
+                area.x,
+                area.y.saturating_add(1),
+                area.width,
+                area.height.saturating_sub(1),
+            ),
+        }
+    }
+
+    /// Puts the cursor there, where who reads the screen line by line is to look.
+    pub(crate) fn point(self, frame: &mut Frame<'_>, area: Rect, line: u16, has_focus: bool) {
+        if self.linear && has_focus && line < area.height {
+            frame.set_cursor_position(Position::new(area.x, area.y + line));
         }
     }
 

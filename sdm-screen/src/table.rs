@@ -113,6 +113,22 @@ impl Table {
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
+    /// The first row that is shown where there are so many lines.
+    fn first(&self, height: u16) -> usize {
+        (self.at + 1).saturating_sub(usize::from(height.saturating_sub(1)))
+    }
+
+    /// Which row is in that line of an area of so many.
+    pub(crate) fn row_at(&self, line: u16, height: u16) -> Option<usize> {
+        let row = self.first(height) + usize::from(line).checked_sub(1)?;
+        (row < self.rows.len()).then_some(row)
+    }
+
+    /// Which row is selected.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Draws the head and as many rows as there is room for, the selected one among them.
     pub(crate) fn draw(&self, frame: &mut Frame<'_>, area: Rect, style: Style, has_focus: bool) {
         if area.height == 0 || area.width < 4 {
@@ -129,8 +145,7 @@ impl Table {
             usize::from(area.width - 2),
             style.head(),
         );
-        let room = usize::from(area.height - 1);
-        let first = (self.at + 1).saturating_sub(room);
+        let first = self.first(area.height);
         for (y, (at, row)) in
             (area.y + 1..area.bottom()).zip(self.rows.iter().enumerate().skip(first))
         {
@@ -144,7 +159,9 @@ impl Table {
                 true => ratatui::style::Style::new(),
                 false => style.tone(tone),
             };
-            buffer.set_string(area.x, y, sign.to_string(), cells);
+            if !style.linear {
+                buffer.set_string(area.x, y, sign.to_string(), cells);
+            }
             buffer.set_stringn(area.x + 2, y, &line, usize::from(area.width - 2), cells);
             if at == self.at {
                 buffer.set_style(
@@ -153,6 +170,8 @@ impl Table {
                 );
             }
         }
+        let line = u16::try_from(self.at.saturating_sub(first)).unwrap_or(u16::MAX);
+        style.point(frame, area, line.saturating_add(1), has_focus);
     }
 
     fn line(&self, cells: &[&str], widths: &[u16], style: Style) -> String {

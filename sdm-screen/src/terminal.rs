@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind, MouseEvent};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -22,6 +22,10 @@ use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
 use signal_hook::SigId;
 use signal_hook::consts::SIGWINCH;
+
+/// Presses and the wheel alone are told: a pointer that moves would cost a slow connection much.
+const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
 /// Why there is no screen.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +46,8 @@ pub enum TerminalError {
 pub enum Input {
     /// A key was pressed.
     Key(KeyEvent),
+    /// A mouse was used.
+    Mouse(MouseEvent),
     /// It has another size.
     Resized,
 }
@@ -50,6 +56,8 @@ pub enum Input {
 #[derive(Debug)]
 pub struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    /// It tells what a mouse does.
+    has_mouse: bool,
     resizes: Resizes,
 }
 
@@ -87,11 +95,11 @@ impl Drop for Resizes {
 
 impl Terminal {
     /// Takes the terminal. A panic from now on gives it back before it says anything. `otherwise` says what can be had where there is
-    /// none.
+    /// none; with `has_mouse` the terminal tells what a mouse does.
     ///
     /// # Errors
     /// There is none, or it can show no screen.
-    pub fn take(otherwise: &'static str) -> Result<Self, TerminalError> {
+    pub fn take(otherwise: &'static str, has_mouse: bool) -> Result<Self, TerminalError> {
         check(otherwise)?;
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -103,6 +111,7 @@ impl Terminal {
         });
         let mut terminal = Self {
             screen: blank()?,
+            has_mouse,
             resizes: Resizes::listen()?,
         };
         terminal.resume()?;
@@ -121,6 +130,11 @@ impl Terminal {
     pub fn resume(&mut self) -> Result<(), TerminalError> {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen)?;
+        if self.has_mouse {
+            let mut out = stdout().lock();
+            out.write_all(MOUSE_ON)?;
+            out.flush()?;
+        }
         self.renew()
     }
 
@@ -164,7 +178,11 @@ impl Terminal {
         within: Duration,
         woken: Option<BorrowedFd<'_>>,
     ) -> Result<Option<Input>, TerminalError> {
-        wait(within, &self.resizes.told, woken)?;
+        // Keys that came together are read together: those behind the first one wait in here, and not in the terminal.
+        wait(Duration::ZERO, &self.resizes.told, woken)?;
+        if !event::poll(Duration::ZERO)? {
+            wait(within, &self.resizes.told, woken)?;
+        }
         if self.resizes.take() {
             return Ok(Some(Input::Resized));
         }
@@ -173,6 +191,7 @@ impl Terminal {
         }
         Ok(match event::read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => Some(Input::Key(key)),
+            Event::Mouse(mouse) => Some(Input::Mouse(mouse)),
             Event::Resize(..) => Some(Input::Resized),
             _ => None,
         })
@@ -234,6 +253,7 @@ impl Drop for Terminal {
 
 /// What fails here has nobody to be told: the terminal is gone.
 fn give_back() {
+    let _ = stdout().write_all(MOUSE_OFF);
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }

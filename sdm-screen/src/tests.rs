@@ -1,5 +1,9 @@
 //! Snapshots of every view, and what keys do.
 
+mod forms;
+mod linear;
+mod mouse;
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -30,12 +34,9 @@ fn facts() -> Facts {
     let mut facts = Facts::default();
     for (at, state) in MANAGER.words.iter().enumerate() {
         facts.clusters.push(Cluster {
-            name: if at == 1 {
-                "here".to_owned()
-            } else {
-                format!("c{at}")
-            },
+            name: ["c0", "here", "c2", "c3", "c4", "c5", "c6"][at].to_owned(),
             rm_type: "slurm".to_owned(),
+            agent_args: vec!["--clusters=a b".to_owned()],
             host: "me@login".to_owned(),
             state: (*state).to_owned(),
             since: NOW - 3_723,
@@ -46,6 +47,7 @@ fn facts() -> Facts {
             },
             stale: *state == "ERROR",
             user: "ann".to_owned(),
+            ..Cluster::default()
         });
     }
     let items = &mut facts.items;
@@ -128,6 +130,8 @@ fn top(style: Style) -> Top {
 const PLAIN: Style = Style {
     color: false,
     ascii: false,
+    palette: crate::Palette::Terminal,
+    linear: false,
 };
 
 fn keys(top: &mut Top, keys: &str) {
@@ -137,6 +141,7 @@ fn keys(top: &mut Top, keys: &str) {
             '\t' => KeyCode::Tab,
             '\x1b' => KeyCode::Esc,
             '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
             '→' => KeyCode::Right,
             c => KeyCode::Char(c),
         };
@@ -167,6 +172,10 @@ fn every_view_is_as_it_was() {
         ("confirm", "c"),
         ("command", ":submit -n 2 -- ./a"),
         ("refused", "↓h"),
+        ("submit", "n./app -x\t\t\t8"),
+        ("add", "1aphys"),
+        ("edit", "1↓e"),
+        ("process_output", "3↓↓\t\n\t↑"),
     ] {
         let mut top = top(PLAIN);
         keys(&mut top, typed);
@@ -181,10 +190,12 @@ fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
     let style = Style {
         color: false,
         ascii: true,
+        palette: crate::Palette::Terminal,
+        linear: false,
     };
     let mut facts = facts();
     facts.items.retain(|it| it.kind != Kind::Job);
-    for typed in ["1", "2", "3", "4", "?"] {
+    for typed in ["1", "2", "3", "4", "?", "n", "1a", "1e", "c"] {
         let mut top = Top::new(style, NOW);
         top.handle_facts(facts.clone());
         keys(&mut top, typed);

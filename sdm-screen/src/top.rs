@@ -1,12 +1,18 @@
-//! What the keys of `sdm top` do.
+//! `sdm top`: what it knows, and what it asks for.
+
+mod keys;
+mod mouse;
+mod remembered;
 
 use std::collections::VecDeque;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 use sdm_text::printable;
 
+use crate::bindings::Bindings;
 use crate::facts::{Facts, Wants};
-use crate::line::{edit, split, words};
+use crate::form::Form;
 use crate::map::Map;
 use crate::rows::{self, Listing};
 use crate::style::Style;
@@ -14,8 +20,6 @@ use crate::table::{Row, Table};
 
 /// So many commands are kept in the log.
 const LOG_MAX: usize = 100;
-/// How many rows PgUp and PgDn go.
-const PAGE: isize = 15;
 
 /// What the owner of the screen is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Request {
     Suspend,
     /// Write every cell anew.
     Redraw,
+    /// Give the terminal this text for its clipboard.
+    Copy(String),
     /// End.
     Quit,
 }
@@ -57,6 +63,8 @@ pub(crate) enum Over {
     Filter(String),
     /// A view's name or a command of `sdm` that is typed.
     Command(String),
+    /// What a command wants to know.
+    Form(Form),
 }
 
 /// A command that was carried out.
@@ -77,6 +85,9 @@ pub(crate) const MENU: [(&str, &str); 5] = [
 ];
 
 /// `sdm top`.
+///
+/// Large because a key may ask any of its views and move the next: each has a type of its own, what is left here is what they have in
+/// common and which of them has the keys.
 #[derive(Debug)]
 pub struct Top {
     pub(crate) style: Style,
@@ -96,6 +107,11 @@ pub struct Top {
     pub(crate) log: VecDeque<Logged>,
     /// Why the last key did nothing; empty where it did.
     pub(crate) hint: String,
+    pub(crate) bindings: Bindings,
+    /// Where the last frame was.
+    pub(crate) area: Rect,
+    /// So many lines of the output are below what is shown of it; 0 while it is followed.
+    pub(crate) output_below: usize,
     requests: VecDeque<Request>,
     changed: bool,
 }
@@ -120,11 +136,19 @@ impl Top {
             map: Map::default(),
             log: VecDeque::new(),
             hint: String::new(),
+            bindings: Bindings::default(),
+            area: Rect::default(),
+            output_below: 0,
             requests: VecDeque::new(),
             changed: true,
         };
         top.fill();
         top
+    }
+
+    /// Takes what a person wants keys to do.
+    pub fn bind(&mut self, bindings: Bindings) {
+        self.bindings = bindings;
     }
 
     /// Takes what is known now. Nothing is drawn anew where it is what was known.
@@ -138,6 +162,11 @@ impl Top {
 
     /// Takes the time, in seconds of Unix time: what runs gets older.
     pub fn handle_time(&mut self, now: u64) {
+        // Who listens to the screen is told of a minute, not of every second.
+        let now = match self.style.linear {
+            true => now / 60 * 60,
+            false => now,
+        };
         if now != self.now {
             self.now = now;
             self.changed |= self.fill_aged();
@@ -189,11 +218,23 @@ impl Top {
     pub fn handle_key(&mut self, key: KeyEvent) {
         self.changed = true;
         self.hint.clear();
+        let is_typed = matches!(
+            self.over,
+            Over::Filter(_) | Over::Command(_) | Over::Form(_)
+        );
+        let meant = match is_typed {
+            true => Some(key),
+            false => self.bindings.meant(key),
+        };
+        let Some(key) = meant else {
+            return;
+        };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => return self.requests.push_back(Request::Quit),
             KeyCode::Char('z') if control => return self.requests.push_back(Request::Suspend),
             KeyCode::Char('l') if control => return self.requests.push_back(Request::Redraw),
+            KeyCode::Char('u') if control && matches!(self.over, Over::Form(_)) => {}
             KeyCode::Char(_) if control => return,
             _ => {}
         }
@@ -208,76 +249,26 @@ impl Top {
             },
             Over::Filter(before) => self.filter_key(key.code, before),
             Over::Command(line) => self.command_key(key.code, line),
+            Over::Form(form) if control => self.form_key(KeyCode::Delete, form),
+            Over::Form(form) => self.form_key(key.code, form),
         }
     }
 
-    fn view_key(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Char('q') => self.requests.push_back(Request::Quit),
-            KeyCode::Char('?') | KeyCode::F(1) => self.over = Over::Help,
-            KeyCode::Char('/') => self.over = Over::Filter(self.filter.clone()),
-            KeyCode::Char(':') => self.over = Over::Command(String::new()),
-            KeyCode::Char('1') => self.go(View::Managers),
-            KeyCode::Char('2') => self.go(View::Machines),
-            KeyCode::Char('3') => self.go(View::Jobs),
-            KeyCode::Char('4') => self.go(View::Process),
-            KeyCode::Tab | KeyCode::BackTab => {
-                self.second = !self.second && matches!(self.view, View::Machines | View::Jobs);
-            }
-            KeyCode::Esc => self.back(),
-            KeyCode::Up | KeyCode::Char('k') => self.step(0, -1),
-            KeyCode::Down | KeyCode::Char('j') => self.step(0, 1),
-            KeyCode::Left => self.step(-1, 0),
-            KeyCode::Right => self.step(1, 0),
-            KeyCode::PageUp => self.step(0, -PAGE),
-            KeyCode::PageDown => self.step(0, PAGE),
-            KeyCode::Home | KeyCode::Char('g') => self.step(0, isize::MIN / 2),
-            KeyCode::End | KeyCode::Char('G') => self.step(0, isize::MAX / 2),
-            code => match self.view {
-                View::Managers => self.manager_key(code),
-                View::Machines => self.machine_key(code),
-                View::Jobs | View::Process => self.job_key(code),
-            },
-        }
+    pub(crate) fn ask(&mut self, request: Request) {
+        self.requests.push_back(request);
     }
 
     pub(crate) fn go(&mut self, view: View) {
         if view != self.view {
             self.view = view;
             self.second = false;
+            self.output_below = 0;
             self.fill();
         }
     }
 
     /// What was opened last is closed: the filter, the lower part, the detail.
-    fn back(&mut self) {
-        if !self.filter.is_empty() {
-            self.filter.clear();
-            self.fill();
-        } else if self.second {
-            self.second = false;
-        } else if self.view == View::Process {
-            self.go(View::Jobs);
-            self.second = true;
-        }
-    }
-
-    fn step(&mut self, right: isize, down: isize) {
-        let has_map = self.view == View::Machines && self.second;
-        let by = |it: isize| i64::try_from(it).unwrap_or(0);
-        if has_map {
-            return self.map.step(by(right), by(down));
-        }
-        self.table().step(down);
-        match self.view {
-            View::Machines => self.fill_map(),
-            View::Jobs if !self.second => self.fill_processes(),
-            _ => {}
-        }
-    }
-
-    /// The table that has the keys.
-    fn table(&mut self) -> &mut Table {
+    pub(crate) fn table(&mut self) -> &mut Table {
         match (self.view, self.second) {
             (View::Managers, _) => &mut self.managers,
             (View::Machines, _) => &mut self.machines,
@@ -286,151 +277,17 @@ impl Top {
         }
     }
 
-    fn manager_key(&mut self, code: KeyCode) {
-        if code == KeyCode::Char('a') {
-            self.over = Over::Command("cluster add ".to_owned());
-            return;
-        }
-        let Some(Row { name, state, .. }) = self.managers.selected().cloned() else {
-            return "no cluster is defined; `a` defines one".clone_into(&mut self.hint);
-        };
-        let words = |verb: &str| words(&["cluster", verb, &name]);
-        match (code, &*state) {
-            (KeyCode::Char('s'), "STARTED" | "STARTING") => {
-                self.hint = format!("{name} is started");
-            }
-            (KeyCode::Char('s'), _) => self.run(words("start")),
-            (KeyCode::Char('x'), "STOPPED") => self.hint = format!("{name} is stopped"),
-            (KeyCode::Char('x'), _) => self.over = Over::Confirm(words("stop")),
-            (KeyCode::Char('D'), _) => self.over = Over::Confirm(words("remove")),
-            (KeyCode::Char('e'), _) => {
-                self.over = Over::Command(format!("cluster edit {name} "));
-            }
-            (KeyCode::Char('d'), _) => self.show(crate::line::words(&["show", &name])),
-            (KeyCode::Enter, _) => self.go(View::Machines),
-            _ => {}
-        }
-    }
-
-    fn machine_key(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Enter => self.second = true,
-            KeyCode::Char('+') => self.map.zoom(true),
-            KeyCode::Char('-') => self.map.zoom(false),
-            _ => {}
-        }
-    }
-
-    fn job_key(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Char('o') => {
-                self.listing.order = self.listing.order.next();
-                return self.fill();
-            }
-            KeyCode::Char('O') => {
-                self.listing.reverse = !self.listing.reverse;
-                return self.fill();
-            }
-            KeyCode::Char('m') => {
-                self.listing.own = !self.listing.own;
-                return self.fill();
-            }
-            KeyCode::Char('n') => {
-                self.over = Over::Command("submit -n 1 -- ".to_owned());
-                return;
-            }
-            _ => {}
-        }
-        let Some(Row { name, state, .. }) = self.jobs.selected().cloned() else {
-            return "no job is selected".clone_into(&mut self.hint);
-        };
-        let has_ended = matches!(&*state, "TERMINATED" | "ERROR");
-        let words = |verb: &str| words(&[verb, &name]);
-        match code {
-            KeyCode::Enter if self.second && self.view == View::Jobs => self.go(View::Process),
-            KeyCode::Enter => self.over = Over::Menu { name, at: 0 },
-            KeyCode::Char('c') if has_ended => self.hint = format!("{name} has ended already"),
-            KeyCode::Char('c') => self.over = Over::Confirm(words("cancel")),
-            KeyCode::Char('h') if state != "PENDING" => {
-                self.hint = format!("{name} is {state}: a job is held while it is PENDING");
-            }
-            KeyCode::Char('h') => self.over = Over::Confirm(words("hold")),
-            KeyCode::Char('r') if state != "PENDING" => {
-                self.hint = format!("{name} is {state}: a job is released while it is PENDING");
-            }
-            KeyCode::Char('r') => self.over = Over::Confirm(words("release")),
-            KeyCode::Char('l') => self.show(words("logs")),
-            KeyCode::Char('d') => self.show(words("show")),
-            _ => {}
-        }
-    }
-
-    fn menu_key(&mut self, code: KeyCode, name: String, at: usize) {
-        let at = match code {
-            KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => (at + 1).min(MENU.len() - 1),
-            KeyCode::Enter => return self.show(words(&[MENU[at].0, &name])),
-            KeyCode::Esc | KeyCode::Char('q') => return,
-            _ => at,
-        };
-        self.over = Over::Menu { name, at };
-    }
-
-    fn filter_key(&mut self, code: KeyCode, before: String) {
-        match code {
-            KeyCode::Enter => return,
-            KeyCode::Esc => self.filter.clone_from(&before),
-            code => {
-                edit(&mut self.filter, code);
-                self.over = Over::Filter(before);
-            }
-        }
-        self.fill();
-    }
-
-    fn command_key(&mut self, code: KeyCode, mut line: String) {
-        match code {
-            KeyCode::Esc => {}
-            KeyCode::Enter => self.command(line.trim()),
-            code => {
-                edit(&mut line, code);
-                self.over = Over::Command(line);
-            }
-        }
-    }
-
-    /// A view's name, or words of `sdm`.
-    fn command(&mut self, line: &str) {
-        match line {
-            "" => {}
-            "managers" | "clusters" => self.go(View::Managers),
-            "machines" | "nodes" => self.go(View::Machines),
-            "jobs" => self.go(View::Jobs),
-            "process" | "processes" => self.go(View::Process),
-            "help" => self.over = Over::Help,
-            "q" | "quit" => self.requests.push_back(Request::Quit),
-            line => match split(line) {
-                Some(words) => match &*words[0] {
-                    "submit" | "cancel" | "hold" | "release" | "cluster" => self.run(words),
-                    // It may want the terminal.
-                    _ => self.show(words),
-                },
-                None => "a quotation mark without its other one".clone_into(&mut self.hint),
-            },
-        }
-    }
-
-    fn run(&mut self, words: Vec<String>) {
+    pub(crate) fn run(&mut self, words: Vec<String>) {
         self.note(words.clone(), None);
         self.requests.push_back(Request::Run(words));
     }
 
-    fn show(&mut self, words: Vec<String>) {
+    pub(crate) fn show(&mut self, words: Vec<String>) {
         self.note(words.clone(), Some((true, String::new())));
         self.requests.push_back(Request::Show(words));
     }
 
-    fn note(&mut self, words: Vec<String>, end: Option<(bool, String)>) {
+    pub(crate) fn note(&mut self, words: Vec<String>, end: Option<(bool, String)>) {
         if self.log.len() == LOG_MAX {
             self.log.pop_front();
         }
@@ -438,7 +295,7 @@ impl Top {
     }
 
     /// Makes all that is shown of what is known.
-    fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         let machines = self.filtered(rows::machines(&self.facts), View::Machines);
         self.machines.fill(rows::MACHINES, machines);
         self.fill_aged();
@@ -461,20 +318,27 @@ impl Top {
         }
     }
 
-    fn fill_processes(&mut self) {
+    pub(crate) fn fill_processes(&mut self) {
         let job = self.jobs.selected().map(|row| row.key.clone());
         let rows = job.map(|job| rows::processes(&self.facts, &job));
         self.processes
             .fill(rows::PROCESSES, rows.unwrap_or_default());
     }
 
-    fn fill_map(&mut self) {
+    pub(crate) fn fill_map(&mut self) {
         let nodes = self.machines.selected().map(|row| {
             let below = |it: &&crate::Item| (&it.cluster, &it.parent) == (&row.key.0, &row.key.1);
             let nodes = self.facts.of(sdm_runtime::wire::event::Kind::Node);
             nodes.filter(below).cloned().collect()
         });
         self.map.fill(nodes.unwrap_or_default());
+    }
+
+    /// Selects a row of the table that has the keys.
+    pub(crate) fn select(&mut self, row: usize) {
+        let from = isize::try_from(self.table().at()).unwrap_or(0);
+        let to = isize::try_from(row).unwrap_or(isize::MAX);
+        self.step(0, to - from);
     }
 
     /// The filter is about the view that it is typed in; upper and lower case are alike.

@@ -68,6 +68,9 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", conflicts_with = "fork",
           value_parser = clap::value_parser!(u32).range(2..))]
     pub share: Option<u32>,
+    /// Be no server: tell what of this host SDM needs, and whether it is there, for `sdm doctor`; with this gdb
+    #[arg(long, value_name = "GDB", num_args = 0..=1, require_equals = true, default_missing_value = "gdb")]
+    pub doctor: Option<PathBuf>,
     /// Do nothing and exit: for measuring what starting a process costs
     #[arg(long)]
     pub exit: bool,

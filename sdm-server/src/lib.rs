@@ -4,6 +4,7 @@ mod announce;
 pub mod arguments;
 mod backend;
 mod copy;
+pub mod doctor;
 mod fork;
 mod hosted;
 mod network;

@@ -29,6 +29,10 @@ fn run() -> Result<ExitCode> {
     let lookup = snapshot();
     let filter = std::env::var(sdm_bootstrap::handover::LOG_VARIABLE);
     let arguments: Arguments = arguments();
+    if let Some(gdb) = &arguments.doctor {
+        sdm_server::doctor::tell(&arguments, gdb).context("sdm-server: --doctor")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     // Before the key is here: no core file of this process or of one that it forks, and no other process of the
     // user looks in.
     nix::sys::prctl::set_dumpable(false).context("sdm-server: keep out of core files")?;

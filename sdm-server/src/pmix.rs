@@ -132,8 +132,8 @@ pub(crate) struct PmixServer {
     /// How much of that is sent.
     sent: usize,
     child: Option<Started>,
-    /// Its folder, once it has said so.
-    folder: Option<PathBuf>,
+    /// Its folder.
+    folder: PathBuf,
     /// When it is to be there; absent once it is.
     pub(crate) deadline: Option<Instant>,
     is_gone: bool,
@@ -202,7 +202,7 @@ impl PmixServer {
             unsent: Vec::new(),
             sent: 0,
             child,
-            folder: None,
+            folder: job.folder(),
             deadline: Some(Instant::now() + READY_WAIT),
             is_gone: false,
         })
@@ -270,11 +270,25 @@ impl PmixServer {
             Some(said) => format!("{how}: {said}"),
             None => how,
         }));
-        if let Some(folder) = &self.folder {
-            // It did not come to that. Others of this node may be quicker.
-            let _ = std::fs::remove_dir_all(folder);
-        }
+        self.remove_folder();
         heard
+    }
+
+    /// It did not come to that. Others of this node may be quicker, and somebody else may have had the name first.
+    fn remove_folder(&self) {
+        let is_own = |found: std::fs::Metadata| found.is_dir() && sdm_system::files::is_own(&found);
+        if std::fs::symlink_metadata(&self.folder).is_ok_and(is_own) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    /// Ends the process where it was started here: it has hung. What its own death would have told is not waited for.
+    pub(crate) fn give_up(mut self) {
+        if let Some(started) = &mut self.child {
+            // It may be dead already.
+            let _ = started.child.kill();
+            self.remove_folder();
+        }
     }
 
     /// Reads what it says; false where it says no more.
@@ -313,13 +327,11 @@ impl PmixServer {
         Some(match message {
             FromHost::Ready {
                 library,
-                folder,
                 environment,
                 ..
             } => {
                 tracing::info!("PMIx server: {library}");
                 self.deadline = None;
-                self.folder = Some(folder.into());
                 let pairs = environment.into_iter();
                 Heard::Ready(
                     pairs

@@ -18,6 +18,7 @@ pub mod listening;
 pub mod peer;
 pub mod proc;
 mod programs;
+pub mod room;
 pub mod stream;
 mod sys;
 pub mod tcp_peer;

@@ -79,7 +79,15 @@ pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
 /// # Errors
 /// [`io::Error`] where there is no such file, or it may not be read.
 pub fn of_machine(name: &str) -> io::Result<String> {
-    Ok(text(read(&Path::new("/proc").join(name), TEXT_BYTES_MAX)?))
+    of_machine_in(Path::new("/proc"), name)
+}
+
+/// The same in a folder like `/proc`, which a test has made.
+///
+/// # Errors
+/// As [`of_machine`].
+pub fn of_machine_in(folder: &Path, name: &str) -> io::Result<String> {
+    Ok(text(read(&folder.join(name), TEXT_BYTES_MAX)?))
 }
 
 impl Process {

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::geteuid;
 
 use crate::proc;
-use nix::unistd::geteuid;
 
 /// How often it is looked for a connection that is in no table: one whose other end has gone never is.
 const LOOKS_MAX: usize = 10;
@@ -20,8 +23,10 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
         let mut tables = tables.into_iter().flatten();
         tables.find_map(|table| owner(&table, theirs, ours))
     };
-    // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile.
-    let owner = (0..LOOKS_MAX).find_map(|_| look());
+    // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile. Whoever has gone again is not
+    // looked for: there is nothing to find, and each look costs milliseconds.
+    let mut looks = (0..LOOKS_MAX).take_while(|_| !has_gone(stream));
+    let owner = looks.find_map(|_| look());
     let own = geteuid().as_raw();
     let denied = |text: String| io::Error::new(io::ErrorKind::PermissionDenied, text);
     match owner {
@@ -29,6 +34,14 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
         Some(uid) => Err(denied(format!("it is user {uid}'s, this is user {own}"))),
         None => Err(denied("the kernel does not say whose it is".to_owned())),
     }
+}
+
+/// Whether the other end has closed the connection, whatever of it is still to be read.
+fn has_gone(stream: &TcpStream) -> bool {
+    let hang_up = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
+    let mut fds = [PollFd::new(stream.as_fd(), hang_up)];
+    // Whatever there is to hear is that, or an error.
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// The user of the socket that has these two addresses, of a table of the kernel's.
@@ -74,6 +87,7 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
 
     use super::*;
@@ -88,6 +102,21 @@ mod tests {
             let _theirs = listener.accept().unwrap();
             check(&stream).unwrap();
         }
+    }
+
+    #[test]
+    fn who_has_gone_is_not_looked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        assert!(!has_gone(&ours));
+        (&theirs).write_all(b"unread").unwrap();
+        drop(theirs);
+        // The end comes behind what was written, within a moment.
+        let heard = (0..1_000_000).any(|_| has_gone(&ours));
+        assert!(heard);
+        let refused = check(&ours).unwrap_err().kind();
+        assert_eq!(refused, io::ErrorKind::PermissionDenied);
     }
 
     #[test]

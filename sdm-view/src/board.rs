@@ -140,6 +140,31 @@ impl Named {
         all
     }
 
+    /// The arguments and then the local variables, each name once: in other functions it can be the one or the other. A local variable
+    /// hides an argument of its name.
+    #[must_use]
+    pub fn of_frames(arguments: &Gathered, locals: &Gathered) -> Vec<Self> {
+        let mut locals = Self::of_variables(locals);
+        let mut all = Self::of_variables(arguments);
+        for argument in &mut all {
+            let same = locals.iter().position(|local| local.name == argument.name);
+            let Some(local) = same.map(|at| locals.remove(at)) else {
+                continue;
+            };
+            let hidden = IdSet::union_all(local.values.iter().map(|(tasks, _)| tasks));
+            for (tasks, _) in &mut argument.values {
+                tasks.subtract(&hidden);
+            }
+            argument.values.retain(|(tasks, _)| !tasks.is_empty());
+            for (tasks, value) in &local.values {
+                argument.add(tasks, value.clone());
+            }
+            argument.sort();
+        }
+        all.extend(locals);
+        all
+    }
+
     fn add(&mut self, tasks: &IdSet, value: String) {
         match self.values.iter_mut().find(|(_, known)| *known == value) {
             Some((known, _)) => known.union_with(tasks),
@@ -232,6 +257,28 @@ mod tests {
             format!("{}: {}", it.name, values.collect::<Vec<_>>().join(" "))
         });
         assert_eq!(text.collect::<Vec<_>>(), ["i: 0-3=7", "n: 0-2=8 3=9"]);
+    }
+
+    #[test]
+    fn a_name_is_one_whether_it_is_an_argument_or_a_local_variable() {
+        let of = |ok: Vec<(IdSet, Reply)>| Gathered {
+            ok,
+            ..Gathered::default()
+        };
+        let arguments = of(vec![
+            (set("1"), variables(&[("rank", "1"), ("size", "4")])),
+            (set("2"), variables(&[("rank", "7")])),
+        ]);
+        let locals = of(vec![
+            (set("0,3"), variables(&[("bad", "1"), ("rank", "0")])),
+            (set("2"), variables(&[("rank", "2")])),
+        ]);
+        let all = Named::of_frames(&arguments, &locals);
+        let names: Vec<&str> = all.iter().map(|it| &*it.name).collect();
+        assert_eq!(names, ["rank", "size", "bad"]);
+        let rank = [("0,3", "0"), ("1", "1"), ("2", "2")];
+        let rank = rank.map(|(tasks, value)| (set(tasks), value.to_owned()));
+        assert_eq!(all[0].values, rank);
     }
 
     #[test]

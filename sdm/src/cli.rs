@@ -4,10 +4,12 @@ mod batch;
 mod cluster;
 mod core;
 mod divide;
+mod doctor;
 mod emulate;
 mod error;
 mod gdb;
 mod launch;
+mod look;
 mod pmix;
 mod printers;
 mod programs;
@@ -29,10 +31,12 @@ pub use cluster::{
 };
 pub use core::CoreArgs;
 pub use divide::divided;
+pub use doctor::DoctorArgs;
 pub use emulate::EmulateArgs;
 pub use error::{HostFileError, ProgramsError, StdinError, ValueError};
 pub use gdb::GdbArgs;
 pub use launch::{LauncherArgs, ReachArgs, TreeArgs};
+pub use look::LookArgs;
 pub use pmix::{
     PmixArgs, PmixChannel, PmixIoArgs, PmixJobArgs, PmixLogArgs, PmixQueryArgs, PmixServerArgs,
     PmixSignalArgs, PmixSpawnArgs, PmixVerb,
@@ -78,6 +82,10 @@ pub enum Verb {
     Core(CoreArgs),
     /// Serve an editor by the Debug Adapter Protocol, on standard input and output.
     Dap(DapArgs),
+    /// Say what here, on other hosts or in the way of a job would keep SDM from working, and what to do.
+    ///
+    /// Exit code: 0 nothing is bad, 1 something is, 2 it could not be looked at.
+    Doctor(Box<DoctorArgs>),
     /// What options are unless the command line says otherwise, and where that is said.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.
@@ -129,6 +137,9 @@ pub struct DapArgs {
     /// any free port, and says which), or `unix:PATH`.
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub listen: Option<Listen>,
+    /// Say which jobs of this user's run here, as JSON for an editor that lets a person pick one; nothing is served.
+    #[arg(long, conflicts_with = "listen")]
+    pub jobs: bool,
 }
 
 /// Where an editor is waited for.

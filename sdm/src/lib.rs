@@ -7,7 +7,9 @@
 pub mod app;
 pub mod cli;
 mod cluster;
+mod doctor;
 mod pmix;
+mod remembered;
 pub mod settings;
 mod sink;
 mod sys;

@@ -105,6 +105,12 @@ extern "C" fn on_signal(number: libc::c_int) {
 #[derive(Clone, Copy)]
 pub(crate) struct Interrupt(libc::pthread_t);
 
+// SAFETY: it names a thread and is only handed to `pthread_kill`, from whichever thread; it is a number in one C library and a
+// pointer in another.
+unsafe impl Send for Interrupt {}
+// SAFETY: as above; nothing can be changed through it.
+unsafe impl Sync for Interrupt {}
+
 impl Interrupt {
     /// Those of the calling thread, which must live as long as this is used.
     pub(crate) fn of_this_thread() -> io::Result<Self> {

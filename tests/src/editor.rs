@@ -139,9 +139,14 @@ impl<'a> Editor<'a> {
     /// # Panics
     /// Where none comes.
     pub fn response(&mut self, seq: i64) -> Value {
+        let is_it =
+            |message: &Value| message["type"] == "response" && message["request_seq"] == seq;
+        if let Some(at) = self.waiting.iter().position(is_it) {
+            return self.waiting.remove(at).expect("it was found");
+        }
         loop {
             let message = self.next();
-            if message["type"] == "response" && message["request_seq"] == seq {
+            if is_it(&message) {
                 return message;
             }
             self.waiting.push_back(message);
@@ -188,6 +193,55 @@ impl<'a> Editor<'a> {
             }
             self.waiting.push_back(message);
         }
+    }
+
+    /// The pid of the adapter.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a request, whatever it is, and gives what is said of it; nothing that comes meanwhile is kept.
+    ///
+    /// # Panics
+    /// Where nothing is said.
+    pub fn try_out(&mut self, command: &str, arguments: &Value) -> Value {
+        let seq = self.send(command, arguments);
+        let response = loop {
+            let message = self.next();
+            if message["type"] == "response" && message["request_seq"] == seq {
+                break message;
+            }
+        };
+        self.transcript.clear();
+        self.waiting.clear();
+        response
+    }
+
+    /// The arguments of the next request of the adapter's of this name, which is granted.
+    ///
+    /// # Panics
+    /// Where none comes.
+    pub fn request(&mut self, name: &str) -> Value {
+        let is_it = |message: &Value| message["type"] == "request" && message["command"] == name;
+        let request = match self.waiting.iter().position(is_it) {
+            Some(at) => self.waiting.remove(at).expect("it was found"),
+            None => loop {
+                let message = self.next();
+                if is_it(&message) {
+                    break message;
+                }
+                self.waiting.push_back(message);
+            },
+        };
+        self.seq += 1;
+        let granted = json!({
+            "seq": self.seq, "type": "response", "command": name, "success": true,
+            "request_seq": request["seq"],
+        });
+        let body = granted.to_string();
+        self.write(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        request["arguments"].clone()
     }
 
     /// How many events of this name came and were not waited for.
@@ -239,7 +293,7 @@ impl<'a> Editor<'a> {
         self.ask(
             "initialize",
             &json!({"adapterID": "sdm", "supportsInvalidatedEvent": true,
-                "supportsProgressReporting": true}),
+                "supportsProgressReporting": true, "supportsStartDebuggingRequest": true}),
         );
         self.ask("launch", configuration);
         self.event("initialized");
@@ -299,6 +353,25 @@ impl<'a> Editor<'a> {
         self.finish()
     }
 
+    /// `disconnect`, and the end of the adapter, while its session goes on elsewhere.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    pub fn leave(mut self) {
+        self.ask("disconnect", &json!({}));
+        self.end();
+    }
+
+    /// The end of the adapter, as its session has ended elsewhere.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    pub fn end(mut self) {
+        self.input = None;
+        let status = self.child.wait().expect("it is a child of this process");
+        assert!(status.success(), "{status}; what came:\n{}", self.told());
+    }
+
     /// The end of the input, as of an editor that was killed, and the end of everything.
     ///
     /// # Panics
@@ -322,6 +395,21 @@ fn adapter(place: &Place, args: &[&str]) -> Child {
     command.arg("dap").args(args);
     command.stdin(Stdio::piped()).stderr(Stdio::inherit());
     command.spawn().expect("sdm starts")
+}
+
+/// All messages of an adapter whose output was kept, each held against the schema.
+///
+/// # Panics
+/// Where one is not what the schema says.
+#[must_use]
+pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
+    let mut schema = Schema::read();
+    let mut rest = bytes;
+    let messages: Vec<Value> = std::iter::from_fn(|| read(&mut rest)).collect();
+    for message in &messages {
+        schema.check(message);
+    }
+    messages
 }
 
 /// The next message; nothing at the end.

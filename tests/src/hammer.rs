@@ -80,6 +80,11 @@ pub fn targets() -> Vec<Target> {
             sdm_hosts::pmix::fuzz_rendezvous,
             vec![b"a@0.0;tcp4://127.0.0.1:4\n5.0.11\n7\n0:0\n".to_vec()],
         ),
+        target(
+            "doctor",
+            sdm_doctor::fuzz_told,
+            vec![b"sdm-doctor-version\t0.1.0\t7\nsdm-doctor-listens\t10.0.0.1:7000\nsdm-doctor\tgdb\tbad\told\ttake another\n".to_vec()],
+        ),
         target("keeper", sdm_keep::fuzz_frames, keeper_frames()),
         target(
             "proxy",

@@ -16,21 +16,37 @@ use crate::place::Place;
 /// Where the script cannot be run.
 pub fn openmpi5() -> Option<PathBuf> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let installed = FOLDER.get_or_init(|| {
-        let mut command = Command::new(script("openmpi5"));
-        // Where this build is, as the script sees it.
-        let target = crate::binaries::folder().join("..");
-        command.env(
-            "CARGO_TARGET_DIR",
-            target.canonicalize().expect("it is there"),
-        );
-        let output = command.output().expect("the script runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        match output.status.code() {
-            Some(0) => Ok(PathBuf::from(text(&output.stdout))),
-            _ => Err(text(&output.stderr)),
-        }
-    });
+    installed(FOLDER.get_or_init(|| install("openmpi5")))
+}
+
+/// The folder of VS Code's client for tests, which `scripts/editors` installs. Absent where it cannot be had: that is said,
+/// and counted by `scripts/test`.
+///
+/// # Panics
+/// Where the script cannot be run.
+pub fn editors() -> Option<PathBuf> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    installed(FOLDER.get_or_init(|| install("editors")))
+}
+
+/// What a script of `scripts/` has installed for this build, or why it has not.
+fn install(name: &str) -> Result<PathBuf, String> {
+    let mut command = Command::new(script(name));
+    // Where this build is, as the script sees it.
+    let target = crate::binaries::folder().join("..");
+    command.env(
+        "CARGO_TARGET_DIR",
+        target.canonicalize().expect("it is there"),
+    );
+    let output = command.output().expect("the script runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.code() {
+        Some(0) => Ok(PathBuf::from(text(&output.stdout))),
+        _ => Err(text(&output.stderr)),
+    }
+}
+
+fn installed(installed: &Result<PathBuf, String>) -> Option<PathBuf> {
     match installed {
         Ok(folder) => Some(folder.clone()),
         Err(why) => {

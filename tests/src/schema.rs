@@ -77,6 +77,7 @@ fn definition(message: &Value) -> String {
     };
     match message["type"].as_str() {
         Some("event") => format!("{}Event", capitalised(&message["event"])),
+        Some("request") => format!("{}Request", capitalised(&message["command"])),
         Some("response") if message["success"] == false => "ErrorResponse".to_owned(),
         Some("response") => format!("{}Response", capitalised(&message["command"])),
         _ => "ProtocolMessage".to_owned(),

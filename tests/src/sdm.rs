@@ -54,11 +54,17 @@ impl<'a> Sdm<'a> {
     /// `PREFIX sdm run -n COUNT`.
     #[must_use]
     pub fn behind(prefix: &[&str], place: &'a Place, count: u32) -> Self {
+        Self::wrapped(prefix, place, "run").args(["-n", &count.to_string()])
+    }
+
+    /// `PREFIX sdm VERB`.
+    #[must_use]
+    pub fn wrapped(prefix: &[&str], place: &'a Place, verb: &str) -> Self {
         let mut command = command(place, prefix[0]);
         command
             .args(&prefix[1..])
-            .arg(binaries::folder().join("sdm"));
-        command.args(["run", "-n", &count.to_string()]);
+            .arg(binaries::folder().join("sdm"))
+            .arg(verb);
         Self { place, command }
     }
 

@@ -140,6 +140,26 @@ impl<'a> Terminal<'a> {
         self.child.process_id().expect("a pid")
     }
 
+    /// All bytes that came so far.
+    #[must_use]
+    pub fn raw(&self) -> String {
+        self.screen.raw()
+    }
+
+    /// Clicks on the first place where these letters stand.
+    ///
+    /// # Panics
+    /// Where they do not.
+    pub fn click(&mut self, wanted: &str) {
+        let text = self.wait_displayed(&[wanted]);
+        let found = text.lines().zip(1..).find_map(|(line, row)| {
+            let column = line[..line.find(wanted)?].chars().count() + 1;
+            Some((column, row))
+        });
+        let (column, row): (usize, usize) = found.expect("it stands there");
+        self.keys(&format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m"));
+    }
+
     /// All that was on the screen.
     #[must_use]
     pub fn text(&self) -> String {

@@ -54,7 +54,7 @@ pub struct GdbConfig {
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
-    /// What started programs find in their environment, other than this process; not those that a shim starts.
+    /// What started programs find in their environment, other than this process, or than the shim that starts them.
     pub variables: Variables,
     /// Which frames are a runtime's.
     pub fold: FoldRules,

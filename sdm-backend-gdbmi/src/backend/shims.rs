@@ -192,6 +192,7 @@ impl GdbBackend {
             options: self.config.options.clone(),
             gdb: gdb.map(|gdb| gdb.clone().into_os_string().into_encoded_bytes()),
             is_fed,
+            given: self.config.variables.bytes_of(task),
         };
         link.tell(&ToShim::Start(Box::new(request)))
             .map_err(|error| {

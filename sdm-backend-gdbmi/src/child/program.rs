@@ -48,7 +48,7 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
             FailureCode::NoGdb,
             format!("{shown}: no such debugger on this host"),
         )
-        .with_hint("install gdb, or name one with --gdb")
+        .with_hint("install gdb, or name one with --gdb; `sdm doctor` shows which there are: gdb")
     })
 }
 

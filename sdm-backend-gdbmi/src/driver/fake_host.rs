@@ -1,6 +1,9 @@
 //! A host for tests on which processes are as a test says.
 
+use std::collections::BTreeMap;
+
 use crate::host::Host;
+use crate::python::PythonThread;
 
 /// Says the same of every process.
 #[derive(Default)]
@@ -58,6 +61,15 @@ impl Host for FakeHost {
     }
     fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {
         None
+    }
+    fn root(&self, _: i32) -> Option<String> {
+        None
+    }
+    fn other_gdbs(&self) -> String {
+        "take another".to_owned()
+    }
+    fn python_threads(&self, _: i32, _: u64, _: Option<u64>) -> BTreeMap<i32, PythonThread> {
+        BTreeMap::new()
     }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))

@@ -9,6 +9,7 @@ use sdm_debug::{Failure, GdbOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::child::Launch;
+use crate::variables::GivenBytes;
 
 /// To a shim.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,8 @@ pub(crate) struct StartRequest {
     pub(crate) gdb: Option<Vec<u8>>,
     /// Whether the front-end feeds the program's standard input.
     pub(crate) is_fed: bool,
+    /// What the program finds in its environment, other than the shim.
+    pub(crate) given: GivenBytes,
 }
 
 /// To a server.

@@ -20,7 +20,7 @@ use super::message::{StartRequest, Started, ToServer, ToShim};
 use crate::backend::{Begun, begin};
 use crate::child::Preload;
 use crate::task::ProgramEnds;
-use crate::{GdbConfig, sys};
+use crate::{GdbConfig, sys, variables};
 
 /// What a server wants of the process around a [`Shim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +185,7 @@ impl Shim {
             options,
             gdb,
             is_fed,
+            given,
         } = request;
         self.config.options = options;
         if let Some(gdb) = gdb {
@@ -195,7 +196,7 @@ impl Shim {
             is_fed,
             true,
             &self.config,
-            &[],
+            &variables::given(given),
             &mut self.preload,
             true,
         );

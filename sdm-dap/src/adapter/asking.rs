@@ -7,30 +7,20 @@ use sdm_shell::commands::{Wanted, completions};
 use sdm_view::render::{stopped as stop_text, value_text};
 use serde_json::{Value, json};
 
+use super::going;
 use crate::answers::Answers;
 use crate::arguments::{
     AssignArguments, CompletionsArguments, FrameArguments, MemoryArguments, ThreadArguments,
 };
 use crate::connection::Connection;
 use crate::error::{Handled, RequestError};
-use crate::jobs::{Purpose, Question};
+use crate::jobs::Question;
 use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node};
 
 /// The most words that are offered for one that is typed.
 const WORDS_MAX: usize = 500;
-
-/// Asks, and answers the request once it is answered.
-fn ask(
-    connection: &mut Connection,
-    request: &Request,
-    question: Question,
-    commands: Vec<(IdSet, Command)>,
-) {
-    let request = request.clone();
-    connection.begin_job(Purpose::Ask { request, question }, commands);
-}
 
 /// An assignment in a frame, and the value that came of it.
 fn assign(
@@ -45,7 +35,7 @@ fn assign(
     commands.push((tasks.clone(), Command::SetVariable { expression }));
     let expression = left.to_owned();
     commands.push((tasks.clone(), Command::Evaluate { expression }));
-    ask(connection, request, Question::Assigned, commands);
+    connection.ask(request, Question::Assigned, commands);
 }
 
 pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Handled {
@@ -75,12 +65,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
                             name: object,
                             value,
                         };
-                        ask(
-                            connection,
-                            request,
-                            Question::Assigned,
-                            vec![(tasks, command)],
-                        );
+                        connection.ask(request, Question::Assigned, vec![(tasks, command)]);
                     }
                     _ => return Err(cannot_assign(&name)),
                 },
@@ -94,12 +79,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
                 name: object,
                 value,
             };
-            ask(
-                connection,
-                request,
-                Question::Assigned,
-                vec![(tasks, command)],
-            );
+            connection.ask(request, Question::Assigned, vec![(tasks, command)]);
         }
         Node::Expression { tasks, object, .. } => {
             let object = object.and_then(|object| connection.references.part(&object, &name));
@@ -108,12 +88,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
                 name: object,
                 value,
             };
-            ask(
-                connection,
-                request,
-                Question::Assigned,
-                vec![(tasks, command)],
-            );
+            connection.ask(request, Question::Assigned, vec![(tasks, command)]);
         }
     }
     Ok(None)
@@ -143,13 +118,6 @@ pub(super) fn set_expression(connection: &mut Connection, request: &Request) -> 
     Ok(None)
 }
 
-/// One task of those in focus: addresses are its own.
-fn one(connection: &Connection) -> Result<IdSet, RequestError> {
-    let first = connection.focused().first();
-    let first = first.ok_or_else(|| RequestError::Runs("every rank".to_owned()))?;
-    Ok(IdSet::single(first))
-}
-
 fn start(arguments: &MemoryArguments) -> Result<u64, RequestError> {
     let reference = &arguments.memory_reference;
     let address = memory::address(reference).ok_or_else(|| memory::no_address(reference))?;
@@ -169,13 +137,8 @@ pub(super) fn read_memory(connection: &mut Connection, request: &Request) -> Han
         address: format!("{start:#x}"),
         length,
     };
-    let commands = vec![(one(connection)?, command)];
-    ask(
-        connection,
-        request,
-        Question::Memory { start, count },
-        commands,
-    );
+    let commands = vec![(connection.one()?, command)];
+    connection.ask(request, Question::Memory { start, count }, commands);
     Ok(None)
 }
 
@@ -191,8 +154,8 @@ pub(super) fn write_memory(connection: &mut Connection, request: &Request) -> Ha
         address: format!("{:#x}", start(&arguments)?),
         bytes,
     };
-    let commands = vec![(one(connection)?, command)];
-    ask(connection, request, Question::Written { count }, commands);
+    let commands = vec![(connection.one()?, command)];
+    connection.ask(request, Question::Written { count }, commands);
     Ok(None)
 }
 
@@ -208,8 +171,8 @@ pub(super) fn disassemble(connection: &mut Connection, request: &Request) -> Han
         offset: arguments.instruction_offset,
         count: count.min(memory::INSTRUCTIONS_MAX),
     };
-    let commands = vec![(one(connection)?, command)];
-    ask(connection, request, question, commands);
+    let commands = vec![(connection.one()?, command)];
+    connection.ask(request, question, commands);
     Ok(None)
 }
 
@@ -219,7 +182,7 @@ pub(super) fn modules(connection: &mut Connection, request: &Request) -> Handled
         return Ok(Some(json!({"modules": [], "totalModules": 0})));
     }
     let commands = vec![(tasks, Command::Libraries)];
-    ask(connection, request, Question::Modules, commands);
+    connection.ask(request, Question::Modules, commands);
     Ok(None)
 }
 
@@ -227,7 +190,7 @@ pub(super) fn modules(connection: &mut Connection, request: &Request) -> Handled
 pub(super) fn completions_of(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: CompletionsArguments = request.read()?;
     let base = i64::from(connection.client.columns_start_at1);
-    let typed = usize::try_from(arguments.column - base).unwrap_or(0);
+    let typed = usize::try_from(arguments.column.saturating_sub(base)).unwrap_or(0);
     let typed: String = arguments.text.chars().take(typed).collect();
     let question = |at: usize, head: usize| Question::Words {
         start: typed.get(..at).map_or(0, |before| before.chars().count()),
@@ -264,13 +227,13 @@ fn ask_for_words(
     question: Question,
     line: &str,
 ) -> Handled {
-    let Ok(one) = one(connection) else {
+    let Ok(one) = connection.one() else {
         return Ok(Some(json!({"targets": []})));
     };
     let command = Command::Console {
         line: format!("complete {line}"),
     };
-    ask(connection, request, question, vec![(one, command)]);
+    connection.ask(request, question, vec![(one, command)]);
     Ok(None)
 }
 
@@ -294,13 +257,14 @@ pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handle
 pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ThreadArguments = request.read()?;
     let id = arguments.thread_id;
-    let row = connection.rows.find(id).ok_or(RequestError::Thread(id))?;
+    let row = connection.row(id)?;
     let standing = row.group.standing.as_ref();
     let standing = standing.ok_or_else(|| RequestError::Runs(format!("thread {id}")))?;
     let name = sdm_debug::reply::StopReason::clone(&standing.stop.reason);
     let name = match name {
         sdm_debug::reply::StopReason::Signal { name, .. } => name,
         sdm_debug::reply::StopReason::Internal { what } => what,
+        sdm_debug::reply::StopReason::Finding(finding) => finding.kind,
         sdm_debug::reply::StopReason::Core { signal, .. } => signal,
         sdm_debug::reply::StopReason::Catch { .. } => "catchpoint".to_owned(),
         _ => "stop".to_owned(),
@@ -320,7 +284,7 @@ pub(super) fn ranks(connection: &mut Connection, request: &Request) -> Handled {
             "threadId": row.id,
             "ranks": row.group.tasks.to_string(),
             "count": row.group.tasks.len(),
-            "name": row.group.name(connection.is_by_rank()),
+            "name": row.group.name(connection.rows.is_by_rank()),
             "running": row.group.tasks.is_subset(&connection.tasks.running()),
         })
     });
@@ -403,6 +367,8 @@ fn answer(connection: &mut Connection, question: &Question, answers: &[Answers])
             _ => None,
         }),
         Question::Modules => Some(modules_of(last)),
+        Question::Sources => last.is_done_by_any().then(|| going::sources(last)),
+        Question::Target(location) => Some(going::targets(connection, location, last)),
         Question::Words { head, .. } => {
             let text = replies.find_map(|(_, reply)| match reply {
                 Reply::Text(text) => Some(text.as_str()),

@@ -4,10 +4,10 @@ use sdm_debug::Command;
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
-use super::{moving, state, stopping};
+use super::{beside, moving, state, stopping};
 use crate::action::{Action, Opened, Opening};
 use crate::answers::Answers;
-use crate::connection::{Connection, Manner, Phase};
+use crate::connection::{Connection, Manner, Phase, Role};
 use crate::error::RequestError;
 use crate::error::{Handled, early};
 use crate::jobs::Purpose;
@@ -30,6 +30,46 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
         return Err(early(&request.command, "the session has begun already"));
     }
     let configuration: Configuration = request.read()?;
+    let is_beside = matches!(connection.company.role, Role::Beside(_));
+    if is_beside || (attached && configuration.session.is_some()) {
+        return beside::attach(connection, request, configuration);
+    }
+    if attached && !configuration.names_a_job() {
+        connection.pending = Some(request.clone());
+        connection.act(Action::ListJobs);
+        return Ok(None);
+    }
+    connection.manner.attached = attached;
+    let opening = take_configuration(connection, configuration)?;
+    connection.anew.opening = Some(opening.clone());
+    connection.phase = Phase::Beginning;
+    connection.pending = Some(request.clone());
+    connection.act(Action::Open(opening));
+    Ok(None)
+}
+
+/// Which jobs an attach could have meant that names none: a target and a line for a person each.
+pub(super) fn handle_jobs(connection: &mut Connection, jobs: &[(String, String)]) {
+    let Some(request) = connection.pending.take() else {
+        return;
+    };
+    let mut text = "`target` is missing: the pid of mpirun or srun, pids with commas in between, \
+        slurm:JOB, or CLUSTER:JOB"
+        .to_owned();
+    for (at, (target, line)) in jobs.iter().enumerate() {
+        let before = if at == 0 { "; here run: " } else { "; " };
+        text.push_str(&format!("{before}{target} ({line})"));
+    }
+    let why = RequestError::Configuration(text);
+    connection.write(request.refusal(&why));
+}
+
+/// What is to be opened for a configuration; how it is shown is kept.
+pub(super) fn take_configuration(
+    connection: &mut Connection,
+    configuration: Configuration,
+) -> Result<Opening, RequestError> {
+    let attached = connection.manner.attached;
     connection.manner = Manner {
         attached,
         // Who attaches to a job wants to see where it is.
@@ -42,10 +82,7 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
         true => configuration.attach_words()?,
         false => configuration.launch_words()?,
     };
-    connection.phase = Phase::Beginning;
-    connection.pending = Some(request.clone());
-    connection.act(Action::Open(Opening { words }));
-    Ok(None)
+    Ok(Opening { words })
 }
 
 /// What the start is called among the things that take time.
@@ -108,14 +145,18 @@ fn begin(connection: &mut Connection, opened: Opened) {
         connection.say("important", &format!("sdm: {note}\n"));
     }
     connection.tasks = Tasks::new(opened.tasks);
-    connection.rows = Rows::new(connection.is_by_rank());
+    connection.rows = match connection.is_by_rank() && connection.tasks.all().len() == 1 {
+        true => Rows::of_one(),
+        false => Rows::new(connection.is_by_rank()),
+    };
     connection.output = Output::new(connection.tasks.all().len() > 1);
     connection.begin_job(Purpose::Begin, opened.begin);
 }
 
 /// The launch or attach comes to nothing: the client can but disconnect.
-fn refuse_begin(connection: &mut Connection, why: &RequestError) {
+pub(super) fn refuse_begin(connection: &mut Connection, why: &RequestError) {
     end_progress(connection);
+    connection.anew.restarting = false;
     connection.phase = Phase::Ended;
     if let Some(request) = connection.pending.take() {
         connection.write(request.refusal(why));
@@ -141,6 +182,9 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
     // What stands at `main` is no stop that the client knows of.
     connection.settling.fresh = IdSet::new();
     stopping::regroup_quietly(connection);
+    if connection.anew.restarting {
+        return;
+    }
     connection.phase = Phase::Configuring;
     if let Some(request) = connection.pending.take() {
         connection.write(request.response(Value::Null));
@@ -148,6 +192,7 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
     let count = connection.tasks.all().len();
     let name = match connection.manner.attached {
         true => "job".to_owned(),
+        false if count == 1 => "1 rank".to_owned(),
         false => format!("{count} ranks"),
     };
     let method = if connection.manner.attached {
@@ -176,7 +221,8 @@ pub(super) fn configuration_done(connection: &mut Connection, request: &Request)
 /// The client has said all: the programs run, or stand where they are.
 pub(super) fn set_off(connection: &mut Connection) {
     let standing = connection.tasks.standing();
-    if connection.manner.stop_at_entry && !connection.manner.no_debug {
+    let stays = connection.manner.stop_at_entry && !connection.manner.no_debug;
+    if stays || connection.company.role != Role::Owner {
         state::note_stops(connection, &standing);
     } else {
         moving::run(connection, "continue", &standing, &Command::Continue);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sdm_debug::{Command, EndPolicy, Reply};
+use sdm_debug::{Command, EndPolicy, Reply, TaskState};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::{printing, state};
 use crate::action::Action;
 use crate::answers::Answers;
 use crate::arguments::DisconnectArguments;
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, Phase, Role};
 use crate::error::Handled;
 use crate::error::RequestError;
 use crate::jobs::Purpose;
@@ -57,7 +57,7 @@ pub(super) fn settle_end(connection: &mut Connection) {
     connection.event("terminated", Value::Null);
 }
 
-/// The session is over by itconnection.
+/// The session is over by itself.
 pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     if connection.phase == Phase::Leaving {
         close(connection, true);
@@ -66,7 +66,7 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
         return;
     }
     printing::flush_output(connection, true);
-    connection.jobs.clear();
+    refuse_open(connection);
     if let Some(request) = connection.pending.take() {
         let why = RequestError::Opening(why.to_owned());
         connection.write(request.refusal(&why));
@@ -79,6 +79,11 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
 
 /// Ends the programs; that they have ended is told as always.
 pub(super) fn end_tasks(connection: &mut Connection) {
+    if connection.company.role != Role::Owner {
+        connection.phase = Phase::Ended;
+        connection.event("terminated", Value::Null);
+        return;
+    }
     let live = connection.tasks.live();
     if !live.is_empty() && connection.phase < Phase::Ended {
         connection.begin_job(Purpose::Kill, vec![(live, Command::Kill)]);
@@ -90,6 +95,10 @@ pub(super) fn finish_kill(connection: &mut Connection, answers: &[Answers]) {
         let done = answers.replies();
         let done = done.filter(|(_, reply)| **reply == Reply::Done);
         let done = IdSet::union_all(done.map(|(tasks, _)| tasks));
+        if let Some(console) = &connection.prompt.console {
+            let ended = TaskState::Signalled("SIGKILL".to_owned());
+            console.shell.note_state(&done, ended, None);
+        }
         state::ended(connection, &done, Condition::Ended(KILLED));
         if let Some(complaint) = answers
             .complaint()
@@ -111,6 +120,10 @@ pub(super) fn disconnect(connection: &mut Connection, request: &Request) -> Hand
         .unwrap_or(!connection.manner.attached);
     if let Some(earlier) = connection.pending.replace(request.clone()) {
         connection.write(earlier.refusal(&RequestError::Cancelled));
+    }
+    if connection.company.role != Role::Owner {
+        leave_beside(connection);
+        return Ok(None);
     }
     match ends || connection.manner.attached || connection.tasks.live().is_empty() {
         true => close(connection, ends),
@@ -141,6 +154,7 @@ pub(super) fn finish_detach(connection: &mut Connection, answers: &[Answers]) {
 }
 
 fn close(connection: &mut Connection, ends: bool) {
+    connection.anew.restarting = false;
     // What was attached to is not of the session, and no policy of a session's end kills it.
     if ends && connection.manner.attached {
         end_tasks(connection);
@@ -154,10 +168,31 @@ fn close(connection: &mut Connection, ends: bool) {
 
 /// The session has been ended; why not, where something of it is left.
 pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
-    connection.jobs.clear();
+    refuse_open(connection);
     if let Err(why) = closed {
         connection.say("important", &format!("sdm: {why}\n"));
     }
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
+    }
+    leave(connection);
+}
+
+/// Requests that nobody will answer any more are refused.
+fn refuse_open(connection: &mut Connection) {
+    connection.close_console();
+    for request in connection.jobs.clear() {
+        connection.write(request.refusal(&RequestError::Cancelled));
+    }
+}
+
+/// A client beside the owner goes: its breakpoints go with it, and nothing else changes.
+fn leave_beside(connection: &mut Connection) {
+    let live = connection.tasks.live();
+    let numbers = connection.points.numbers().into_iter();
+    let deletes = numbers.map(|number| (live.clone(), Command::BreakDelete { number }));
+    let deletes = deletes.collect();
+    connection.begin_job(Purpose::Nothing, deletes);
     if let Some(request) = connection.pending.take() {
         connection.write(request.response(Value::Null));
     }
@@ -174,6 +209,7 @@ pub(super) fn handle_gone(connection: &mut Connection) {
     match connection.phase {
         Phase::Leaving | Phase::Closing | Phase::Over => {}
         Phase::New | Phase::Initialized => leave(connection),
+        _ if connection.company.role != Role::Owner => leave_beside(connection),
         _ => close(connection, !connection.manner.attached),
     }
 }

@@ -1,6 +1,9 @@
 //! What is done once commands have been answered.
 
-use super::{asking, begin, end, looking, moving, pointing, stopping};
+use super::{
+    asking, begin, beside, consoling, end, frames, going, looking, moving, pointing, restarting,
+    stopping,
+};
 use crate::connection::Connection;
 use crate::jobs::{Job, Purpose};
 
@@ -9,8 +12,28 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         purpose, answers, ..
     } = job;
     match purpose {
-        Purpose::Begin => begin::finish_begin(connection, &answers),
-        Purpose::Run { said, before } => moving::finish_run(connection, said, &before, &answers),
+        Purpose::Begin => {
+            begin::finish_begin(connection, &answers);
+            if connection.is_restarting() {
+                restarting::reinsert(connection);
+            }
+        }
+        Purpose::Run { said, before } => {
+            moving::finish_run(connection, said, &before, &answers);
+        }
+        Purpose::Foreign(before) => beside::finish_foreign(connection, &before, &answers),
+        Purpose::Console(command) => {
+            consoling::finish_command(connection, &command, &answers);
+        }
+        Purpose::Goto { before, number } => {
+            going::finish_goto(connection, (&before, number), &answers);
+        }
+        Purpose::Reinsert(numbers) => {
+            restarting::finish_reinsert(connection, &numbers, &answers);
+        }
+        Purpose::Frames { request, listing } => {
+            frames::finish_frames(connection, &request, &listing, &answers);
+        }
         Purpose::Stacks => stopping::finish_stacks(connection, &answers),
         Purpose::Interrupt => moving::finish_interrupt(connection, &answers),
         Purpose::Kill => end::finish_kill(connection, &answers),

@@ -6,7 +6,7 @@ use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, SessionEvent};
 use serde_json::json;
 
-use super::{end, pointing, state};
+use super::{beside, consoling, end, going, pointing, state};
 use crate::connection::{Connection, Phase};
 use crate::jobs::Purpose;
 use crate::tasks::Condition;
@@ -34,6 +34,10 @@ fn code_of(signal: &str) -> i64 {
 
 /// Takes in what the session says.
 pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
+    let Some(event) = beside::own_part(connection, event) else {
+        return;
+    };
+    consoling::hear(connection, &event);
     match event {
         SessionEvent::Answer {
             id,
@@ -42,10 +46,7 @@ pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
             lost,
             ..
         } => {
-            let moves = connection
-                .jobs
-                .purpose(id)
-                .is_some_and(|purpose| matches!(purpose, Purpose::Run { .. } | Purpose::Begin));
+            let moves = connection.jobs.purpose(id).is_some_and(Purpose::moves);
             if moves {
                 hear_moves(connection, &classes);
             }
@@ -144,12 +145,7 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             let said = format!("rank {by} ends the job with status {status}{why}\n");
             connection.say("important", &said);
         }
-        Event::Joined(joined) => {
-            let by = joined.by.map(|by| format!("rank {by}"));
-            let by = by.unwrap_or_else(|| "a PMIx tool".to_owned());
-            let text = format!("started by {by}");
-            state::tell(connection, tasks, &text);
-        }
+        Event::Joined(joined) => going::join(connection, tasks, &joined),
         Event::Notice { text } => state::tell(connection, tasks, &text),
         Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),
         Event::BreakpointPlaced(place) => pointing::placed(connection, tasks, &place),

@@ -6,12 +6,11 @@ use sdm_idset::IdSet;
 use sdm_view::render::value_text;
 use serde_json::{Value, json};
 
-use super::moving;
+use super::{consoling, moving, restarting};
 use crate::answers::Answers;
 use crate::arguments::{EvaluateArguments, FrameArguments, VariablesArguments};
-use crate::connection::Connection;
-use crate::error::Handled;
-use crate::error::RequestError;
+use crate::connection::{Connection, Phase, Role};
+use crate::error::{Handled, RequestError, early};
 use crate::jobs::Purpose;
 use crate::memory;
 use crate::message::Request;
@@ -221,12 +220,19 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
         expression: expression.clone(),
     };
     if arguments.context.as_deref() == Some("repl") {
+        if consoling::wants(connection, &expression) {
+            return consoling::submit(connection, request, &expression, false);
+        }
         match repl::read(&expression, &connection.tasks)? {
             Some(Asked { tasks: whom, wish }) => {
+                consoling::open(connection);
                 tasks = whom.clone().unwrap_or(tasks);
                 match wish {
-                    Wish::Ask(asked) => command = asked,
-                    wish => return Ok(Some(carry_out(connection, wish, whom))),
+                    Wish::Ask(asked) => command = *asked,
+                    Wish::Shell(runs) => {
+                        return consoling::submit(connection, request, &expression, runs);
+                    }
+                    wish => return carry_out(connection, request, &wish, whom),
                 }
             }
             None if expression.is_empty() => return Ok(Some(said(""))),
@@ -251,42 +257,36 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     Ok(None)
 }
 
-/// Carries out a line that is no question; `whom` it names, where it names somebody.
-fn carry_out(connection: &mut Connection, wish: Wish, whom: Option<IdSet>) -> Value {
-    let standing = connection.tasks.standing();
-    let running = connection.tasks.running();
-    let all = connection.tasks.all().clone();
+/// Carries out a line that neither asks something nor is the shell's; `whom` it names, where it names somebody.
+fn carry_out(
+    connection: &mut Connection,
+    request: &Request,
+    wish: &Wish,
+    whom: Option<IdSet>,
+) -> Handled {
     match wish {
-        Wish::Run(command) => {
-            let tasks = whom.unwrap_or(all).intersection(&standing);
-            if tasks.is_empty() {
-                return said("nobody stands who could run");
-            }
-            // An editor that has not asked for it is to know that they run.
-            let threads = connection.rows.iter();
-            let moved = threads.filter(|row| !row.group.tasks.is_disjoint(&tasks));
-            let moved: Vec<i64> = moved.map(|row| row.id).collect();
-            for id in moved {
-                let all = tasks == standing;
-                let body = json!({"threadId": id, "allThreadsContinued": all});
-                connection.event("continued", body);
-            }
-            moving::run(connection, command.name(), &tasks, &command);
-            said("")
-        }
         Wish::Interrupt => {
+            let all = connection.tasks.all().clone();
+            let running = connection.tasks.running();
             let tasks = whom.unwrap_or(all).intersection(&running);
             moving::interrupt(connection, tasks);
-            said("")
         }
-        Wish::Threads => {
-            let by_rank = connection.is_by_rank();
-            let names = connection.rows.iter().map(|row| row.group.name(by_rank));
-            said(&names.collect::<Vec<_>>().join("\n"))
+        Wish::Restart(to_main) => {
+            if connection.company.role != Role::Owner || connection.phase != Phase::Live {
+                return Err(early(
+                    &request.command,
+                    "there is nothing to be started again",
+                ));
+            }
+            // At `main`, or to the breakpoints.
+            connection.manner.stop_at_entry = *to_main;
+            connection.write(request.response(said("")));
+            restarting::begin_again(connection);
+            return Ok(None);
         }
-        Wish::Text(text) => said(&text),
-        Wish::Ask(_) => said(""),
+        Wish::Ask(_) | Wish::Shell(_) => {}
     }
+    Ok(Some(said("")))
 }
 
 pub(super) fn finish_evaluate(
@@ -300,6 +300,9 @@ pub(super) fn finish_evaluate(
         connection.write(request.response(said("")));
         return;
     };
+    if let Some(console) = &connection.prompt.console {
+        console.shell.note_answer(&last.0);
+    }
     let values = last.replies().filter_map(|(tasks, reply)| match reply {
         Reply::Value(value) => Some((tasks, value_text(value))),
         _ => None,
@@ -370,6 +373,8 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> Stri
     };
     let added = variables.add(&name, 0, value);
     added.type_name.clone_from(&child.type_name);
+    // An editor fetches the elements of an array piece by piece that it knows the number of.
+    added.indexed = (child.type_name.ends_with(']') && !child.more).then_some(child.children);
     name
 }
 

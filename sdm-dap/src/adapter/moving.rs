@@ -26,7 +26,7 @@ fn moved(
     arguments: &ThreadArguments,
 ) -> Result<(IdSet, bool), RequestError> {
     let id = arguments.thread_id;
-    let row = connection.rows.find(id).ok_or(RequestError::Thread(id))?;
+    let row = connection.row(id)?;
     let standing = connection.tasks.standing();
     let class = row.group.tasks.intersection(&standing);
     let alone = arguments.single_thread || connection.manner.scope == Scope::Class;
@@ -82,46 +82,71 @@ pub(super) fn run(
     if tasks.is_empty() {
         return;
     }
+    let mut commands = Vec::new();
+    let is_of_a_thread = matches!(command, Command::Step { .. } | Command::Finish);
+    if is_of_a_thread {
+        commands = select(connection, tasks, None);
+    }
+    commands.push((tasks.clone(), command.clone()));
+    let before = set_running(connection, tasks);
+    connection.begin_job(Purpose::Run { said, before }, commands);
+}
+
+/// Who has stopped where the client does not want it runs on.
+pub(super) fn pass_by(connection: &mut Connection) {
+    let passing = std::mem::take(&mut connection.settling.passing);
+    let passing = passing.intersection(&connection.tasks.standing());
+    run(connection, "continue", &passing, &Command::Continue);
+}
+
+/// These tasks run from now on; gives how they stood.
+pub(super) fn set_running(connection: &mut Connection, tasks: &IdSet) -> Vec<(Stop, IdSet)> {
     let before = connection.tasks.stops().map(|(stop, standing)| {
         let concerned = standing.intersection(tasks);
         (stop.clone(), concerned)
     });
-    let before: Vec<(Stop, IdSet)> = before.filter(|(_, set)| !set.is_empty()).collect();
-    let mut commands = Vec::new();
-    if *command == Command::Finish {
-        commands = select_innermost(connection, tasks);
-    }
-    commands.push((tasks.clone(), command.clone()));
+    let before = before.filter(|(_, set)| !set.is_empty()).collect();
     state::forget(connection, tasks);
     connection.tasks.set(tasks, Condition::Running);
     connection.settling.begin();
     connection.settling.pausing.0.subtract(tasks);
-    connection.begin_job(Purpose::Run { said, before }, commands);
+    before
 }
 
-/// `finish` leaves the frame that is selected, and the client may have looked at others.
-fn select_innermost(connection: &Connection, tasks: &IdSet) -> Vec<(IdSet, Command)> {
-    let standing = connection
-        .rows
-        .iter()
-        .filter_map(|row| row.group.standing.as_ref());
+/// Selects the thread that a step is of, and its innermost frame: the client may have looked at others. `id` is the
+/// client's number of the thread where it is not the one in focus.
+pub(super) fn select(
+    connection: &Connection,
+    tasks: &IdSet,
+    id: Option<i64>,
+) -> Vec<(IdSet, Command)> {
+    let threads = &connection.os_threads;
+    let id = id.unwrap_or(connection.rows.focused);
+    let number = threads.number(id).filter(|_| threads.are_several());
+    let other = number.filter(|number| Some(*number) != threads.current());
+    let thread = number.map(|number| (tasks.clone(), Command::SelectThread { number }));
+    if other.is_some() {
+        return thread.into_iter().collect();
+    }
+    let rows = connection.rows.iter();
+    let standing = rows.filter_map(|row| row.group.standing.as_ref());
     let bases = standing.flat_map(|standing| &standing.bases);
-    let select = bases.map(|(set, level)| {
+    let frames = bases.map(|(set, level)| {
         let command = Command::SelectFrame(FrameSelect::Level(*level));
         (set.intersection(tasks), command)
     });
-    select.collect()
+    thread.into_iter().chain(frames).collect()
 }
 
-/// All of a run have answered. Those who could not run stand as before.
+/// All of a run have answered. Those who could not run stand as before; gives them.
 pub(super) fn finish_run(
     connection: &mut Connection,
     said: &'static str,
     before: &[(Stop, IdSet)],
     answers: &[Answers],
-) {
+) -> IdSet {
     let Some(answers) = answers.last() else {
-        return;
+        return IdSet::new();
     };
     let failed = answers.0.failed.iter().map(|(tasks, _)| tasks);
     let failed = IdSet::union_all(failed).intersection(&connection.tasks.running());
@@ -135,14 +160,15 @@ pub(super) fn finish_run(
             .set(&back, Condition::Standing(Box::new(stop.clone())));
     }
     state::note_stops(connection, &failed);
+    failed
 }
 
 pub(super) fn pause(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ThreadArguments = request.read()?;
     let running = connection.tasks.running();
-    let row = connection.rows.find(arguments.thread_id);
+    let row = connection.row(arguments.thread_id);
     let tasks = match (row, connection.manner.scope) {
-        (Some(row), Scope::Class) => row.group.tasks.intersection(&running),
+        (Ok(row), Scope::Class) => row.group.tasks.intersection(&running),
         _ => running,
     };
     if tasks.is_empty() {

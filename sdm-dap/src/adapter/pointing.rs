@@ -14,7 +14,9 @@ use crate::error::RequestError;
 use crate::jobs::Purpose;
 use crate::memory::{address, no_address};
 use crate::message::Request;
-use crate::points::{self, DATA, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS};
+use crate::points::{
+    self, DATA, ENDING_FILTERS, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS,
+};
 use crate::references::{Node, ScopeKind};
 
 pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
@@ -38,7 +40,7 @@ pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) ->
     }
     let first = connection.line_base();
     let located = breakpoints.into_iter().map(|asked| {
-        let line = asked.line - first + 1;
+        let line = asked.line.saturating_sub(first).saturating_add(1);
         (points::file_line(&path, line), asked)
     });
     let located = located.collect();
@@ -189,7 +191,15 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     let plain = arguments.filters.into_iter().map(|filter| (filter, None));
     let options = arguments.filter_options.into_iter();
     let options = options.map(|option| (option.filter_id, option.condition));
-    let wanted = plain.chain(options).map(|(filter, condition)| {
+    let (ending, wanted): (Vec<_>, Vec<_>) = plain
+        .chain(options)
+        .partition(|(filter, _)| ENDING_FILTERS.iter().any(|(id, _, _)| id == filter));
+    // What stops by itself needs no breakpoint, and is passed by where the client does not want it.
+    let passed = ENDING_FILTERS
+        .iter()
+        .filter(|(id, _, _)| ending.iter().all(|(filter, _)| filter != id));
+    connection.points.passed = passed.map(|(_, _, what)| *what).collect();
+    let wanted = wanted.into_iter().map(|(filter, condition)| {
         let known = EXCEPTION_FILTERS.iter().find(|(id, _, _)| *id == filter);
         let (_, _, event) =
             known.ok_or_else(|| RequestError::Tasks(format!("there is no filter `{filter}`")))?;
@@ -221,6 +231,10 @@ pub(super) fn finish_points(
             }
         }
     }
+    if group == EXCEPTIONS {
+        finish_exceptions(connection, request, asked);
+        return;
+    }
     let all = connection.tasks.live();
     let line_base = connection.line_base();
     let known = connection.points.group(group);
@@ -236,6 +250,57 @@ pub(super) fn finish_points(
     });
     let shown: Vec<Value> = shown.collect();
     connection.write(request.response(json!({"breakpoints": shown})));
+}
+
+/// Those at events: some are no breakpoints at all, so the client gets no list of them, and hears what is wrong.
+fn finish_exceptions(
+    connection: &mut Connection,
+    request: &Request,
+    asked: &[Result<u32, RequestError>],
+) {
+    let wrong = asked.iter().filter_map(|asked| match asked {
+        Ok(number) => {
+            let mut points = connection.points.group(EXCEPTIONS).iter();
+            let point = points.find(|point| point.number() == *number);
+            point.and_then(|point| point.complaint.clone())
+        }
+        Err(why) => Some(why.to_string()),
+    });
+    let wrong: Vec<String> = wrong.collect();
+    for why in wrong {
+        connection.say("important", &format!("sdm: {why}\n"));
+    }
+    connection.write(request.response(Value::Null));
+}
+
+/// A line of the console has set one: an editor that lists them hears of it.
+pub(super) fn finish_console_point(
+    connection: &mut Connection,
+    command: &Command,
+    answers: &[Answers],
+) {
+    let number = match command {
+        Command::BreakInsert(spec) => spec.number,
+        Command::WatchInsert(spec) => spec.number,
+        Command::CatchInsert(spec) => spec.number,
+        _ => return,
+    };
+    let all = connection.tasks.live();
+    let line_base = connection.line_base();
+    let Some(point) = connection.points.find(number) else {
+        return;
+    };
+    for (tasks, reply) in answers.iter().flat_map(Answers::replies) {
+        if let Reply::Breakpoint(place) = reply {
+            point.placed(tasks, place);
+        }
+    }
+    if answers.iter().all(|answers| !answers.is_done_by_any()) {
+        connection.points.remove(number, &all);
+        return;
+    }
+    let body = json!({"reason": "new", "breakpoint": point.shown(&all, line_base)});
+    connection.event("breakpoint", body);
 }
 
 /// A breakpoint that waited has found its place.

@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{asking, begin, end, looking, moving, pointing, stopping};
+use super::{
+    asking, begin, beside, consoling, end, frames, going, looking, moving, pointing, restarting,
+    stopping,
+};
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
 use crate::connection::{Connection, Phase};
 use crate::error::{Handled, RequestError, early};
 use crate::message::Request;
-use crate::points::EXCEPTION_FILTERS;
+use crate::points::{ENDING_FILTERS, EXCEPTION_FILTERS};
 
 pub(super) fn handle_request(connection: &mut Connection, request: Request) {
     if connection.phase >= Phase::Leaving {
@@ -56,7 +59,7 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
 type Handler = fn(&mut Connection, &Request) -> Handled;
 
 /// What carries those out that are about tasks.
-const HANDLERS: [(&str, Handler); 28] = [
+const HANDLERS: [(&str, Handler); 33] = [
     ("completions", asking::completions_of),
     ("configurationDone", begin::configuration_done),
     ("continue", moving::go_on),
@@ -64,11 +67,16 @@ const HANDLERS: [(&str, Handler); 28] = [
     ("disassemble", asking::disassemble),
     ("evaluate", looking::evaluate),
     ("exceptionInfo", asking::exception_info),
+    ("goto", going::goto),
+    ("gotoTargets", going::goto_targets),
+    ("loadedSources", going::loaded_sources),
     ("modules", asking::modules),
     ("next", moving::step),
     ("pause", moving::pause),
     ("readMemory", asking::read_memory),
+    ("restart", restarting::restart),
     ("scopes", looking::scopes),
+    ("sdm/focus", beside::focus),
     ("sdm/ranks", asking::ranks),
     ("sdm/scope", moving::set_scope),
     ("setBreakpoints", pointing::set_breakpoints),
@@ -85,7 +93,7 @@ const HANDLERS: [(&str, Handler); 28] = [
     ),
     ("setVariable", asking::set_variable),
     ("source", asking::source),
-    ("stackTrace", stopping::stack_trace),
+    ("stackTrace", frames::stack_trace),
     ("stepIn", moving::step),
     ("stepOut", moving::step),
     ("threads", stopping::threads),
@@ -108,6 +116,7 @@ fn initialize(connection: &mut Connection, request: &Request) -> Handled {
         return Err(early("initialize", "it comes once"));
     }
     connection.client = request.read::<InitializeArguments>()?;
+    connection.company.initialize = Some(request.clone());
     connection.phase = Phase::Initialized;
     Ok(Some(capabilities()))
 }
@@ -121,6 +130,9 @@ fn cancel(connection: &mut Connection, request: &Request) -> Handled {
         }
         connection.write(given_up.refusal(&RequestError::Cancelled));
     }
+    if let Some(given_up) = seq.and_then(|seq| consoling::give_up(connection, seq)) {
+        connection.write(given_up.refusal(&RequestError::Cancelled));
+    }
     Ok(Some(Value::Null))
 }
 
@@ -129,7 +141,10 @@ fn capabilities() -> Value {
     let filters = EXCEPTION_FILTERS.iter().map(
         |(filter, label, _)| json!({"filter": filter, "label": label, "supportsCondition": true}),
     );
-    let filters: Vec<Value> = filters.collect();
+    let ending = ENDING_FILTERS
+        .iter()
+        .map(|(filter, label, _)| json!({"filter": filter, "label": label, "default": true}));
+    let filters: Vec<Value> = ending.chain(filters).collect();
     json!({
         "exceptionBreakpointFilters": filters,
         "supportsConfigurationDoneRequest": true,
@@ -145,6 +160,9 @@ fn capabilities() -> Value {
         "supportsSetVariable": true,
         "supportsSetExpression": true,
         "supportsCompletionsRequest": true,
+        "supportsGotoTargetsRequest": true,
+        "supportsLoadedSourcesRequest": true,
+        "supportsRestartRequest": true,
         "supportsModulesRequest": true,
         "supportsReadMemoryRequest": true,
         "supportsWriteMemoryRequest": true,

@@ -1,11 +1,11 @@
 //! What is known of tasks, and what follows from it.
 
 use sdm_debug::Command;
-use sdm_debug::reply::Stop;
+use sdm_debug::reply::{Stop, StopReason};
 use sdm_idset::IdSet;
 
 use super::printing;
-use crate::connection::{Connection, Phase};
+use crate::connection::{Connection, Phase, Role};
 use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
@@ -25,6 +25,7 @@ pub(super) fn forget(connection: &mut Connection, tasks: &IdSet) {
     for (set, _) in &mut connection.stacks {
         set.subtract(tasks);
     }
+    connection.os_threads.forget();
     connection.stacks.retain(|(set, _)| !set.is_empty());
     let standing = connection.tasks.standing();
     let objects = connection.references.forget(tasks);
@@ -49,10 +50,19 @@ pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
 }
 
 pub(super) fn stopped(connection: &mut Connection, tasks: &IdSet, stop: Stop) {
+    let is_passed = match &stop.reason {
+        StopReason::Internal { what } => {
+            let mut passed = connection.points.passed.iter();
+            passed.any(|known| known == what)
+        }
+        _ => false,
+    };
     connection
         .tasks
         .set(tasks, Condition::Standing(Box::new(stop)));
-    if connection.phase == Phase::Live {
+    if connection.phase == Phase::Live && is_passed && connection.company.role == Role::Owner {
+        connection.settling.passing.union_with(tasks);
+    } else if connection.phase == Phase::Live {
         note_stops(connection, tasks);
     }
 }

@@ -1,7 +1,7 @@
 //! Stops: when the client is told, who is one thread then, and where they stand.
 
 use sdm_debug::command::BacktraceSpec;
-use sdm_debug::reply::{Stop, StopReason};
+use sdm_debug::reply::{Stop, StopReason, ThreadView};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::render::stopped as stop_text;
@@ -9,19 +9,13 @@ use serde_json::{Value, json};
 
 use super::printing;
 use crate::answers::Answers;
-use crate::arguments::ThreadArguments;
 use crate::connection::Connection;
 use crate::error::Handled;
-use crate::error::RequestError;
 use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::rows::Row;
 use crate::settling::WAIT_MAX;
-use crate::source::stack_frame;
 use crate::values::set_name;
-
-/// The most frames of one `stackTrace`.
-const FRAMES_MAX: i64 = 1024;
 
 /// Asks where those stand that have stopped, once it is time.
 pub(super) fn settle_stops(connection: &mut Connection) {
@@ -50,7 +44,11 @@ pub(super) fn settle_stops(connection: &mut Connection) {
         full: false,
     };
     if !tasks.is_empty() {
-        connection.begin_job(Purpose::Stacks, vec![(tasks, Command::Backtrace(spec))]);
+        let mut commands = vec![(tasks.clone(), Command::Backtrace(spec))];
+        if connection.rows.is_single() {
+            commands.push((tasks, Command::Threads));
+        }
+        connection.begin_job(Purpose::Stacks, commands);
     }
 }
 
@@ -81,8 +79,12 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
 pub(super) fn finish_stacks(connection: &mut Connection, answers: &[Answers]) {
     for answers in answers {
         for (tasks, reply) in answers.replies() {
-            if let Reply::Backtrace(stack) = reply {
-                connection.stacks.push((tasks.clone(), stack.clone()));
+            match reply {
+                Reply::Backtrace(stack) => {
+                    connection.stacks.push((tasks.clone(), stack.clone()));
+                }
+                Reply::Threads(threads) => os_threads_stand(connection, threads.clone()),
+                _ => {}
             }
         }
     }
@@ -91,6 +93,20 @@ pub(super) fn finish_stacks(connection: &mut Connection, answers: &[Answers]) {
     printing::flush_output(connection, true);
     regroup(connection);
     announce(connection, &fresh);
+}
+
+/// These are the threads of the one process, now that it stands.
+fn os_threads_stand(connection: &mut Connection, threads: Vec<ThreadView>) {
+    let (ended, started) = connection.os_threads.stand(threads);
+    tell_threads(connection, &ended, &started);
+}
+
+fn tell_threads(connection: &mut Connection, ended: &[i64], started: &[i64]) {
+    for (reason, ids) in [("exited", ended), ("started", started)] {
+        for id in ids {
+            connection.event("thread", json!({"reason": reason, "threadId": id}));
+        }
+    }
 }
 
 /// Divides the tasks anew; the client does not know any of them yet.
@@ -107,12 +123,7 @@ fn regroup(connection: &mut Connection) {
         .groups(&connection.tasks, &connection.stacks);
     let changes = connection.rows.regroup(groups);
     let changed = !changes.ended.is_empty() || !changes.started.is_empty();
-    for id in changes.ended {
-        connection.event("thread", json!({"reason": "exited", "threadId": id}));
-    }
-    for id in changes.started {
-        connection.event("thread", json!({"reason": "started", "threadId": id}));
-    }
+    tell_threads(connection, &changes.ended, &changes.started);
     if changed && connection.client.supports_invalidated_event {
         connection.event("invalidated", json!({"areas": ["threads"]}));
     }
@@ -129,22 +140,26 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
     let mut rows: Vec<&Row> = connection.rows.iter().filter(stopped).collect();
     rows.sort_by_key(|row| (row.id != focused, !is_crash(row)));
     let all = connection.tasks.running().is_empty();
+    // What another client has done takes the focus from nobody.
+    let is_foreign = fresh.is_subset(&connection.settling.foreign);
     let mut events = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let Some(standing) = &row.group.standing else {
             continue;
         };
         let mut body = stop_body(connection, &standing.stop);
-        body["threadId"] = json!(row.id);
+        let thread = connection.os_threads.current();
+        body["threadId"] = json!(thread.map_or(row.id, i64::from));
         body["allThreadsStopped"] = json!(all);
-        if at > 0 {
+        if at > 0 || is_foreign {
             body["preserveFocusHint"] = json!(true);
         }
         events.push(body);
     }
-    if let Some(first) = rows.first() {
+    if let Some(first) = rows.first().filter(|_| !is_foreign) {
         connection.rows.focused = first.id;
     }
+    connection.settling.foreign.subtract(fresh);
     for body in events {
         connection.event("stopped", body);
     }
@@ -154,10 +169,12 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
 fn stop_body(connection: &Connection, stop: &Stop) -> Value {
     let (reason, number) = match &stop.reason {
         StopReason::AtMain | StopReason::AtEntry | StopReason::Attached => ("entry", None),
-        StopReason::Breakpoint { number } => match connection.points.is_in_functions(*number) {
-            true => ("function breakpoint", Some(*number)),
-            false => ("breakpoint", Some(*number)),
-        },
+        StopReason::Breakpoint { number }
+            if connection.references.places.arrival == Some(*number) =>
+        {
+            ("goto", None)
+        }
+        StopReason::Breakpoint { number } => (connection.points.reason(*number), Some(*number)),
         StopReason::StepEnd
         | StopReason::FunctionFinished { .. }
         | StopReason::LocationReached
@@ -166,6 +183,7 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
         StopReason::WatchpointScope { number, .. } => ("data breakpoint", Some(*number)),
         StopReason::Signal { .. }
         | StopReason::Internal { .. }
+        | StopReason::Finding(_)
         | StopReason::Core { .. }
         | StopReason::Catch { .. } => ("exception", None),
         StopReason::Interrupted | StopReason::Other(_) => ("pause", None),
@@ -176,7 +194,8 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
         body["text"] = json!(text);
     }
     body["description"] = json!(text);
-    if let Some(number) = number {
+    // Another client's breakpoints mean nothing to this one.
+    if let Some(number) = number.filter(|number| connection.points.numbers().contains(number)) {
         body["hitBreakpointIds"] = json!([number]);
     }
     body
@@ -184,7 +203,12 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
 
 pub(super) fn threads(connection: &mut Connection, _request: &Request) -> Handled {
     let running = connection.tasks.running();
-    let by_rank = connection.is_by_rank();
+    if connection.os_threads.are_several() && running.is_empty() {
+        let threads = connection.os_threads.names();
+        let threads = threads.map(|(id, name)| json!({"id": id, "name": name}));
+        return Ok(Some(json!({"threads": threads.collect::<Vec<_>>()})));
+    }
+    let by_rank = connection.rows.is_by_rank();
     let threads = connection.rows.iter().map(|row| {
         let mut group = row.group.clone();
         if group.tasks.is_subset(&running) {
@@ -194,41 +218,4 @@ pub(super) fn threads(connection: &mut Connection, _request: &Request) -> Handle
         json!({"id": row.id, "name": group.name(by_rank)})
     });
     Ok(Some(json!({"threads": threads.collect::<Vec<_>>()})))
-}
-
-pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Handled {
-    let arguments: ThreadArguments = request.read()?;
-    let id = arguments.thread_id;
-    let row = connection.rows.find(id).ok_or(RequestError::Thread(id))?;
-    let name = || format!("thread {id}");
-    if !row.group.tasks.is_disjoint(&connection.tasks.running()) && row.group.folded.is_none() {
-        return Err(RequestError::Runs(name()));
-    }
-    let Some(standing) = row.group.standing.clone() else {
-        return Err(RequestError::Runs(name()));
-    };
-    let from = usize::try_from(arguments.start_frame.unwrap_or(0)).unwrap_or(0);
-    let count = arguments.levels.filter(|levels| *levels > 0);
-    let count = count.unwrap_or(FRAMES_MAX).min(FRAMES_MAX);
-    let count = usize::try_from(count).unwrap_or(0);
-    let mut frames = Vec::new();
-    let handle = |index| standing.frame_handle(index);
-    if let Some(inside) = &standing.stop.inside {
-        let id = connection.references.add_frame(handle(0));
-        let hint = "subtle";
-        frames.push(json!({
-            "id": id, "name": inside, "line": 0, "column": 0, "presentationHint": hint,
-        }));
-    }
-    let total = standing.frames.len() + frames.len();
-    let line_base = connection.line_base();
-    for (index, frame) in standing.frames.iter().enumerate() {
-        if frames.len() >= from.saturating_add(count) {
-            break;
-        }
-        let id = connection.references.add_frame(handle(index));
-        frames.push(stack_frame(id, frame, line_base));
-    }
-    let frames: Vec<Value> = frames.into_iter().skip(from).take(count).collect();
-    Ok(Some(json!({"stackFrames": frames, "totalFrames": total})))
 }

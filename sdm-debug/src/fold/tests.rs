@@ -427,3 +427,40 @@ fn deep_stacks_and_long_names_are_bounded() {
     assert!(name("x").len() <= NAME_BYTES_MAX);
     assert_ne!(name("x"), name("y"));
 }
+
+#[test]
+fn sanitizers_of_clang_are_linked_into_the_program_and_not_the_users() {
+    check(
+        &[
+            ("__sanitizer_report_error_summary", ""),
+            ("__sanitizer::ReportErrorSummary", ""),
+            ("__asan::ReportDoubleFree", ""),
+            ("free", ""),
+            ("main@heap.c:8", ""),
+        ],
+        "main heap.c:8 > free heap.c:8",
+        Some((4, Some("free"))),
+    );
+    check(
+        &[
+            ("__asan::ReportGenericError", ""),
+            ("__asan_report_load4", ""),
+            ("sum", ""),
+            ("main", ""),
+        ],
+        "main > sum > asan_report_load4",
+        Some((2, Some("asan_report_load4"))),
+    );
+    // The runtime begins the threads as well.
+    check(
+        &[
+            ("__tsan::ReportRace", ""),
+            ("work@race.c:4", ""),
+            ("__tsan_thread_start_func", ""),
+            ("start_thread", LIBC),
+            ("clone3", LIBC),
+        ],
+        "work race.c:4 > tsan::ReportRace race.c:4",
+        Some((1, Some("tsan::ReportRace"))),
+    );
+}

@@ -83,6 +83,8 @@ pub enum StopReason {
         /// Its meaning; empty where unknown.
         meaning: String,
     },
+    /// A tool that watches the program's memory has found an error in it.
+    Finding(Box<Finding>),
 }
 
 impl StopReason {
@@ -91,11 +93,31 @@ impl StopReason {
     #[must_use]
     pub fn is_crash(&self) -> bool {
         match self {
-            Self::Signal { .. } | Self::Internal { .. } => true,
+            Self::Signal { .. } | Self::Internal { .. } | Self::Finding(_) => true,
             Self::Core { signal, .. } => !["", "SIGTRAP", "SIGSTOP"].contains(&signal.as_str()),
             _ => false,
         }
     }
+}
+
+/// What a sanitizer has found. What differs between tasks that do the same (addresses, pids, values) is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Who has found it: `AddressSanitizer`.
+    pub tool: String,
+    /// What it is, in the tool's words: `heap-buffer-overflow`.
+    pub kind: String,
+    /// The access that was wrong, where it is one and known.
+    pub access: Option<Access>,
+}
+
+/// An access to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// True where memory was written to.
+    pub is_write: bool,
+    /// How many bytes were accessed; 0 where that is unknown.
+    pub size_bytes: u64,
 }
 
 /// What a watchpoint has seen.

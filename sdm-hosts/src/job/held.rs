@@ -1,25 +1,131 @@
 //! Whether the processes of a job are held at their beginning.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use sdm_system::proc::{self, State};
 
+use super::pmix::{self, PmixError};
 use super::processes::Processes;
 use super::{JobError, ranks};
 
-/// Whether all ranks of the job below a starter are there and stopped. Those on other hosts cannot be seen.
-///
-/// # Errors
-/// Two processes of one rank, or `/proc` cannot be read.
-pub fn stand_still_below(starter: i32) -> Result<bool, JobError> {
-    let processes = Processes::read(Path::new("/proc"));
-    let processes = processes.map_err(|source| JobError::Proc { source })?;
-    let found = ranks::below(&processes, starter)?;
-    let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);
-    let all = count > 0 && found.size.is_none_or(|size| size <= count);
-    Ok(all && found.pids.iter().all(|(_, pid)| is_stopped(*pid)))
+/// How long a server that does not know all processes yet is left alone.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Where the ranks are that stand still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Some of them are not there, or not held.
+    NotYet,
+    /// All of them are on this host.
+    Here,
+    /// Some are on other hosts.
+    ElsewhereToo,
+}
+
+/// Looks for the ranks of a job whose starter was told to hold them on their exec.
+pub struct HeldRanks {
+    starter: i32,
+    ask_next: Option<Instant>,
+    unasked: Option<PmixError>,
+}
+
+impl HeldRanks {
+    /// The ranks of the job of process `starter`.
+    #[must_use]
+    pub fn of(starter: i32) -> Self {
+        Self {
+            starter,
+            ask_next: None,
+            unasked: None,
+        }
+    }
+
+    /// Whether all ranks are there and stopped. Those on this host are looked at; for those on other hosts the
+    /// starter's PMIx server is asked, which has their pids once its daemons hold them.
+    ///
+    /// # Errors
+    /// Two processes of one rank, or `/proc` cannot be read.
+    pub fn look(&mut self) -> Result<Standing, JobError> {
+        let processes = Processes::read(Path::new("/proc"));
+        let processes = processes.map_err(|source| JobError::Proc { source })?;
+        let found = ranks::below(&processes, self.starter)?;
+        if !found.pids.iter().all(|(_, pid)| is_stopped(*pid)) {
+            return Ok(Standing::NotYet);
+        }
+        let count = found.pids.len();
+        let size = found.size.map(|size| size as usize);
+        if count > 0 && size.is_none_or(|size| size <= count) {
+            return Ok(Standing::Here);
+        }
+        let server = processes.get(self.starter);
+        let Some(server) = server.filter(|process| pmix::is_server(process)) else {
+            return Ok(Standing::NotYet);
+        };
+        if self.ask_next.is_some_and(|next| Instant::now() < next) {
+            return Ok(Standing::NotYet);
+        }
+        let answer = pmix::ask(server);
+        self.ask_next = Some(Instant::now() + ASK_AGAIN);
+        Ok(match answer {
+            Ok(jobs) if is_whole(&jobs, size) => Standing::ElsewhereToo,
+            Ok(_) => Standing::NotYet,
+            Err(why) => {
+                self.unasked = Some(why);
+                Standing::NotYet
+            }
+        })
+    }
+
+    /// Why the starter's server could not be asked for ranks on other hosts, when it was asked last.
+    #[must_use]
+    pub fn unasked(&self) -> Option<&PmixError> {
+        self.unasked.as_ref()
+    }
+}
+
+/// Whether a server has the one job, and a process for each of its ranks.
+fn is_whole(jobs: &[pmix::Namespace], size: Option<usize>) -> bool {
+    let [job] = jobs else { return false };
+    let count = job.processes.len();
+    count > 0
+        && size.is_none_or(|size| size <= count)
+        && job.processes.iter().all(|process| process.pid > 0)
 }
 
 fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::JobProcess;
+    use super::*;
+
+    #[test]
+    fn a_job_is_whole_with_a_process_for_each_rank() {
+        let job = |pids: &[i32]| pmix::Namespace {
+            name: "p@1".to_owned(),
+            processes: (0..)
+                .zip(pids)
+                .map(|(rank, pid)| JobProcess {
+                    rank,
+                    host: "h".to_owned(),
+                    program: String::new(),
+                    pid: *pid,
+                })
+                .collect(),
+        };
+        for (jobs, size, expect) in [
+            (vec![job(&[7, 8])], Some(2), true),
+            (vec![job(&[7, 8])], None, true),
+            (vec![job(&[7])], Some(2), false),
+            (vec![job(&[7, 0])], Some(2), false),
+            (vec![job(&[])], None, false),
+            (vec![], None, false),
+            (vec![job(&[7]), job(&[8])], None, false),
+        ] {
+            assert_eq!(is_whole(&jobs, size), expect, "{jobs:?} {size:?}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub use access::{Obstacle, obstacles};
 pub use error::JobError;
-pub use held::stand_still_below;
+pub use held::{HeldRanks, Standing};
 pub use hosts::{is_host, is_this_host};
 pub use pmix::PmixError;
 pub(crate) use pmix::{has_pmix, helper as pmix_helper};
@@ -99,6 +99,44 @@ pub struct Job {
 /// No such process, or none that could be meant; the error says what to do.
 pub fn find(target: &Target) -> Result<Job, JobError> {
     find_in(Path::new("/proc"), target)
+}
+
+/// Something that a person can attach to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachable {
+    /// The pid of the starter.
+    pub pid: i32,
+    /// Its command line, for a person.
+    pub line: String,
+}
+
+/// The jobs of this user's whose starters run on this machine, by rising pid. Who is below a debugger is left out: it is
+/// debugged already.
+///
+/// # Errors
+/// The processes cannot be listed.
+pub fn attachable() -> Result<Vec<Attachable>, JobError> {
+    attachable_in(Path::new("/proc"), nix::unistd::geteuid().as_raw())
+}
+
+fn attachable_in(proc: &Path, uid: u32) -> Result<Vec<Attachable>, JobError> {
+    let processes = Processes::read(proc).map_err(|source| JobError::Proc { source })?;
+    let is_starter = |process: &&Process| process.is_of(uid) && process.is_called_any(STARTERS);
+    let is_free = |process: &&Process| {
+        let above = processes.ancestors(process.pid);
+        let mut above = processes.all().filter(|it| above.contains(&it.pid));
+        // A starter's own helper is no job of its own.
+        above.all(|it| it.pid == process.pid || !(is_starter(&it) || it.is_called_any(HELPERS)))
+    };
+    let found = processes.all().filter(is_starter).filter(is_free);
+    let mut found: Vec<_> = found
+        .map(|process| Attachable {
+            pid: process.pid,
+            line: sdm_text::printable(process.words().join(" ").as_bytes()),
+        })
+        .collect();
+    found.sort_by_key(|job| job.pid);
+    Ok(found)
 }
 
 fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {

@@ -87,6 +87,28 @@ fn a_shell_around_a_rank_is_looked_through() {
 }
 
 #[test]
+fn jobs_that_nobody_debugs_can_be_picked() {
+    let proc = Proc::new("picked");
+    proc.add(BASE, 1, "mpirun -n 2 ./halo 100", "");
+    proc.add(BASE + 1, BASE, "./halo 100", "PMIX_RANK=0");
+    proc.add(BASE + 2, 1, "sdm run -n 2 ./halo", "");
+    proc.add(BASE + 3, BASE + 2, "mpirun -n 2 sdm-server", "");
+    proc.add(BASE + 4, 1, "mpiexec -n 1 ./x", "");
+    proc.add(BASE + 5, BASE + 4, "mpiexec.hydra -n 1 ./x", "");
+    proc.add(BASE + 6, 1, "bash", "");
+    let uid = nix::unistd::geteuid().as_raw();
+    let found = super::attachable_in(&proc.0, uid).unwrap();
+    let found: Vec<_> = found.iter().map(|it| (it.pid, it.line.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            (BASE, "mpirun -n 2 ./halo 100"),
+            (BASE + 4, "mpiexec -n 1 ./x")
+        ]
+    );
+}
+
+#[test]
 fn names_mean_programs_and_starters() {
     let proc = Proc::new("names");
     let own = i32::try_from(std::process::id()).unwrap();

@@ -3,6 +3,7 @@
 //! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
 //! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
 
+mod absent;
 mod app;
 mod barrier;
 mod board;
@@ -277,7 +278,10 @@ impl Host {
                 ToHost::Fenced { number, is_met } => self.barriers.end(number, is_met),
                 ToHost::Letter(letter) => self.read_letter(&letter),
                 ToHost::Processes(table) => self.add_processes(id, &table),
-                ToHost::Ended { tasks, status } => self.have_ended(&tasks, status),
+                ToHost::Ended { tasks, status } => {
+                    self.have_ended(&tasks, status);
+                    self.end_jobs_of_absent();
+                }
                 ToHost::Output {
                     task,
                     is_error,
@@ -329,6 +333,7 @@ impl Host {
             Request::Come { process, done } => {
                 self.connected.insert(self.task_of(&process));
                 done.tell(SUCCESS);
+                self.end_jobs_of_absent();
             }
             Request::Tool { name, done } => self.welcome(name, done),
             Request::Query { wanted, done } => self.query(wanted, done),
@@ -464,7 +469,6 @@ fn serve(job: HostJob) -> Result<Serving> {
     let answer = FromHost::Ready {
         version: VERSION,
         library: library.version.clone(),
-        folder: folder.0.to_string_lossy().into_owned(),
         environment,
     };
     Ok(Serving {
@@ -480,8 +484,7 @@ fn serve(job: HostJob) -> Result<Serving> {
 
 /// Nodes may have the place for such folders in common.
 fn make_folder(job: &HostJob) -> Result<Folder> {
-    let base = std::env::temp_dir();
-    let path = base.join(format!("sdm-pmix-{}-{}", job.namespace, job.own));
+    let path = job.folder();
     // It fails where anything has that name, whoever made it.
     let made = fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("make the folder {}", sdm_text::printable_name(&path)))?;

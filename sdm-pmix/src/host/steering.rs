@@ -39,6 +39,21 @@ pub(crate) struct Steering {
     told: BTreeSet<String>,
     /// The nodes on which a job has ended, at the node of its first task.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
+    /// The jobs that were ended here, as some of their processes never came.
+    given_up: BTreeSet<String>,
+}
+
+impl Steering {
+    /// Who of these tasks of a job has ended, and the job's status as far as it is known.
+    pub(super) fn ended_of(&self, namespace: &str, tasks: &IdSet) -> (IdSet, i32) {
+        let status = self.statuses.get(namespace).copied().unwrap_or(0);
+        (self.ended.intersection(tasks), status)
+    }
+
+    /// True the first time for a job.
+    pub(super) fn give_up(&mut self, namespace: &str) -> bool {
+        self.given_up.insert(namespace.to_owned())
+    }
 }
 
 impl Host {
@@ -331,7 +346,7 @@ impl Serving {
     }
 
     /// The jobs, with the first one first.
-    fn namespaces(&self) -> Vec<String> {
+    pub(super) fn namespaces(&self) -> Vec<String> {
         let offspring = self.offspring.iter().map(|it| it.namespace.clone());
         std::iter::once(self.job.namespace.clone())
             .chain(offspring)

@@ -4,6 +4,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Debugger, Deed, Panel, source, values};
 
+/// From so many columns on all keys of the source are named.
+const COLUMNS_OF_ALL: u16 = 140;
 /// How many lines PgUp and PgDn go.
 const PAGE: i32 = 15;
 
@@ -27,7 +29,7 @@ const fn action(key: char, line: &'static str, stands: bool) -> Action {
 }
 
 /// gdb's own single keys, and those of other debuggers. What lets tasks run does not keep the screen waiting.
-pub(crate) const ACTIONS: [Action; 10] = [
+pub(crate) const ACTIONS: [Action; 11] = [
     Action {
         function: Some((5, KeyModifiers::NONE)),
         ..action('c', "continue &", true)
@@ -49,6 +51,7 @@ pub(crate) const ACTIONS: [Action; 10] = [
     action('u', "up", true),
     action('d', "down", true),
     action('r', "run", false),
+    action('D', "diagnose", false),
     action('q', "quit", false),
 ];
 
@@ -67,6 +70,13 @@ impl Debugger {
             }
             return;
         }
+        let meant = match self.panel {
+            Panel::Prompt => Some(key),
+            _ => self.bindings.meant(key),
+        };
+        let Some(key) = meant else {
+            return;
+        };
         match key.code {
             KeyCode::Char('x') if control => self.is_prefixed = true,
             KeyCode::Char('c') if control => self.interrupt(),
@@ -149,6 +159,13 @@ impl Debugger {
             KeyCode::Char('t') => self.run_to_line(),
             KeyCode::Char('w') => self.watch(),
             KeyCode::Char('y') => self.copy(),
+            KeyCode::Char('P') => {
+                self.style.palette = self.style.palette.next();
+                self.hint = match self.style.color {
+                    true => format!("colours: {}", self.style.palette.word()),
+                    false => "NO_COLOR is set: there are no colours".to_owned(),
+                };
+            }
             KeyCode::Char('a') => self.select(self.board.all.clone()),
             KeyCode::Enter => self.enter(),
             KeyCode::Up | KeyCode::Char('k') => self.step(0, -1),
@@ -173,14 +190,10 @@ impl Debugger {
     /// Gives the session an action's line, or says why not.
     fn act(&mut self, action: &Action) {
         let word = action.line.trim_end_matches(" &");
-        let stands = self.board.ranks.iter().any(|row| {
-            let stopped = row.state == sdm_debug::TaskState::Stopped;
-            stopped && !row.tasks.is_disjoint(&self.board.focus)
-        });
         if !self.is_free(word) {
             return;
         }
-        if action.stands && !stands {
+        if action.stands && !self.stands() {
             let running = !self.board.running.is_disjoint(&self.board.focus);
             self.hint = match running {
                 true => format!("{word}: nobody of the focus stands; p stops them"),
@@ -189,6 +202,14 @@ impl Debugger {
             return;
         }
         self.say(action.line.to_owned());
+    }
+
+    /// Whether somebody of the focus stands.
+    fn stands(&self) -> bool {
+        self.board.ranks.iter().any(|row| {
+            let stopped = row.state == sdm_debug::TaskState::Stopped;
+            stopped && !row.tasks.is_disjoint(&self.board.focus)
+        })
     }
 
     /// Whether the shell asks for a line; else it is said why not.
@@ -210,7 +231,7 @@ impl Debugger {
         }
     }
 
-    fn toggle_breakpoint(&mut self) {
+    pub(super) fn toggle_breakpoint(&mut self) {
         if !self.is_free("break") {
             return;
         }
@@ -263,7 +284,7 @@ impl Debugger {
             }),
             Panel::Ranks => Some(self.ranks.selected().to_string()),
             Panel::Values => {
-                let rows = values::rows(sight, &self.names, self.style);
+                let rows = self.value_rows();
                 rows.get(self.values_at)
                     .map(|row| row.text.trim().to_owned())
             }
@@ -282,7 +303,7 @@ impl Debugger {
     }
 
     /// These are the focus from now on.
-    fn select(&mut self, tasks: sdm_idset::IdSet) {
+    pub(super) fn select(&mut self, tasks: sdm_idset::IdSet) {
         if !tasks.is_empty() {
             self.wanted_focus = Some(tasks);
             self.tell_focus();
@@ -301,7 +322,7 @@ impl Debugger {
                 if !self.is_free("outliers") {
                     return;
                 }
-                let rows = values::rows(&self.board.sight, &self.names, self.style);
+                let rows = self.value_rows();
                 let row = rows.get(self.values_at);
                 let named = row.and_then(|row| values::named(&self.board.sight).nth(row.of));
                 if let Some(name) = named.map(|it| it.name.clone()) {
@@ -323,13 +344,15 @@ impl Debugger {
                 }
             }
             Panel::Ranks => self.ranks.step(right.into(), down.into()),
-            Panel::Values => {
-                let rows = values::rows(&self.board.sight, &self.names, self.style).len();
-                let at = self.values_at.saturating_add_signed(by);
-                self.values_at = at.min(rows.saturating_sub(1));
-            }
+            Panel::Values => self.step_values(by),
             Panel::Output | Panel::Prompt => {}
         }
+    }
+
+    pub(super) fn step_values(&mut self, by: isize) {
+        let rows = self.value_rows().len();
+        let at = self.values_at.saturating_add_signed(by);
+        self.values_at = at.min(rows.saturating_sub(1));
     }
 
     /// To the prompt for one line.
@@ -342,21 +365,43 @@ impl Debugger {
         self.handle_resize();
     }
 
+    /// The line at the bottom, as the keys are bound.
+    pub(crate) fn foot(&self) -> String {
+        match self.panel {
+            Panel::Prompt => self.footer().to_owned(),
+            _ => self.bindings.footer(self.footer()),
+        }
+    }
+
     /// The keys that do something here.
-    pub(crate) fn footer(&self) -> &'static str {
+    fn footer(&self) -> &'static str {
         match self.panel {
             Panel::Prompt if self.asked.is_none() => {
                 "^C stops what runs  ^Z gives the prompt back  Esc panels"
             }
+            Panel::Prompt if self.is_question() => "type the answer, Enter  ^C no",
             Panel::Prompt => "Enter says it  Tab completes  Esc keys  ^X A prompt alone",
             _ if self.asked.is_none() => "^C stops what goes on  1-6 panels  ? help",
-            Panel::Source => {
-                "c n s f u d  b breakpoint  t to here  p stop  : type  1-6 panels  ? help"
+            _ if !self.stands() && !self.board.running.is_empty() => {
+                "p stop those that run  D why do they hang  : command  1-6 panels  ? help  q end"
             }
-            Panel::Stacks => "arrows choose the focus  a all  c n s f u d  : type  z zoom  ? help",
-            Panel::Ranks => "arrows  Enter focus  a all  c n s f  p stop  : type  z zoom  ? help",
-            Panel::Values => "w watch  Enter who differs  y copy  c n s f u d  : type  ? help",
-            Panel::Output => "y copy  c n s f  p stop  : type  z zoom  ? help",
+            _ if !self.stands() => "r run anew  : command  1-6 panels  ? help  q end",
+            Panel::Source if self.area.width >= COLUMNS_OF_ALL => {
+                "c continue  n next  s step  f finish  u up  d down  b breakpoint  t to here  p stop  D why do they hang  : command  ? help  q end"
+            }
+            Panel::Source => {
+                "c continue  n next  s step  f finish  b breakpoint  : command  ? help  q end"
+            }
+            Panel::Stacks => {
+                "arrows choose the focus  a all  c continue  n next  z zoom  : command  ? help"
+            }
+            Panel::Ranks => {
+                "arrows  Enter focus  a all  c continue  n next  z zoom  : command  ? help"
+            }
+            Panel::Values => {
+                "w watch  Enter who differs  y copy  c continue  n next  : command  ? help"
+            }
+            Panel::Output => "y copy  c continue  n next  p stop  z zoom  : command  ? help",
         }
     }
 }

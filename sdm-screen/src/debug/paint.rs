@@ -3,29 +3,37 @@
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style as Cells};
-use ratatui::widgets::{Clear, Paragraph};
+use ratatui::widgets::Paragraph;
 use sdm_debug::event::Stream;
 use sdm_text::{beginning, columns, printable};
 use sdm_view::board::SourceSight;
 
 use super::layout::{COLUMNS_MIN, LINES_MIN, body, places};
-use super::{Debugger, Panel, source, values};
+use super::values::{self, ValueRow};
+use super::{Debugger, Panel, source};
 use crate::style::Tone;
 
 /// How many bytes of a set are shown.
 const SET_WIDTH: usize = 24;
 
+/// How many parts a histogram has.
+const PARTS: usize = 24;
+/// How many it has on a terminal of less than [`COLUMNS_OF_PARTS`].
+const PARTS_MIN: usize = 8;
+const COLUMNS_OF_PARTS: u16 = 110;
+
 const HELP: &[&str] = &[
     "c F5  continue        n F10 next       s F11 step",
     "f S-F11 finish        o nexti          i stepi",
     "u up   d down         r run            p F6 stop those that run",
+    "D     diagnose: why do they hang",
     "b F9  breakpoint at the line, or none   t  run to the line",
     "1 source 2 stacks 3 ranks 4 values 5 output 6 prompt",
     "Tab   next panel      z  this panel alone, and back",
     "arrows h j k l PgUp PgDn g G  move; in the stacks: the focus",
     "Enter on ranks: the focus; on a value: who differs    a  all",
     ":     type a line of the shell, Esc: back to the keys",
-    "w     watch an expression    y  copy the line",
+    "w     watch an expression    y  copy the line    P  other colours",
     "Ctrl-C stop   Ctrl-Z suspend   Ctrl-L draw anew",
     "Ctrl-X A  the prompt alone, and back    q  end",
     "ranks: a b c .. where they stand, > run, ! crashed, X failed",
@@ -41,9 +49,10 @@ impl Debugger {
             frame.render_widget(Paragraph::new(text), area);
             return;
         }
+        self.area = area;
         let [head, body, foot] = body(area);
         self.draw_head(frame, head);
-        for (panel, place) in places(body, self.panel, self.zoomed) {
+        for (panel, place) in self.places(body) {
             let title = self.title(panel);
             let inner = self.style.boxed(frame, place, &title, panel == self.panel);
             match panel {
@@ -56,14 +65,29 @@ impl Debugger {
             }
         }
         let (text, tone) = match (self.helps, self.hint.is_empty()) {
-            (true, _) => ("any key closes this", Tone::Good),
-            (_, false) => (&*self.hint, Tone::Wait),
-            _ => (self.footer(), Tone::Off),
+            (true, _) => ("any key closes this".to_owned(), Tone::Good),
+            (_, false) => (self.hint.clone(), Tone::Wait),
+            _ => (self.foot(), Tone::Off),
         };
-        self.style.text(frame, foot, 0, text, self.style.tone(tone));
+        self.style
+            .text(frame, foot, 0, &text, self.style.tone(tone));
         if self.helps {
             self.draw_help(frame, body);
         }
+    }
+
+    /// The lines about values, as wide as there is room for.
+    pub(super) fn value_rows(&self) -> Vec<ValueRow> {
+        let parts = match self.area.width < COLUMNS_OF_PARTS {
+            true => PARTS_MIN,
+            false => PARTS,
+        };
+        values::rows(&self.board.sight, &self.names, self.style, parts)
+    }
+
+    /// The panels that are shown. Where lines are read one after the other, it is one.
+    pub(super) fn places(&self, body: Rect) -> Vec<(Panel, Rect)> {
+        places(body, self.panel, self.zoomed || self.style.linear)
     }
 
     fn draw_head(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -75,8 +99,12 @@ impl Debugger {
         };
         if let Some(status) = &self.status {
             text.push_str(&format!("  {}", printable(status.as_bytes())));
-        } else if self.board.is_stale && self.board.sight.stacks.is_some() {
-            text.push_str("  (shown: the stop before)");
+        } else if self.is_aging() {
+            text.push_str("  (shown: the stop before");
+            if self.age > 0 {
+                text.push_str(&format!(", {} ago", crate::rows::span(self.age)));
+            }
+            text.push(')');
         }
         self.style.text(frame, area, 0, &text, self.style.head());
     }
@@ -161,6 +189,7 @@ impl Debugger {
             };
             if number == self.source.at {
                 cells = cells.patch(self.style.selected(self.panel == Panel::Source));
+                self.style.point(frame, area, y, true);
             }
             self.style.text(frame, area, y, &line, cells);
             if !who.is_empty() {
@@ -174,7 +203,7 @@ impl Debugger {
     }
 
     /// The first line that is shown: the selected one is in the middle where there are enough around it.
-    fn source_first(&self, source: &SourceSight, height: u16) -> u32 {
+    pub(super) fn source_first(&self, source: &SourceSight, height: u16) -> u32 {
         let count = u32::try_from(source.lines.len()).unwrap_or(u32::MAX);
         let end = source.first.saturating_add(count);
         let first = self.source.at.saturating_sub(u32::from(height / 2));
@@ -191,17 +220,18 @@ impl Debugger {
         }
         let first = first_shown(self.stacks.at, rows.len(), area.height);
         for (y, (at, row)) in (0..area.height).zip(rows.iter().enumerate().skip(first)) {
-            let guide = match self.style.ascii {
-                true => row
+            let guide = match (self.style.linear, self.style.ascii) {
+                (true, _) => " ".repeat(row.guide.chars().count()),
+                (false, true) => row
                     .guide
                     .replace('\u{251c}', "+")
                     .replace('\u{2514}', "`")
                     .replace('\u{2502}', "|"),
-                false => row.guide.clone(),
+                (false, false) => row.guide.clone(),
             };
             let sign = row.here.first().and_then(|id| self.ranks.class_of(id));
             let sign = sign
-                .filter(|_| !self.board.is_stale)
+                .filter(|_| !self.board.is_stale && !self.style.linear)
                 .map_or(String::new(), |class| format!(" {}", class.sign));
             let who = match row.who.is_empty() {
                 true => String::new(),
@@ -215,6 +245,7 @@ impl Debugger {
             let in_focus = row.tasks == self.board.focus;
             if at == self.stacks.at {
                 cells = cells.patch(self.style.selected(self.panel == Panel::Stacks));
+                self.style.point(frame, area, y, true);
             } else if in_focus {
                 cells = cells.add_modifier(Modifier::BOLD);
             }
@@ -226,9 +257,17 @@ impl Debugger {
         if area.height < 2 {
             return;
         }
-        let legend = u16::try_from(self.ranks.classes.len())
-            .unwrap_or(u16::MAX)
-            .min(area.height / 2);
+        let legend = u16::try_from(self.ranks.classes.len()).unwrap_or(u16::MAX);
+        // In words alone where nobody sees a map.
+        let legend = match self.style.linear {
+            true => area.height,
+            // The map needs no more lines than it has cells for.
+            false => {
+                let cells = self.board.all.len().div_ceil(area.width.max(1).into());
+                let cells = u16::try_from(cells).unwrap_or(u16::MAX).max(1);
+                legend.min(area.height - cells.min(area.height.div_ceil(2)))
+            }
+        };
         let cells = Rect::new(area.x, area.y, area.width, area.height - legend);
         self.ranks.lay_out(cells);
         let (across, block) = (self.ranks.across, self.ranks.block);
@@ -250,15 +289,20 @@ impl Debugger {
         // Who is fewest is said first: the others are what one expects.
         for (y, class) in (0..legend).zip(self.ranks.classes.iter().rev()) {
             let who = self.names.label(&class.tasks, SET_WIDTH);
-            let line = printable(format!("{} {who}: {}", class.sign, class.what).as_bytes());
+            let line = match self.style.linear {
+                true => format!("{who}: {}", class.what),
+                false => format!("{} {who}: {}", class.sign, class.what),
+            };
+            let line = printable(line.as_bytes());
             let place = Rect::new(area.x, cells.bottom() + y, area.width, 1);
             self.style
                 .text(frame, place, 0, &line, self.style.tone(class.tone));
         }
+        self.style.point(frame, area, 0, self.style.linear);
     }
 
     fn draw_values(&self, frame: &mut Frame<'_>, area: Rect) {
-        let rows = values::rows(&self.board.sight, &self.names, self.style);
+        let rows = self.value_rows();
         if rows.is_empty() {
             return self.style.text(
                 frame,
@@ -274,6 +318,7 @@ impl Debugger {
             let mut cells = row.tone.map_or(Cells::new(), |tone| self.style.tone(tone));
             if row_at == at && self.panel == Panel::Values {
                 cells = cells.patch(self.style.selected(true));
+                self.style.point(frame, area, y, true);
             }
             self.style.text(frame, area, y, &row.text, cells);
         }
@@ -356,9 +401,15 @@ impl Debugger {
     }
 
     fn draw_help(&self, frame: &mut Frame<'_>, area: Rect) {
-        let width = HELP.iter().map(|line| columns(line)).max().unwrap_or(0) + 2;
+        let bound = self.bindings.lines();
+        let lines: Vec<&str> = HELP
+            .iter()
+            .copied()
+            .chain(bound.iter().map(|it| &**it))
+            .collect();
+        let width = lines.iter().map(|line| columns(line)).max().unwrap_or(0) + 2;
         let width = u16::try_from(width).unwrap_or(u16::MAX).min(area.width);
-        let height = u16::try_from(HELP.len() + 2)
+        let height = u16::try_from(lines.len() + 2)
             .unwrap_or(u16::MAX)
             .min(area.height);
         let place = Rect::new(
@@ -367,16 +418,16 @@ impl Debugger {
             width,
             height,
         );
-        frame.render_widget(Clear, place);
+        self.style.clear(frame, place);
         let inner = self.style.boxed(frame, place, "keys", true);
-        for (y, line) in (0..inner.height).zip(HELP) {
+        for (y, line) in (0..inner.height).zip(lines) {
             self.style.text(frame, inner, y, line, Cells::new());
         }
     }
 }
 
 /// The first row that is shown so that this one is.
-fn first_shown(at: usize, count: usize, height: u16) -> usize {
+pub(super) fn first_shown(at: usize, count: usize, height: u16) -> usize {
     let height = usize::from(height).max(1);
     let last_first = count.saturating_sub(height);
     at.saturating_sub(height / 2).min(last_first)

@@ -101,6 +101,16 @@ impl RankMap {
             .min(last);
     }
 
+    /// Selects the cell in this column and line; false where there is none.
+    pub(crate) fn choose(&mut self, column: u16, line: u16) -> bool {
+        let cell = u64::from(line) * self.across + u64::from(column);
+        let is_there = u64::from(column) < self.across && self.cell(cell).is_some();
+        if is_there {
+            self.at = cell * self.block.max(1);
+        }
+        is_there
+    }
+
     /// The ranks of the selected cell.
     pub(crate) fn selected(&self) -> IdSet {
         let block = self.block.max(1);

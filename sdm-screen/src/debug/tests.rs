@@ -1,5 +1,7 @@
 //! Snapshots of the debugger's screen in every state, and what keys do.
 
+mod looks;
+
 use std::sync::Arc;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -19,6 +21,8 @@ use crate::style::Style;
 const PLAIN: Style = Style {
     color: false,
     ascii: false,
+    palette: crate::Palette::Terminal,
+    linear: false,
 };
 
 fn set(text: &str) -> IdSet {
@@ -187,6 +191,8 @@ fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
     let style = Style {
         color: false,
         ascii: true,
+        palette: crate::Palette::Terminal,
+        linear: false,
     };
     let mut board = board();
     let sight = Arc::make_mut(&mut board.sight);
@@ -208,6 +214,7 @@ fn whatever_a_key_does_is_a_line_of_the_shell() {
         ("i", "stepi &"),
         ("f", "finish &"),
         ("u", "up"),
+        ("D", "diagnose"),
         ("q", "quit"),
         ("b", "break halo.c:44"),
         ("↓↓b", "delete 2"),

@@ -17,8 +17,6 @@ const BARS: [&str; 9] = [
 ];
 /// The same in ASCII.
 const ASCII_BARS: [&str; 9] = [" ", ".", ".", ":", ":", "|", "|", "#", "#"];
-/// How many parts a histogram has.
-const PARTS: usize = 24;
 
 /// A line of the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +33,7 @@ pub(crate) fn named(sight: &Sight) -> impl Iterator<Item = &Named> {
 }
 
 /// The lines for all of them.
-pub(crate) fn rows(sight: &Sight, names: &Names, style: Style) -> Vec<ValueRow> {
+pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> Vec<ValueRow> {
     let mut rows = Vec::new();
     for (of, it) in named(sight).enumerate() {
         let name = printable(it.name.as_bytes());
@@ -45,7 +43,7 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style) -> Vec<ValueRow> 
             [(_, value)] => say(format!("{name} = {}", line_of(value)), None),
             [(most, _), ..] => {
                 let most = most.len();
-                let spread = histogram(it, style).unwrap_or_default();
+                let spread = histogram(it, style, parts).unwrap_or_default();
                 say(format!("{name}: {} values{spread}", it.values.len()), None);
                 for (tasks, value) in it.values.iter().take(VALUES_SHOWN_MAX) {
                     let who = printable(names.label(tasks, SET_WIDTH).as_bytes());
@@ -72,8 +70,11 @@ fn line_of(value: &str) -> String {
 }
 
 /// Numbers as a small histogram, from the smallest to the largest.
-fn histogram(named: &Named, style: Style) -> Option<String> {
-    let (counts, low, high) = named.histogram(PARTS)?;
+fn histogram(named: &Named, style: Style, parts: usize) -> Option<String> {
+    let (counts, low, high) = named.histogram(parts)?;
+    if style.linear {
+        return Some(format!(", from {low} to {high}"));
+    }
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let bars = if style.ascii { ASCII_BARS } else { BARS };
     let bar = |count: &u64| {

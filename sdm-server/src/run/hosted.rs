@@ -227,18 +227,18 @@ impl Server {
         }
         let ready = self.hosted.server.as_ref().and_then(|it| it.deadline);
         if ready.is_some_and(|at| at <= now) {
-            self.forget_pmix();
+            self.forget_pmix().into_iter().for_each(PmixServer::give_up);
             self.go_on_without("sdm-pmix takes too long");
         }
     }
 
-    fn forget_pmix(&mut self) {
-        if let Some(server) = self.hosted.server.take() {
-            let sockets = self.driver.transport().inner().sockets();
-            for fd in server.fds() {
-                sockets.forget(fd);
-            }
+    fn forget_pmix(&mut self) -> Option<PmixServer> {
+        let server = self.hosted.server.take()?;
+        let sockets = self.driver.transport().inner().sockets();
+        for fd in server.fds() {
+            sockets.forget(fd);
         }
+        Some(server)
     }
 
     fn begin_waiting(&mut self, waiting: Vec<WaitingCommand>) {

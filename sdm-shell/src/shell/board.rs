@@ -125,8 +125,7 @@ async fn sight(session: &SessionHandle) -> Sight {
         sight.watched.push(Named::of_values(name, &gathered));
     }
     if let [frames, arguments, locals] = &answers[..] {
-        sight.locals = Named::of_variables(arguments);
-        sight.locals.extend(Named::of_variables(locals));
+        sight.locals = Named::of_frames(arguments, locals);
         let failed = frames.failed.iter().chain(&locals.failed);
         sight.missing = failed
             .map(|(_, why)| why.text.clone())

@@ -61,7 +61,7 @@ impl<D: DebugSession + 'static> Shell<D> {
 }
 
 /// Carries out what the model wants done.
-fn perform_effects(session: &SessionHandle) {
+pub(super) fn perform_effects(session: &SessionHandle) {
     while let Some(effect) = session.edit(Model::poll_effect) {
         match effect {
             Effect::Show(item) => session.show(&item),

@@ -24,6 +24,7 @@ mod ended;
 mod ending;
 mod event_loop;
 mod export;
+mod guest;
 mod handle;
 mod held_back;
 mod leave;
@@ -63,6 +64,7 @@ pub use effects::{
 };
 pub use ended::Ended;
 pub use ending::{Ending, StacksCode};
+pub use guest::GuestShell;
 pub use options::{Options, QUERY_TIMEOUT};
 pub use said::Verdict;
 pub use wait::COMPLETE_WAIT;

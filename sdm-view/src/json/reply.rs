@@ -117,6 +117,13 @@ fn reason(reason: &StopReason) -> Value {
             json!({ "reason": "signal", "signal": name, "meaning": meaning })
         }
         StopReason::Internal { what } => json!({ "reason": "internal", "what": what }),
+        StopReason::Finding(finding) => json!({
+            "reason": "finding",
+            "tool": finding.tool,
+            "error": finding.kind,
+            "access": finding.access.map(|access| if access.is_write { "write" } else { "read" }),
+            "bytes": finding.access.map(|access| access.size_bytes).filter(|bytes| *bytes > 0),
+        }),
         StopReason::Attached => json!({ "reason": "attached" }),
         StopReason::Other(text) => json!({ "reason": "other", "text": text }),
         StopReason::Watchpoint(hit) => json!({

@@ -1,7 +1,7 @@
 //! What happened to tasks, one line per distinct place and the line of source below it.
 
 use sdm_debug::event::Phase;
-use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
+use sdm_debug::reply::{CatchHit, Finding, Stop, StopReason, WatchHit};
 use sdm_text::{printable, printable_lines};
 
 use super::place;
@@ -110,6 +110,7 @@ fn reason(reason: &StopReason) -> Option<String> {
             printable(text.trim_end_matches(", ").as_bytes())
         }
         StopReason::Internal { what } => format!("about to call {}", printable(what.as_bytes())),
+        StopReason::Finding(finding) => printable(found(finding).as_bytes()),
         StopReason::Attached => "attached".to_owned(),
         StopReason::Other(text) => printable(text.as_bytes()),
         StopReason::Watchpoint(hit) => watched(hit),
@@ -126,6 +127,20 @@ fn reason(reason: &StopReason) -> Option<String> {
             printable(text.trim_end_matches(", ").as_bytes())
         }
     })
+}
+
+/// `AddressSanitizer: heap-buffer-overflow, read of 4 bytes`.
+fn found(finding: &Finding) -> String {
+    let Finding { tool, kind, access } = finding;
+    let access = access.map_or_else(String::new, |access| {
+        let what = if access.is_write { "write" } else { "read" };
+        match access.size_bytes {
+            0 => format!(", {what}"),
+            1 => format!(", {what} of 1 byte"),
+            bytes => format!(", {what} of {bytes} bytes"),
+        }
+    });
+    format!("{tool}: {kind}{access}")
 }
 
 /// `watchpoint 3 (sum): 4 -> 5`.

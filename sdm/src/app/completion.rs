@@ -10,7 +10,6 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::cli::Cli;
 use crate::cluster::names;
-use crate::settings::Settings;
 use crate::sink::Sink;
 
 /// Set by a shell that asks for words, to its own name.
@@ -82,10 +81,7 @@ fn with_names(mut command: Command) -> Command {
 }
 
 fn profiles() -> Vec<String> {
-    let command = <Cli as clap::CommandFactory>::command();
-    let loaded = Settings::load(&command, |name| std::env::var_os(name));
-    let names = loaded.map(|it| it.profiles().into_iter().map(str::to_owned).collect());
-    names.unwrap_or_default()
+    crate::settings::known_profiles(&<Cli as clap::CommandFactory>::command())
 }
 
 fn sessions() -> Vec<String> {

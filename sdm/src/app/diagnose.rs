@@ -9,6 +9,7 @@ use sdm_view::gather::join;
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
+use super::explain::named;
 use super::opener::Opener;
 use super::view::give_up;
 use crate::cli::DiagnoseArgs;
@@ -20,7 +21,7 @@ const ERROR: u8 = 2;
 pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
     match try_diagnose(args, opener) {
         Ok(code) => code,
-        Err(error) => give_up(args.target.json, ERROR, error.to_string()),
+        Err(error) => give_up(args.target.json, ERROR, named(&error)),
     }
 }
 

@@ -1,25 +1,28 @@
 //! The whole screen instead of the prompt alone: a thread of its own has the terminal while it is shown, reads its keys and
 //! draws. What the session says meanwhile is shown there, and again where the prompt is when it comes back.
 
+mod deeds;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, raise};
-use rustyline::completion::FilenameCompleter;
-use sdm_screen::{Debugger, Deed, Input, Style, Terminal, TerminalError};
-use sdm_shell::commands::{self, Wanted};
-use sdm_shell::{COMPLETE_WAIT, Control, ScriptLine};
+use nix::sys::signal::Signal;
+use sdm_screen::{Debugger, Input, Terminal, TerminalError};
+use sdm_shell::Control;
 use sdm_view::board::{Board, Printed};
 use sdm_view::render::Names;
 
 use super::wake::Wake;
+use crate::cli::LookArgs;
+use crate::remembered;
 use crate::sink::{Sink, complain};
 pub(super) use state::Asked;
 use state::FullState;
@@ -34,6 +37,10 @@ const TEXTS_MAX: usize = 400;
 const MISSED_BYTES_MAX: usize = 64 << 10;
 /// How long the end of a session waits for the terminal, which may not take what is written.
 const LEAVE_WAIT: Duration = Duration::from_secs(5);
+/// What gets older is said in steps of this: a screen that is quiet is written on rarely.
+const AGE_STEP: Duration = Duration::from_secs(10);
+/// Where it is kept how the screen was looked at last.
+const REMEMBERED: &str = "screen-debugger";
 /// What can be had where there is no screen.
 const OTHERWISE: &str = "without --tui there is the prompt";
 
@@ -44,7 +51,7 @@ pub(super) struct Full {
     /// A byte written here wakes the thread.
     poke: UnixStream,
     woken: UnixStream,
-    style: Style,
+    look: LookArgs,
 }
 
 /// What the thread gives keys to, and who reads lines when it is over.
@@ -65,11 +72,11 @@ pub(super) fn check() -> Result<(), TerminalError> {
 }
 
 impl Full {
-    /// One that is not shown; `ascii` where nothing else is to be drawn.
+    /// One that is not shown.
     ///
     /// # Errors
     /// There are no descriptors left.
-    pub(super) fn new(ascii: bool) -> std::io::Result<Self> {
+    pub(super) fn new(look: &LookArgs) -> std::io::Result<Self> {
         let (poke, woken) = UnixStream::pair()?;
         poke.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
@@ -78,10 +85,7 @@ impl Full {
             changed: Condvar::new(),
             poke,
             woken,
-            style: Style {
-                color: Sink::Output.is_coloured(),
-                ascii,
-            },
+            look: look.clone(),
         })
     }
 
@@ -251,9 +255,11 @@ impl Full {
             state.holds = true;
             let names = state.names.clone().unwrap_or_else(Names::ranks);
             drop(state);
-            let debugger = debugger.get_or_insert_with(|| Debugger::new(self.style, names));
+            let debugger = debugger.get_or_insert_with(|| self.debugger(names));
             let guard = Given(self, shared);
-            if let Err(error) = self.show_until_left(debugger, shared) {
+            let shown = self.show_until_left(debugger, shared);
+            remembered::write(REMEMBERED, &debugger.remembered());
+            if let Err(error) = shown {
                 complain(format_args!("sdm: {error}"));
                 // Where the terminal has hung up there is nobody who could say anything more.
                 if matches!(error, TerminalError::Io(_)) {
@@ -268,18 +274,28 @@ impl Full {
         }
     }
 
+    /// The screen as it was looked at last.
+    fn debugger(&self, names: Names) -> Debugger {
+        let style = self.look.style(Sink::Output.is_coloured());
+        let mut debugger = Debugger::new(style, names);
+        debugger.bind(self.look.bindings());
+        debugger.recall(&self.look.recalled(&remembered::read(REMEMBERED)));
+        debugger
+    }
+
     /// Has the terminal until it is to be given back.
     fn show_until_left(
         self: &Arc<Self>,
         debugger: &mut Debugger,
         shared: &Shared,
     ) -> Result<(), TerminalError> {
-        let mut terminal = Terminal::take(OTHERWISE)?;
+        let mut terminal = Terminal::take(OTHERWISE, !self.look.no_mouse)?;
         debugger.handle_resize();
         self.measure();
         // A session that was at rest tells itself anew.
         (shared.wake)();
         let mut drawn = None::<Instant>;
+        let mut looked = Instant::now();
         loop {
             let mut state = self.lock();
             if !state.on || state.lent {
@@ -288,6 +304,14 @@ impl Full {
             state.give_to(debugger);
             drop(state);
             let mut wait = IDLE;
+            if debugger.is_aging() {
+                let age = looked.elapsed().as_secs() / AGE_STEP.as_secs();
+                debugger.handle_age(age * AGE_STEP.as_secs());
+                wait = AGE_STEP;
+            } else {
+                looked = Instant::now();
+                debugger.handle_age(0);
+            }
             let due = drawn.map_or(Duration::ZERO, |drawn| {
                 FRAME.saturating_sub(drawn.elapsed())
             });
@@ -300,6 +324,7 @@ impl Full {
             }
             match terminal.input(wait, Some(self.woken.as_fd()))? {
                 Some(Input::Key(key)) => debugger.handle_key(key),
+                Some(Input::Mouse(event)) => debugger.handle_mouse(event),
                 Some(Input::Resized) => {
                     terminal.renew()?;
                     debugger.handle_resize();
@@ -331,86 +356,6 @@ impl Full {
                 _ => return,
             }
         }
-    }
-
-    fn carry_out(
-        self: &Arc<Self>,
-        deed: Deed,
-        terminal: &mut Terminal,
-        debugger: &mut Debugger,
-        shared: &Shared,
-    ) -> Result<(), TerminalError> {
-        let control = match deed {
-            Deed::Line(text) => {
-                self.lock().asked = None;
-                let origin = String::new();
-                Control::Line(ScriptLine { text, origin })
-            }
-            Deed::Eof => {
-                self.lock().asked = None;
-                Control::Eof
-            }
-            Deed::Interrupt => Control::Interrupt,
-            Deed::Unwait => Control::Suspend,
-            Deed::Complete(typed) => {
-                self.complete(typed, shared);
-                return Ok(());
-            }
-            Deed::Suspend => {
-                terminal.suspend();
-                raise(Signal::SIGSTOP).map_err(std::io::Error::from)?;
-                terminal.resume()?;
-                debugger.handle_resize();
-                self.measure();
-                return Ok(());
-            }
-            Deed::Redraw => {
-                terminal.renew()?;
-                debugger.handle_resize();
-                return Ok(());
-            }
-            Deed::Copy(text) => return terminal.copy(&text),
-            Deed::Leave(typed) => {
-                (shared.keep_typed)(&typed);
-                self.lock().on = false;
-                return Ok(());
-            }
-        };
-        // Nobody listens once the session is over.
-        let _ = shared.controls.send(control);
-        (shared.wake)();
-        Ok(())
-    }
-
-    /// Finds out what a line can become; the answer comes when it is there.
-    fn complete(self: &Arc<Self>, typed: String, shared: &Shared) {
-        if let Wanted::File(_) = commands::completions(&typed, &[]) {
-            let files = FilenameCompleter::new().complete_path(&typed, typed.len());
-            if let Ok((from, files)) = files {
-                let words = files.into_iter().map(|pair| pair.replacement).collect();
-                self.lock().completions = Some((from, words));
-                self.wake();
-            }
-            return;
-        }
-        let (answer, answered) = channel();
-        if shared
-            .controls
-            .send(Control::Complete(typed, answer))
-            .is_err()
-        {
-            return;
-        }
-        (shared.wake)();
-        let full = Arc::clone(self);
-        let waits = thread::Builder::new().name("completion".to_owned());
-        // Without it nothing is offered.
-        let _ = waits.spawn(move || {
-            if let Ok(found) = answered.recv_timeout(COMPLETE_WAIT * 2) {
-                full.lock().completions = Some(found);
-                full.wake();
-            }
-        });
     }
 
     /// Gives the prompt what is its own: what was said meanwhile, and the line that is asked for.
@@ -459,41 +404,4 @@ fn uncoloured(text: &str) -> String {
         rest = end.map_or("", |end| &after[end + 1..]);
     }
     plain + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_are_taken_out_of_text() {
-        assert_eq!(uncoloured("\x1b[1mrank 3\x1b[0m: x\n"), "rank 3: x\n");
-        assert_eq!(uncoloured("a\x1b[3"), "a");
-    }
-
-    #[test]
-    fn of_what_was_missed_the_last_lines_are_kept() {
-        let full = Full::new(false).unwrap();
-        assert!(!full.say("before\n"));
-        full.lock().on = true;
-        for number in 0..20_000 {
-            assert!(full.say(&format!("line {number}\n")));
-        }
-        let state = full.lock();
-        assert!(state.missed.len() <= MISSED_BYTES_MAX);
-        assert!(state.missed.starts_with("line ") && state.missed.ends_with("line 19999\n"));
-        assert_eq!(state.texts.len(), TEXTS_MAX);
-    }
-
-    #[test]
-    fn a_line_is_asked_for_where_the_terminal_is() {
-        let full = Full::new(false).unwrap();
-        let asked = ("(sdm) ".to_owned(), false);
-        assert_eq!(full.ask(asked.clone()), Some(asked.clone()));
-        full.enter(asked.clone(), "pri".to_owned());
-        assert_eq!(full.ask(asked), None);
-        let mut debugger = Debugger::new(full.style, Names::ranks());
-        full.lock().give_to(&mut debugger);
-        assert!(full.lock().typed.is_none() && full.is_on());
-    }
 }

@@ -132,7 +132,7 @@ pub(super) fn queue(
     if !prompts {
         return Ok(None);
     }
-    let full = Full::new(commands.ascii);
+    let full = Full::new(&commands.look);
     let full = full.map_err(|error| (124, format!("use the terminal: {error}")))?;
     Ok(Some(Arc::new(Queue::new(Arc::clone(reading), full))))
 }

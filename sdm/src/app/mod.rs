@@ -8,6 +8,7 @@ mod dap;
 mod diagnose;
 mod emulate;
 mod error;
+mod explain;
 mod full;
 mod job;
 mod keep;
@@ -98,6 +99,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Stacks(args) => stacks::stacks(&args, opener),
         Verb::Dap(args) => dap::dap(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
+        Verb::Doctor(args) => crate::doctor::carry_out(&args),
         Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
         Verb::Completions(args) => self_description::written(completion::script(args.shell)),
         Verb::Man(args) => self_description::man(&args.directory),

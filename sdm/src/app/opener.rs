@@ -7,6 +7,7 @@ use sdm_launch::Launch;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
 
 use super::error::AppError;
+use super::explain::named;
 use super::screen::StatusLine;
 use super::wake::Wake;
 use crate::sink::complain;
@@ -16,7 +17,7 @@ pub(super) type Refused = (u8, String);
 
 /// What ends a session before it began where something of it could not be had.
 pub(super) fn refused(error: AppError) -> Refused {
-    (124, error.to_string())
+    (124, named(&error))
 }
 
 /// Opens sessions and closes them.

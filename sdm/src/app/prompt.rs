@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 use std::io::BufRead;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -28,6 +26,9 @@ use super::full::Shared;
 use super::queue::Queue;
 use super::typed::TypedLine;
 use super::wake::Wake;
+
+/// The file of lines that were typed, in the user's folder for what programs keep.
+pub(super) const HISTORY: &str = "history";
 use crate::sink::Sink;
 
 /// The most lines that the history keeps.
@@ -119,7 +120,7 @@ fn read_lines(
     (controls, wake): (&Sender<Control>, &Wake),
     leaves: &AtomicBool,
 ) {
-    let history = history_file();
+    let history = crate::remembered::folder().map(|it| it.join(HISTORY));
     if let Some(file) = &history {
         // There is none on the first day.
         let _ = editor.load_history(file);
@@ -164,26 +165,6 @@ fn read_lines(
         }
         wake();
     }
-}
-
-/// `~/.local/state/sdm/history`, its directory made.
-fn history_file() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let home = || Some(PathBuf::from(set("HOME")?));
-    let (base, below) = match set("XDG_STATE_HOME") {
-        Some(state) => (PathBuf::from(state), "sdm"),
-        None => (home()?, ".local/state/sdm"),
-    };
-    // Behind sudo it can be another user's home, and what lies there leads anywhere.
-    let is_mine = |folder: &Path| {
-        let found = std::fs::metadata(folder);
-        found.is_ok_and(|it| it.uid() == nix::unistd::geteuid().as_raw() && it.mode() & 0o002 == 0)
-    };
-    let directory = base.join(below);
-    if !base.exists() || is_mine(&base) {
-        std::fs::create_dir_all(&directory).ok()?;
-    }
-    is_mine(&directory).then(|| directory.join("history"))
 }
 
 /// Reads lines from a standard input that is no terminal.

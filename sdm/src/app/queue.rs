@@ -166,7 +166,10 @@ mod tests {
 
     #[test]
     fn a_prompt_is_drawn_anew_with_what_is_printed_or_else_by_nothing() {
-        let queue = Queue::new(Arc::default(), Full::new(false).unwrap());
+        let queue = Queue::new(
+            Arc::default(),
+            Full::new(&crate::cli::LookArgs::default()).unwrap(),
+        );
         let (to, printed) = channel();
         queue.say("before");
         queue.set_reading(true);

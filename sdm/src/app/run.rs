@@ -124,6 +124,16 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
             ));
         }
     }
+    if ["local", "ssh"].contains(&&*launcher)
+        && let Some(part) = parts
+            .iter()
+            .find(|part| sdm_launch::wants_mpiexec(&part.words[0]))
+    {
+        complain(format_args!(
+            "[launcher] {launcher}: {} is linked with MPICH, whose ranks find one another under mpiexec only: each is alone here",
+            printable_name(&part.words[0])
+        ));
+    }
     let count = parts.iter().map(|part| part.count).sum();
     let mut session = args.tree.session(count);
     if parts.len() > 1 {
@@ -157,11 +167,12 @@ fn hosted(
     let needed = is_system || args.pmix == PmixUse::On;
     // Slurm has a server of its own, unless it is asked to have none.
     let can_be = args.control == ControlBy::Plain
-        && (["local", "ssh"].contains(&launcher) || (launcher == "srun" && needed));
+        && (["local", "ssh"].contains(&launcher)
+            || (["srun", "loopback"].contains(&launcher) && needed));
     if needed && !can_be {
         let word = if is_system { "system" } else { "on" };
         let text = format!(
-            "--pmix {word}: only with --launcher local, ssh or srun; other launchers have servers of their own or none"
+            "--pmix {word}: only with --launcher local, ssh, srun or loopback; other launchers have servers of their own or none"
         );
         return Err((2, text));
     }

@@ -108,11 +108,17 @@ pub(super) fn settings(verb: Option<&str>) -> u8 {
             return 2;
         }
     };
-    let mut text = match settings.file() {
-        Some(path) if path.is_file() => format!("# {}\n", printable_name(path)),
-        Some(path) => format!("# {} (there is none)\n", printable_name(path)),
-        None => String::new(),
-    };
+    let mut text = String::new();
+    for path in [settings.file(), settings.site_file()]
+        .into_iter()
+        .flatten()
+    {
+        let absent = match path.is_file() {
+            true => "",
+            false => " (there is none)",
+        };
+        text.push_str(&format!("# {}{absent}\n", printable_name(path)));
+    }
     let mut of = "";
     let rows = settings.rows(&command, verb);
     for it in &rows {

@@ -7,6 +7,7 @@ use sdm_shell::{Ending, StacksCode};
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
+use super::explain::named;
 use super::opener::Opener;
 use super::view::give_up;
 use crate::cli::StacksArgs;
@@ -15,7 +16,7 @@ use crate::cli::StacksArgs;
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     match try_stacks(args, opener) {
         Ok(code) => code,
-        Err(error) => give_up(args.target.json, StacksCode::Error as u8, error.to_string()),
+        Err(error) => give_up(args.target.json, StacksCode::Error as u8, named(&error)),
     }
 }
 

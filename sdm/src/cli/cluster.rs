@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
+use super::LookArgs;
+
 /// Which resource managers are asked.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ManagerArgs {
@@ -31,9 +33,9 @@ pub struct ListArgs {
 /// `sdm top`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TopArgs {
-    /// Lines and signs of ASCII only.
-    #[arg(long)]
-    pub ascii: bool,
+    /// How the screen looks, and what its keys do.
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 /// `sdm cluster`.

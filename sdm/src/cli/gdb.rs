@@ -33,7 +33,7 @@ pub struct GdbArgs {
     #[command(flatten)]
     pub printers: PrinterArgs,
 
-    /// Do not hold programs that are about to abort, or to leave before `MPI_Finalize`.
+    /// Do not hold programs that are about to abort, to leave before `MPI_Finalize`, or that a sanitizer has found something in.
     #[arg(long, help_heading = "gdb")]
     pub no_holds: bool,
 

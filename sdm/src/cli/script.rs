@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
 
+use super::LookArgs;
+
 /// Commands instead of a person, and whether the session outlives its terminal.
 #[derive(Clone, Debug, Args)]
 pub struct CommandArgs {
@@ -28,9 +30,9 @@ pub struct CommandArgs {
     #[arg(long, conflicts_with = "json")]
     pub tui: bool,
 
-    /// Draw the whole screen with nothing but ASCII.
-    #[arg(long, requires = "tui")]
-    pub ascii: bool,
+    /// How that looks, and what its keys do.
+    #[command(flatten)]
+    pub look: LookArgs,
 
     /// Keep the session when the terminal goes: Ctrl-\ detaches it, `sdm resume` brings it back.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,

@@ -3,21 +3,27 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use clap::CommandFactory;
 use nix::sys::signal::{Signal, raise};
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
 use sdm_runtime::wire::event::Kind as ModelKind;
-use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Style, Terminal, Top, Wants};
+use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wants};
 
 use super::element::{self, Element};
 use super::error::ClusterError;
 use super::times;
-use crate::cli::TopArgs;
+use crate::cli::{Cli, TopArgs};
+use crate::remembered;
+use crate::settings::known_profiles;
 
-/// How long a key is waited for before what is new is looked for: no longer than a thirtieth of a second goes by with less
-/// than that many frames, and nothing is written where nothing has changed.
+/// How long a key is waited for before what is new is looked for; nothing is written where nothing has changed.
 const TICK: Duration = Duration::from_millis(50);
+/// Nobody sees more than thirty frames a second.
+const FRAME: Duration = Duration::from_millis(33);
+/// Where it is kept how the screen was looked at last.
+const REMEMBERED: &str = "screen-top";
 /// How often managers are asked whether something is new.
 const ASK_PERIOD: Duration = Duration::from_millis(500);
 /// How long a manager may take to answer.
@@ -38,17 +44,24 @@ enum News {
 /// Shows the screen until the user ends it.
 pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
-    let style = Style {
-        color: !no_color,
-        ascii: args.ascii,
-    };
-    let mut terminal = Terminal::take("`sdm jobs --watch` writes lines")?;
-    let mut top = Top::new(style, times::now());
+    let look = &args.look;
+    let mut terminal = Terminal::take("`sdm jobs --watch` writes lines", !look.no_mouse)?;
+    let mut top = Top::new(look.style(!no_color), times::now());
+    top.bind(look.bindings());
+    top.recall(&look.recalled(&remembered::read(REMEMBERED)));
+    let shown = show_until_left(&mut top, &mut terminal);
+    remembered::write(REMEMBERED, &top.remembered());
+    shown
+}
+
+/// Shows the screen on a terminal until the user ends it.
+fn show_until_left(top: &mut Top, terminal: &mut Terminal) -> Result<u8, ClusterError> {
     let (news, hears) = channel();
     let (wants, wanted) = channel();
     let told = news.clone();
     std::thread::spawn(move || watch(&wanted, &told));
     let mut last = None;
+    let mut drawn = None;
     loop {
         top.handle_time(times::now());
         for new in hears.try_iter() {
@@ -63,11 +76,16 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
             let _ = wants.send(now.clone());
             last = Some(now);
         }
-        if top.take_changed() {
+        let due = drawn.map_or(Duration::ZERO, |drawn: Instant| {
+            FRAME.saturating_sub(drawn.elapsed())
+        });
+        if due.is_zero() && top.take_changed() {
             terminal.draw(|frame| top.draw(frame))?;
+            drawn = Some(Instant::now());
         }
-        match terminal.input(TICK, None)? {
+        match terminal.input(if due.is_zero() { TICK } else { due }, None)? {
             Some(Input::Key(key)) => top.handle_key(key),
+            Some(Input::Mouse(event)) => top.handle_mouse(event),
             Some(Input::Resized) => {
                 terminal.renew()?;
                 top.handle_resize();
@@ -87,7 +105,8 @@ pub(super) fn top(args: &TopArgs) -> Result<u8, ClusterError> {
                     let news = news.clone();
                     std::thread::spawn(move || run(words, &news));
                 }
-                Request::Show(words) => show(&mut terminal, &words)?,
+                Request::Show(words) => show(terminal, &words)?,
+                Request::Copy(text) => terminal.copy(&text)?,
             }
             top.handle_resize();
         }
@@ -171,7 +190,10 @@ fn versions() -> Vec<(Definition, Option<u64>)> {
 }
 
 fn facts(wants: &Wants) -> Facts {
-    let mut facts = Facts::default();
+    let mut facts = Facts {
+        profiles: known_profiles(&Cli::command()),
+        ..Facts::default()
+    };
     let all = match Clusters::load() {
         Ok(all) => all,
         Err(error) => {
@@ -228,6 +250,10 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants) {
         name: name.clone(),
         rm_type: definition.rm_type.clone(),
         host: definition.host.clone().unwrap_or_default(),
+        ssh_options: definition.ssh_options.clone(),
+        agent: definition.agent.clone().unwrap_or_default(),
+        agent_args: definition.agent_args.clone(),
+        description: definition.description.clone(),
         state: "STOPPED".to_owned(),
         ..Cluster::default()
     };

@@ -32,6 +32,18 @@ pub(super) enum ToolError {
     NoSignal(String),
     #[error("{0}: no such job at this server")]
     UnknownJob(String),
+    #[error("{0}: it has no rank {1}")]
+    NoRank(String, u32),
+    #[error("{0} has ended")]
+    HasEnded(String),
+    #[error(
+        "{0} is on another host, and its server sends signals to whole jobs only: `sdm pmix` there sends it one"
+    )]
+    OneElsewhere(String),
+    #[error("process {0} is not this user's: it is sent nothing")]
+    NotOurs(i32),
+    #[error("process {0}: {1}")]
+    Signal(i32, io::Error),
     #[error("{0}: no such program")]
     NoProgram(String),
     #[error(

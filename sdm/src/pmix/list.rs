@@ -8,14 +8,12 @@ use sdm_text::printable;
 use serde_json::{Value, json};
 
 use super::error::ToolError;
-use super::query::{namespaces, table};
+use super::query::{JOBS, namespaces, table};
 use super::session::Session;
 use super::show;
 use super::words::FAILED;
 use crate::sink::{complain, tell};
 
-/// What servers say of each of their jobs, and of the tools that are connected.
-const JOBS: &str = "pmix.qry.nsinfo";
 /// The local rank of what has none, as a tool.
 const NO_LOCAL_RANK: u64 = u16::MAX as u64;
 

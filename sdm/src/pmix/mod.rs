@@ -2,6 +2,7 @@
 //!
 //! The library is in a process of its own, `sdm-pmix tool`; here are the words for a person.
 
+mod control;
 mod error;
 mod list;
 mod live;
@@ -11,13 +12,13 @@ mod show;
 mod words;
 
 use sdm_hosts::pmix::{Wanted, choose};
-use sdm_pmix::asked::{Ask, Attribute, AttributeValue};
+use sdm_pmix::asked::Ask;
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
 use crate::sink::complain;
 use error::ToolError;
 use session::Session;
-use words::{FAILED, among};
+use words::FAILED;
 
 /// Carries out `sdm pmix`; gives the exit code.
 pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
@@ -62,17 +63,10 @@ fn verb(args: &PmixArgs) -> Result<u8, ToolError> {
         PmixVerb::Events => live::events(session, &server, args.json)?,
         PmixVerb::Io(io) => live::io(session, &server, io, args.json)?,
         PmixVerb::Signal(signal) => {
-            let value = AttributeValue::Number(number_of(&signal.signal)?);
-            control(session, &signal.job, "pmix.jctrl.sig", value)?;
+            let number = number_of(&signal.signal)?;
+            control::signal(session, &server, &signal.job, number)?;
         }
-        PmixVerb::Kill(job) => {
-            control(
-                session,
-                &job.job,
-                "pmix.jctrl.kill",
-                AttributeValue::Flag(true),
-            )?;
-        }
+        PmixVerb::Kill(job) => control::kill(session, &server, &job.job)?,
         PmixVerb::List | PmixVerb::Spawn(_) => {}
     }
     Ok(0)
@@ -109,29 +103,9 @@ fn number_of(signal: &str) -> Result<i32, ToolError> {
     known.ok_or_else(|| ToolError::NoSignal(signal.to_owned()))
 }
 
-/// A server says nothing of a job that it does not know, so that it is asked first.
-fn control(
-    session: &mut Session,
-    job: &str,
-    key: &str,
-    value: AttributeValue,
-) -> Result<(), ToolError> {
-    let of = among(job)?;
-    if !query::namespaces(session)?.contains(&of.namespace) {
-        return Err(ToolError::UnknownJob(of.namespace));
-    }
-    let attribute = Attribute {
-        key: key.to_owned(),
-        value,
-        is_required: true,
-    };
-    let attributes = vec![attribute];
-    session.must(job, Ask::Control { of, attributes })?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::words::among;
     use super::*;
     use sdm_pmix::names::RANK_ALL;
 

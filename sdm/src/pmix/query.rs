@@ -14,7 +14,10 @@ use crate::cli::PmixQueryArgs;
 use crate::sink::{complain, tell};
 
 const NAMESPACES: &str = "pmix.qry.ns";
+/// What servers say of each of their jobs, and of the tools that are connected.
+pub(super) const JOBS: &str = "pmix.qry.nsinfo";
 const TABLE: &str = "pmix.qry.ptable";
+const LOCAL_TABLE: &str = "pmix.qry.lptable";
 const STATUS: &str = "pmix.qry.jst";
 const MEMORY: &str = "pmix.qry.mem";
 const KEYS: &str = "pmix.qry.keys";
@@ -24,9 +27,9 @@ const NOT_SUPPORTED: i32 = -47;
 /// Words for keys.
 const WORDS: [(&str, &str); 11] = [
     ("namespaces", NAMESPACES),
-    ("jobs", "pmix.qry.nsinfo"),
+    ("jobs", JOBS),
     ("processes", TABLE),
-    ("local-processes", "pmix.qry.lptable"),
+    ("local-processes", LOCAL_TABLE),
     ("status", STATUS),
     ("memory", MEMORY),
     ("queues", QUEUES[0]),
@@ -65,6 +68,14 @@ pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>,
     let (status, mut lines) = session.ask(ask)?;
     lines.retain(|line| matches!(line.value, Datum::ProcessInfo { .. }));
     Ok(if status == 0 { lines } else { Vec::new() })
+}
+
+/// Whether a line of a table is about this rank, or any where all are meant.
+pub(super) fn is_of(line: &Line, rank: u32) -> bool {
+    match &line.value {
+        Datum::ProcessInfo { of, .. } => [names::RANK_ALL, of.rank].contains(&rank),
+        _ => false,
+    }
 }
 
 fn text(key: &str, value: &str, is_required: bool) -> Attribute {
@@ -106,7 +117,23 @@ pub(super) fn query(
         attributes,
     };
     match session.ask(ask)? {
-        (0, found) => shown(key, &found, None, is_json),
+        // A number that is the same for all that runs.
+        (0, found) if key == STATUS => match filled(session, key, of.as_ref())? {
+            Some((words, _)) if !words.is_empty() => shown(key, &words, None, is_json),
+            _ => shown(key, &found, None, is_json),
+        },
+        (0, mut found) => {
+            // Servers give the whole table, whichever rank is asked for.
+            if let Some(of) = of.filter(|of| of.rank != names::RANK_ALL)
+                && [TABLE, LOCAL_TABLE].contains(&key)
+            {
+                found.retain(|line| is_of(line, of.rank));
+                if found.is_empty() {
+                    return Err(ToolError::NoRank(of.namespace, of.rank));
+                }
+            }
+            shown(key, &found, None, is_json)
+        }
         (NOT_SUPPORTED, _) => {
             let Some((found, from)) = filled(session, key, of.as_ref())? else {
                 let what = key.to_owned();
@@ -162,7 +189,7 @@ fn filled(
     };
     let mut found = Vec::new();
     match key {
-        STATUS => {
+        STATUS | JOBS => {
             for name in names {
                 let table = table(session, &name)?;
                 if !table.is_empty() {

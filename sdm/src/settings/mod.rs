@@ -1,10 +1,11 @@
-//! What options are unless the command line says otherwise: from the environment and from a file.
+//! What options are unless the command line says otherwise: from the environment, a file, and one of the site's.
 //!
 //! Every option that says how something is done, and not what, can be set: `SDM_TIMEOUT=60`, or
 //! `timeout = 60` in the file, there for one command in a table of its name (`[run]`). The command
 //! line goes before the environment, that before a command's table, that before the rest of the
 //! file. What is set becomes the option's default in the definition of the command line: so
-//! `--help` shows it, and everything that holds for defaults holds for it.
+//! `--help` shows it, and everything that holds for defaults holds for it. A file of the site's, `/etc/sdm/config.toml`, is
+//! like the person's own, which goes before it in all.
 //!
 //! A launch configuration (`[profile.NAME]`) is what is set where `--profile NAME` asks for it: options of `sdm run` and `sdm
 //! submit`, the program and its arguments. It goes before all but the command line.
@@ -14,7 +15,7 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-pub use profile::asked_for;
+pub use profile::{asked_for, known_profiles};
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
@@ -24,7 +25,8 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 /// Options that say what is done, and are not for a file.
-const NO_SETTINGS: [&str; 15] = [
+const NO_SETTINGS: [&str; 16] = [
+    "bundle",
     "help",
     "profile",
     "json",
@@ -43,20 +45,42 @@ const NO_SETTINGS: [&str; 15] = [
 ];
 /// Where the file is, where it is not in its usual place.
 const FILE_VARIABLE: &str = "SDM_CONFIG";
+/// The file of the site, for all who work there.
+const SITE_FILE: &str = "/etc/sdm/config.toml";
+/// Where that is, where it is in another place; empty: there is none.
+const SITE_VARIABLE: &str = "SDM_SITE_CONFIG";
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The definition of the command line.
     Definition,
+    /// The site's file, outside of tables.
+    SiteFile(usize),
+    /// The site's file, in the command's table.
+    SiteTable(usize),
     /// The file, outside of tables.
     File(usize),
     /// The file, in the command's table.
     Table(usize),
     /// A variable of the environment.
     Variable(String),
+    /// The site's file, in the table of a profile.
+    SiteProfile(usize),
     /// The file, in the table of a profile.
     Profile(usize),
+}
+
+impl Origin {
+    /// The same place in the site's file.
+    fn of_site(self) -> Self {
+        match self {
+            Self::File(line) => Self::SiteFile(line),
+            Self::Table(line) => Self::SiteTable(line),
+            Self::Profile(line) => Self::SiteProfile(line),
+            other => other,
+        }
+    }
 }
 
 /// A value for an option.
@@ -98,8 +122,15 @@ pub struct Row {
 /// All that is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    file: Option<PathBuf>,
+    files: Files,
     settings: Vec<Setting>,
+}
+
+/// Where settings are read, whether there is a file or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Files {
+    site: Option<PathBuf>,
+    own: Option<PathBuf>,
 }
 
 impl Settings {
@@ -112,12 +143,20 @@ impl Settings {
         command: &Command,
         lookup: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
-        let file = file_path(&lookup);
-        let mut settings = match &file {
-            Some(path) => file::read(path, lookup(FILE_VARIABLE).is_some())?,
-            None => Vec::new(),
+        let files = Files {
+            site: site_path(&lookup),
+            own: file_path(&lookup),
         };
-        let place = |origin: &Origin| place(file.as_deref(), origin);
+        let read = |path: &Option<PathBuf>, variable: &str| match path {
+            Some(path) => file::read(path, lookup(variable).is_some()),
+            None => Ok(Vec::new()),
+        };
+        let mut settings = read(&files.site, SITE_VARIABLE)?;
+        for setting in &mut settings {
+            setting.origin = setting.origin.clone().of_site();
+        }
+        settings.extend(read(&files.own, FILE_VARIABLE)?);
+        let place = |origin: &Origin| place(&files, origin);
         for setting in &settings {
             let error = |what: UnknownSetting| SettingsError {
                 place: place(&setting.origin),
@@ -148,13 +187,19 @@ impl Settings {
                 origin: Origin::Variable(variable),
             });
         }
-        Ok(Self { file, settings })
+        Ok(Self { files, settings })
     }
 
-    /// The file, whether it is there or not.
+    /// The person's file, whether it is there or not.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+        self.files.own.as_deref()
+    }
+
+    /// The site's file, whether it is there or not.
+    #[must_use]
+    pub fn site_file(&self) -> Option<&Path> {
+        self.files.site.as_deref()
     }
 
     /// The definition of the command line with these settings as its defaults.
@@ -227,7 +272,7 @@ impl Settings {
     /// An origin as a person reads it.
     #[must_use]
     pub fn place(&self, origin: &Origin) -> String {
-        place(self.file.as_deref(), origin)
+        place(&self.files, origin)
     }
 
     /// What an option of a command is set to: the strongest setting.
@@ -285,18 +330,24 @@ impl Settings {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&place(None, self))
+        f.write_str(&place(&Files::default(), self))
     }
 }
 
-fn place(file: Option<&Path>, origin: &Origin) -> String {
+fn place(files: &Files, origin: &Origin) -> String {
+    let at = |file: &Option<PathBuf>, line: &usize| {
+        let file = file
+            .as_deref()
+            .map_or_else(|| "file".to_owned(), printable_name);
+        format!("{file}:{line}")
+    };
     match origin {
         Origin::Definition => "default".to_owned(),
         Origin::Variable(name) => name.clone(),
-        Origin::File(line) | Origin::Table(line) | Origin::Profile(line) => {
-            let file = file.map_or_else(|| "file".to_owned(), printable_name);
-            format!("{file}:{line}")
+        Origin::SiteFile(line) | Origin::SiteTable(line) | Origin::SiteProfile(line) => {
+            at(&files.site, line)
         }
+        Origin::File(line) | Origin::Table(line) | Origin::Profile(line) => at(&files.own, line),
     }
 }
 
@@ -312,6 +363,12 @@ fn file_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         Some(folder.join("sdm/config.toml"))
     };
     set(FILE_VARIABLE).or_else(below)
+}
+
+/// The path of the site's file: where `SDM_SITE_CONFIG` says, nowhere where that is empty.
+fn site_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = lookup(SITE_VARIABLE).unwrap_or_else(|| SITE_FILE.into());
+    (!path.is_empty()).then(|| path.into())
 }
 
 /// Commands with options that can be set.

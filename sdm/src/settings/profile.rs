@@ -50,6 +50,14 @@ pub fn asked_for(args: &[OsString]) -> Option<&str> {
     asked
 }
 
+/// The names of the profiles that there are; none where the settings cannot be read.
+#[must_use]
+pub fn known_profiles(command: &Command) -> Vec<String> {
+    let loaded = Settings::load(command, |name| std::env::var_os(name));
+    let names = loaded.map(|it| it.profiles().into_iter().map(str::to_owned).collect());
+    names.unwrap_or_default()
+}
+
 impl Settings {
     /// The profiles, in the order of their names.
     pub fn profiles(&self) -> Vec<&str> {

@@ -16,6 +16,7 @@ fn settings(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String
     std::fs::write(&file, text).unwrap();
     let mut variables: BTreeMap<String, OsString> = BTreeMap::new();
     variables.insert(FILE_VARIABLE.to_owned(), file.clone().into());
+    variables.insert(SITE_VARIABLE.to_owned(), OsString::new());
     for (name, value) in environment {
         variables.insert((*name).to_owned(), value.into());
     }
@@ -144,7 +145,7 @@ fn a_file_that_is_not_there_is_none_unless_it_was_asked_for() {
     let absent = Settings::load(&Cli::command(), |name| {
         (name == "HOME").then(|| "/no/such/home".into())
     });
-    let file = absent.unwrap().file;
+    let file = absent.unwrap().files.own;
     assert_eq!(
         file.unwrap(),
         Path::new("/no/such/home/.config/sdm/config.toml")
@@ -232,4 +233,52 @@ fn what_is_no_profile_is_refused() {
     let wrong = settings("[profile.a]\nprocesses = 0\n", &[]).unwrap();
     let error = wrong.apply(Cli::command(), Some("a")).unwrap_err();
     assert!(error.place.ends_with("config.toml:2"), "{error}");
+}
+
+#[test]
+fn the_sites_file_is_below_the_persons_own() {
+    let folder = std::env::temp_dir().join(format!("sdm-site-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [site, own] = ["site.toml", "own.toml"].map(|name| folder.join(name));
+    let text = "gdb = \"/opt/gdb/bin/gdb\"\ntimeout = 10\n[run]\ntimeout = 20\nlauncher = \"srun\"\n\
+                [profile.small]\nprogram = \"./a\"\nprocesses = 2\n";
+    std::fs::write(&site, text).unwrap();
+    let text = "timeout = 30\n[profile.small]\nprocesses = 4\n";
+    std::fs::write(&own, text).unwrap();
+    let lookup = |name: &str| match name {
+        SITE_VARIABLE => Some(site.clone().into_os_string()),
+        FILE_VARIABLE => Some(own.clone().into_os_string()),
+        "SDM_LAUNCHER" => Some("local".into()),
+        _ => None,
+    };
+    let settings = Settings::load(&Cli::command(), lookup).unwrap();
+    let rows = settings.rows(&Cli::command(), Some("run"));
+    let row = |key: &str| {
+        let row = rows.iter().find(|row| row.key == key).unwrap();
+        let file = settings.place(&row.origin);
+        (
+            row.value.clone(),
+            file.rsplit('/').next().unwrap_or_default().to_owned(),
+        )
+    };
+    let is = |value: &str, place: &str| (value.to_owned(), place.to_owned());
+    assert_eq!(row("gdb"), is("/opt/gdb/bin/gdb", "site.toml:1"));
+    // Even what the site says of one command.
+    assert_eq!(row("timeout"), is("30", "own.toml:1"));
+    assert_eq!(row("launcher"), is("local", "SDM_LAUNCHER"));
+    let small: Vec<_> = settings
+        .apply(Cli::command(), Some("small"))
+        .unwrap()
+        .try_get_matches_from(["sdm", "run", "--profile", "small"])
+        .into_iter()
+        .collect();
+    let Verb::Run(run) = Cli::from_arg_matches(&small[0]).unwrap().command else {
+        panic!("it runs");
+    };
+    assert_eq!((run.count, &*run.program), (4, &["./a".into()][..]));
+    // What a site has set wrong is named with its file.
+    std::fs::write(&site, "launchr = 1\n").unwrap();
+    let error = Settings::load(&Cli::command(), lookup).unwrap_err();
+    assert!(error.place.ends_with("site.toml:1"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

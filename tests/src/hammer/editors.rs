@@ -67,6 +67,10 @@ const LOOK: Requests = &[
     ("completions", r#"{"text":"print x","column":8}"#),
     ("modules", "{}"),
     ("exceptionInfo", r#"{"threadId":1}"#),
+    ("loadedSources", "{}"),
+    ("gotoTargets", r#"{"source":{"path":"/a.c"},"line":3}"#),
+    ("goto", r#"{"threadId":1,"targetId":1}"#),
+    ("sdm/focus", r#"{"rank":1}"#),
     ("sdm/ranks", "{}"),
     ("sdm/scope", r#"{"scope":"class"}"#),
 ];
@@ -77,6 +81,7 @@ const MOVE: Requests = &[
     ("continue", r#"{"threadId":1,"singleThread":true}"#),
     ("pause", r#"{"threadId":1}"#),
     ("cancel", r#"{"requestId":9}"#),
+    ("restart", r#"{"arguments":{"program":"/b","ranks":2}}"#),
     ("terminate", "{}"),
     ("disconnect", r#"{"terminateDebuggee":true}"#),
 ];

@@ -39,7 +39,6 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
     let ready = FromHost::Ready {
         version: VERSION,
         library: "OpenPMIx 4.2.2".to_owned(),
-        folder: "/tmp/sdm-pmix-1".to_owned(),
         environment: vec![("PMIX_NAMESPACE".to_owned(), "sdm-1".to_owned())],
     };
     let aborted = FromHost::Aborted {

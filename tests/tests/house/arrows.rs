@@ -22,11 +22,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-text",
             "sdm-idset",
             "sdm-system",
+            "sdm-doctor",
             "sdm-core",
             "sdm-debug",
         ],
     ),
     ("sdm-hosts", &["sdm-text", "sdm-system"]),
+    ("sdm-doctor", &["sdm-text", "sdm-system"]),
     (
         "sdm-launch",
         &[
@@ -105,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "sdm-idset",
             "sdm-system",
+            "sdm-doctor",
             "sdm-core",
             "sdm-bootstrap",
             "sdm-debug",
@@ -118,6 +121,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "sdm-text",
             "sdm-idset",
+            "sdm-doctor",
             "sdm-system",
             "sdm-core",
             "sdm-bootstrap",

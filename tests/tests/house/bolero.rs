@@ -48,6 +48,7 @@ targets! {
     array "array"
     mi "mi"
     set_grammar "set-grammar"
+    doctor "doctor"
     keeper "keeper"
     pmix "pmix"
     pmix_tool "pmix-tool"

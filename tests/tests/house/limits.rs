@@ -27,6 +27,7 @@ const LARGE_TYPES: &[(&str, &str)] = &[
     ("sdm-launch", "LaunchSpec"),
     ("sdm-pmix", "Host"),
     ("sdm-screen", "Debugger"),
+    ("sdm-screen", "Top"),
     ("sdm-session", "SessionConfig"),
     ("sdm-sim", "World"),
 ];

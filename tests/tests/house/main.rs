@@ -5,6 +5,7 @@ mod bolero;
 mod circles;
 mod cited;
 mod decoders;
+mod error_index;
 mod errors;
 mod limits;
 mod proc_reader;

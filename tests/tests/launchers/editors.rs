@@ -94,3 +94,74 @@ fn hang(editor: &mut Editor<'_>) {
         editor.ask("continue", &json!({"threadId": thread}));
     }
 }
+
+/// An editor that has launched four ranks under mpirun, of whom rank 2 calls `MPI_Abort`.
+fn launch_abort<'a>(place: &'a Place, ends: &Path) -> Editor<'a> {
+    let mut editor = Editor::new(place);
+    editor.launch(&json!({
+        "program": ends, "args": ["abort"], "ranks": 4, "threads": "classes",
+        "launcher": "mpirun", "launcherOptions": ["--oversubscribe"],
+    }));
+    editor
+}
+
+#[test]
+fn mpi_abort_is_an_exception_that_can_be_switched_off() {
+    let place = Place::new();
+    let ends = place.compile("mpi_ends", Compiler::OpenMpi);
+    let mut editor = launch_abort(&place, &ends);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["reason"], "exception", "{stopped}");
+    let info = editor.ask("exceptionInfo", &json!({"threadId": stopped["threadId"]}));
+    assert_eq!(info["exceptionId"], "MPI_Abort", "{info}");
+    let frames = editor.frames(&stopped["threadId"]);
+    assert!(
+        frames.iter().any(|frame| frame["name"] == "leave"),
+        "{frames:?}"
+    );
+    editor.disconnect();
+    let mut editor = launch_abort(&place, &ends);
+    editor.ask("setExceptionBreakpoints", &json!({"filters": ["abort"]}));
+    editor.ask("configurationDone", &Value::Null);
+    editor.event("terminated");
+    assert_eq!(editor.unread("stopped"), 0);
+    editor.disconnect();
+}
+
+#[test]
+fn programs_that_a_program_starts_become_threads() {
+    let place = Place::new();
+    let spawn = place.compile("mpi_spawn", Compiler::OpenMpi);
+    let mut editor = Editor::new(&place);
+    editor.launch(&json!({
+        "program": spawn, "args": ["3"], "ranks": 2, "launcher": "local",
+    }));
+    let points = json!({"breakpoints": [{"name": "together"}]});
+    let body = editor.ask("setFunctionBreakpoints", &points);
+    assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
+    editor.ask("configurationDone", &Value::Null);
+    let threads = loop {
+        let stopped = editor.event("stopped");
+        let threads = editor.threads();
+        if threads.len() == 5 && stopped["allThreadsStopped"] == true {
+            break threads;
+        }
+    };
+    assert!(
+        threads
+            .iter()
+            .all(|(_, name)| name.contains("together mpi_spawn.c:")),
+        "{threads:?}"
+    );
+    let console = editor.output("console");
+    assert!(console.contains("[2-4] started by rank 0: "), "{console}");
+    let frames = editor.frames(&json!(5));
+    let arguments = editor.scope(&frames[0], "Arguments");
+    assert_eq!(arguments[1]["value"], "1", "{arguments:?}");
+    editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
+    editor.ask("continue", &json!({"threadId": 1}));
+    assert_eq!(editor.event("exited")["exitCode"], 0);
+    editor.event("terminated");
+    editor.disconnect();
+}

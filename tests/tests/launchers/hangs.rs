@@ -13,7 +13,6 @@ use sdm_tests::fixture;
 use sdm_tests::job::{Folder, allow_root, running};
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes;
 use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
@@ -60,7 +59,7 @@ const HANGS: &[Case] = &[
     ("own_lock", "deadlock", "3", "which thread 1 holds"),
     ("orphaned", "cannot_go_on", "3", "whose holder has ended"),
     ("condition", "held_up", "3", "pthread_cond_wait"),
-    ("join", "held_up", "3", "pthread_join"),
+    ("join", "held_up", "3", "called from join ()"),
     ("loop", "held_up", "3", "running within spin ()"),
     ("loop_of_calls", "held_up", "3", "running within iterate ()"),
     ("recursion", "held_up", "3", "recursion ()"),
@@ -144,7 +143,9 @@ impl Drop for Job {
     fn drop(&mut self) {
         // A rank that is stopped hears no other signal.
         for pid in running(&self.program) {
-            processes::signal(pid, Signal::SIGKILL);
+            let pid = nix::unistd::Pid::from_raw(pid.cast_signed());
+            // Its launcher may have ended it by then, as another one has gone.
+            let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
         }
         let _ = self.launcher.kill();
         let _ = self.launcher.wait();

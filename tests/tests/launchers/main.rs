@@ -1,6 +1,7 @@
 //! Whole sessions under the launchers of MPI.
 
 mod editors;
+mod findings;
 mod hangs;
 mod mpi;
 mod openmpi5;
@@ -11,4 +12,7 @@ mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
 mod prte;
+mod python;
+mod screen;
 mod sharing;
+mod stories;

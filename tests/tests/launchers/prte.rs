@@ -167,6 +167,12 @@ fn every_verb_works_at_a_prte() {
     shell
         .sdm("pmix signal nosuch@1 USR1")
         .refused(124, "nosuch@1");
+    shell
+        .sdm(&format!("pmix signal {second}:9 USR1"))
+        .refused(124, "it has no rank 9");
+    shell
+        .sdm(&format!("pmix query processes {second}:9"))
+        .refused(124, "it has no rank 9");
     let _done = shell.sdm(&format!("pmix signal {second} USR1")).done();
     let ended = events.until(&second);
     assert!(ended.contains("PMIX_EVENT_JOB_END"), "{ended}");
@@ -184,6 +190,36 @@ fn every_verb_works_at_a_prte() {
     shell
         .sdm("pmix spawn -- nosuch")
         .refused(124, "nosuch: no such program");
+}
+
+/// PRRTE would signal all ranks, and would never end where that ends them.
+#[test]
+fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
+    let Some(mpi) = parts::openmpi5() else { return };
+    let shell = Shell::new();
+    let mut job = shell.program(&mpi.join("bin/prterun"), &[]);
+    job.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    let script = "trap 'echo rank $PMIX_RANK has it' USR1; while :; do echo hi; sleep 0.1; done";
+    job.args(["-n", "2", "sh", "-c", script]);
+    let mut job = Watched::of(job, "hi\n");
+    let pid = job.child.id();
+    let listed = shell.sdm(&format!("pmix --pid {pid} list --json")).done();
+    let listed: Value = serde_json::from_str(&listed.out).expect("JSON");
+    let name = listed[0]["jobs"][0]["namespace"].as_str().expect("its job");
+    let signal = |of: &str| shell.sdm(&format!("pmix --pid {pid} signal {name}{of}"));
+    let _done = signal(":1 USR1").done();
+    while !job.said.contains("has it") {
+        assert!(
+            job.out.read_line(&mut job.said).expect("text") > 0,
+            "{}",
+            job.said
+        );
+    }
+    let _done = signal(" KILL").done();
+    let (said, code) = job.end();
+    assert!(said.contains("rank 1 has it"), "{said}");
+    assert!(!said.contains("rank 0 has it"), "{said}");
+    assert_eq!(code, Some(128 + 9));
 }
 
 /// Jobs of a PRRTE's, whoever has started them, are jobs of a cluster: seen, attached to, submitted and cancelled.

@@ -11,6 +11,7 @@ mod slurm;
 mod slurm_agent;
 mod slurm_cluster;
 mod slurm_elsewhere;
+mod slurm_screen;
 mod ssh;
 mod ssh_agent;
 mod ssh_cluster;

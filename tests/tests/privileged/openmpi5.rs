@@ -1,13 +1,85 @@
 //! Open MPI 5 on several hosts.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
+use sdm_tests::control;
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts::{self, Part};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
 use super::ssh::CONFIG;
+
+const HOSTS: &str = "10.77.0.1:2,10.77.0.2:2";
+
+/// What tells `mpirun` how the hosts are reached.
+fn reaching_hosts(mpi: &Path) -> Vec<String> {
+    let net = "10.77.0.0/24";
+    let agent = format!("ssh -F {CONFIG}");
+    let prefix = mpi.to_string_lossy();
+    let words: [&str; 16] = [
+        "--prtemca",
+        "plm_ssh_agent",
+        &agent,
+        "--prtemca",
+        "prte_if_include",
+        net,
+        "--prefix",
+        &prefix,
+        "--mca",
+        "pml",
+        "ob1",
+        "--mca",
+        "btl",
+        "self,tcp",
+        "--mca",
+        "btl_tcp_if_include",
+    ];
+    words.into_iter().chain([net]).map(str::to_owned).collect()
+}
+
+/// Ranks that `prterun`'s daemons hold on other hosts are attached to there, before their first instruction.
+#[test]
+fn ranks_are_held_on_all_hosts_until_they_are_attached_to() {
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let Some(_hosts) = Part::hosts() else { return };
+    let place = Place::new();
+    // As a user's own ~/.ssh/config would, for the servers that are started beside the ranks.
+    let ssh = place.path().join("ssh");
+    fs::write(
+        &ssh,
+        format!("#!/bin/sh\nexec /usr/bin/ssh -F {CONFIG} \"$@\"\n"),
+    )
+    .expect("a file");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", place.path().display());
+    let mpirun = mpi.join("bin/mpirun").to_string_lossy().into_owned();
+    let sdm = |count| {
+        Sdm::run(&place, count)
+            .env("PATH", path.clone())
+            .args(["--launcher", &mpirun, "--control", "pmix", "--host", HOSTS])
+            .args(
+                reaching_hosts(&mpi)
+                    .iter()
+                    .flat_map(|it| ["--launcher-option", it]),
+            )
+    };
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi5);
+    let whose = r#"printf "%s\n", (char *) getenv("PMIX_HOSTNAME")"#;
+    let to_main = ["tbreak main", "continue", whose];
+    let done = control::four_ranks_add_up(sdm(4), &sum, &to_main);
+    // Two ranks on either host, whichever name PRRTE has for it.
+    for pair in ["ranks 0-1 (2): ", "ranks 2-3 (2): "] {
+        done.expect_part(whose, pair);
+    }
+    control::held_ranks_end_well(&place, Compiler::OpenMpi5, &sdm);
+}
 
 #[test]
 fn a_job_on_several_hosts_is_found_through_its_pmix_server() {
@@ -19,19 +91,8 @@ fn a_job_on_several_hosts_is_found_through_its_pmix_server() {
     let folder = Folder::new("prterun-hosts");
     let program = folder.compile(Compiler::OpenMpi5, "mpi_held");
     let mut mpirun = Command::new(mpi.join("bin/mpirun"));
-    let net = "10.77.0.0/24";
-    mpirun.args(["--prtemca", "plm_ssh_agent", &format!("ssh -F {CONFIG}")]);
-    mpirun.args(["--prtemca", "prte_if_include", net, "--prefix"]);
-    mpirun.arg(&mpi).args(["--mca", "pml", "ob1"]);
-    mpirun.args([
-        "--mca",
-        "btl",
-        "self,tcp",
-        "--mca",
-        "btl_tcp_if_include",
-        net,
-    ]);
-    mpirun.args(["--host", "10.77.0.1:2,10.77.0.2:2", "-n", "4"]);
+    mpirun.args(reaching_hosts(&mpi));
+    mpirun.args(["--host", HOSTS, "-n", "4"]);
     let job = HeldJob::start(mpirun, &folder, &program, 4);
     let ranks = running(&program);
     let looks = || ranks.iter().map(|pid| look(*pid)).collect::<Vec<_>>();

@@ -168,6 +168,14 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
         &[],
         &[],
     );
+    // PMIx servers of SDM's own in place of Slurm's, on two nodes that have their memory in common.
+    ranks_add_up(
+        "--mpi=none",
+        Compiler::OpenMpi,
+        &[],
+        &["-N2", "--ntasks-per-node=2"],
+        &["--pmix", "on", "--env", "OMPI_MCA_btl=self,tcp"],
+    );
     two_programs_are_started_twice();
     srun_carries_what_ranks_print();
     srun_carries_a_place_and_no_key();

@@ -20,7 +20,7 @@ fn start<'a>(place: &'a Place, what: &str) -> Terminal<'a> {
         "1 work.c: main",
         "ranks 0-3 (4)",
         "aaaa",
-        "c n s f u d",
+        "c continue",
     ]);
     terminal
 }
@@ -47,7 +47,7 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
     terminal.keys("b");
     terminal.wait_displayed(&["(sdm) delete 1"]);
     terminal.keys("n");
-    terminal.wait_displayed(&["(sdm) next &", "result"]);
+    terminal.wait_displayed(&["(sdm) next &", "twice () at work.c:26", "c continue"]);
     terminal.keys("f");
     terminal.wait_displayed(&["1 work.c: step_through"]);
     // A rank is the focus: what is there is of it alone.
@@ -96,9 +96,9 @@ fn it_is_suspended_resized_and_stopped() {
     terminal.keys(CTRL_Z);
     terminal.wait_displayed(&["Stopped", "bash> "]);
     terminal.keys("fg\r");
-    terminal.wait_displayed(&["1 work.c: main", "c n s f u d"]);
+    terminal.wait_displayed(&["1 work.c: main", "c continue"]);
     terminal.resize(80, 24);
-    let text = terminal.wait_displayed(&["1 work.c: main", "c n s f u d", "┘"]);
+    let text = terminal.wait_displayed(&["1 work.c: main", "c continue", "┘"]);
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"

@@ -110,14 +110,20 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
     if let Some(program) = gdb.host().program(pid) {
         gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
     }
-    if prepare {
-        for answer in super::start::prepare(gdb) {
-            answer.await?;
-        }
-    }
+    let answers = match prepare {
+        true => super::start::prepare(gdb),
+        false => Vec::new(),
+    };
     let may_be_unable = gdb.get().config.registers_unknown;
-    if may_be_unable {
+    if prepare || may_be_unable {
         super::registers::look(gdb).await?;
+    }
+    for answer in answers {
+        answer.await?;
+    }
+    // gdb would enter the container's mount namespace to read its files, which only root may.
+    if let Some(root) = gdb.host().root(pid) {
+        gdb.mi(format!("-gdb-set sysroot {root}")).await?;
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;
@@ -132,7 +138,7 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
         let text = failure.text.trim_end_matches('.');
         return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
             "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
-             or run sdm as root",
+             or run sdm as root; `sdm doctor PID` looks into it: target, attach",
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));

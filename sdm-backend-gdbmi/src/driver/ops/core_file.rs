@@ -40,7 +40,9 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
     let program = file.program.as_os_str().as_bytes();
     let name = printable(program);
     gdb.edit().program_name = base_name(&name).to_owned();
-    for answer in super::start::prepare(gdb) {
+    let answers = super::start::prepare(gdb);
+    super::registers::look(gdb).await?;
+    for answer in answers {
         answer.await?;
     }
     gdb.tell(Event::Progress(Phase::Gdb));

@@ -7,6 +7,7 @@ use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::variable;
 use crate::mi::Results;
+use crate::python::PythonFrame;
 
 /// The most frames of one stack that are asked for.
 pub(in crate::driver) const FRAMES_MAX: u32 = 1024;
@@ -25,6 +26,8 @@ pub(in crate::driver) struct GdbFrame {
     /// For a frame without a name: what it stands in, and how far from its beginning.
     place: Option<(String, u64)>,
     arguments: Results,
+    /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
+    is_python: bool,
 }
 
 impl GdbFrame {
@@ -46,6 +49,7 @@ impl GdbFrame {
                 .to_owned(),
             place: None,
             arguments: Results::default(),
+            is_python: false,
         };
         if frame.function.is_none() {
             frame.place = frame.find_place(gdb);
@@ -56,6 +60,41 @@ impl GdbFrame {
     /// Where it stands.
     pub(in crate::driver) fn address(&self) -> u64 {
         self.address
+    }
+
+    /// One of Python's, in an interpreter's frame of this level; `module` is empty for what the user wrote.
+    pub(in crate::driver) fn python(level: u32, frame: &PythonFrame, module: &str) -> Self {
+        Self {
+            level,
+            function: Some(frame.function.clone()),
+            file: base_name(&frame.path).to_owned(),
+            path: frame.path.clone(),
+            line: frame.line,
+            module: module.to_owned(),
+            is_python: true,
+            ..Self::default()
+        }
+    }
+
+    /// One of gdb's, for tests.
+    #[cfg(test)]
+    pub(in crate::driver) fn native(level: u32, function: &str, module: &str) -> Self {
+        Self {
+            level,
+            function: Some(function.to_owned()),
+            module: module.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// True where gdb knows it.
+    pub(in crate::driver) fn is_native(&self) -> bool {
+        !self.is_python
+    }
+
+    /// The function's name, where it has one.
+    pub(in crate::driver) fn function(&self) -> Option<&str> {
+        self.function.as_deref()
     }
 
     fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
@@ -72,7 +111,7 @@ impl GdbFrame {
     }
 
     /// The module, also of a frame of which gdb knows none but `/proc/PID/maps` does.
-    fn module(&self) -> &str {
+    pub(in crate::driver) fn module(&self) -> &str {
         match &self.place {
             Some((name, _)) if self.module.is_empty() => name,
             _ => &self.module,

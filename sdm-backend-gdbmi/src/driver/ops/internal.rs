@@ -1,20 +1,25 @@
 //! Breakpoints of SDM's own: they hold a program that is about to abort, or to leave before
-//! `MPI_Finalize`, since launchers then kill everybody without warning.
+//! `MPI_Finalize`, since launchers then kill everybody without warning; and one in which a sanitizer has found an error.
 //!
 //! Whether `MPI_Init` and `MPI_Finalize` were passed is counted by breakpoints that never stop
 //! (an ignore count that is never used up): no stop, no call into the program, and a step over
 //! `MPI_Init` is not disturbed.
 
 use crate::driver::gdb::Gdb;
-use crate::driver::state::internal::Internal;
+use crate::driver::state::internal::{Finder, Internal};
 use crate::mi::quote;
 
 /// What every program gets. Those of MPI stay pending in a program without it.
-const ALWAYS: [(&str, Internal); 4] = [
+const ALWAYS: [(&str, Internal); 6] = [
     ("MPI_Init", Internal::Init),
     ("MPI_Init_thread", Internal::Init),
     ("MPI_Abort", Internal::Hold("MPI_Abort")),
     ("abort", Internal::Hold("abort")),
+    (
+        "__sanitizer_report_error_summary",
+        Internal::Found(Finder::Summary),
+    ),
+    ("__ubsan_on_report", Internal::Found(Finder::Undefined)),
 ];
 /// What a program gets once it has MPI.
 const WITH_MPI: [(&str, Internal); 2] = [
@@ -59,7 +64,7 @@ async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
     for (function, what) in list {
         let never = match what {
             Internal::Init | Internal::Finalize => NEVER,
-            Internal::Hold(_) | Internal::Exit => "",
+            Internal::Hold(_) | Internal::Exit | Internal::Found(_) => "",
         };
         // `-qualified`-like: a C++ method of the same name is not meant.
         let location = quote(function.as_bytes());

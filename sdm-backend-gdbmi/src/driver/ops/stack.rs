@@ -6,7 +6,9 @@ use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::frames::{FRAMES_MAX, GdbFrame};
-use super::registers;
+pub(in crate::driver) use super::threads::ReadThread;
+use super::threads::kernel_id;
+use super::{python, registers};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
 use crate::mi::Results;
@@ -19,6 +21,9 @@ pub(in crate::driver) async fn backtrace(
     spec: &BacktraceSpec,
 ) -> Result<Reply, Failure> {
     let mut frames = list_frames(gdb, None).await?;
+    if !spec.full {
+        frames = python::weave_current(gdb, frames).await;
+    }
     let total = frames.len();
     let (first, last) = if spec.full {
         (0, total)
@@ -62,7 +67,10 @@ fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
     (first.index, last.max(first.index) + 1)
 }
 
-async fn list_frames(gdb: &Gdb, thread: Option<u32>) -> Result<Vec<GdbFrame>, Failure> {
+pub(in crate::driver) async fn list_frames(
+    gdb: &Gdb,
+    thread: Option<u32>,
+) -> Result<Vec<GdbFrame>, Failure> {
     let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
     let results = gdb
         .mi(format!("-stack-list-frames {thread}0 {FRAMES_MAX}"))
@@ -81,7 +89,8 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
     let results = gdb.mi(line).await?;
     for arguments in results.tuples("stack-args") {
         let level: Option<u32> = arguments.number("level");
-        if let Some(frame) = frames.iter_mut().find(|frame| Some(frame.level) == level) {
+        let mut native = frames.iter_mut().filter(|frame| frame.is_native());
+        if let Some(frame) = native.find(|frame| Some(frame.level) == level) {
             frame.set_arguments(arguments);
         }
     }
@@ -89,7 +98,10 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
 }
 
 pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
-    let (threads, beyond) = read_threads(gdb).await?;
+    let (threads, beyond) = match full {
+        true => read_native_threads(gdb).await?,
+        false => read_threads(gdb).await?,
+    };
     let threads: Vec<RawThread> = threads.into_iter().map(|thread| thread.raw).collect();
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
@@ -105,22 +117,16 @@ pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Fa
     Ok(Reply::Stacks(stacks))
 }
 
-/// A thread with its frames.
-pub(in crate::driver) struct ReadThread {
-    /// gdb's number.
-    pub(in crate::driver) id: u32,
-    /// Its number in the task, from 1.
-    pub(in crate::driver) number: u32,
-    /// The kernel's number, where gdb says it.
-    pub(in crate::driver) kernel_id: Option<i32>,
-    /// For the fold rules.
-    pub(in crate::driver) raw: RawThread,
-    /// The same frames, as gdb gives them.
-    pub(in crate::driver) frames: Vec<GdbFrame>,
+/// The threads of the task, and how many there are beyond those that are read. Python's functions stand where its
+/// interpreter carries them out.
+pub(in crate::driver) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
+    let (mut threads, beyond) = read_native_threads(gdb).await?;
+    python::weave_all(gdb, &mut threads).await;
+    Ok((threads, beyond))
 }
 
-/// The threads of the task, and how many there are beyond those that are read.
-pub(in crate::driver) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
+/// The same as gdb gives them.
+async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
     let info = gdb.mi("-thread-info").await?;
     let mut found: Vec<(u32, &Results)> = info
         .tuples("threads")
@@ -147,15 +153,6 @@ pub(in crate::driver) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread
         });
     }
     Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))
-}
-
-/// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
-/// (LWP 4711)`, `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
-fn kernel_id(target_id: &str) -> Option<i32> {
-    let (_, number) = target_id
-        .rsplit_once("LWP ")
-        .or_else(|| target_id.rsplit_once("process "))?;
-    number.trim_end_matches(')').parse().ok()
 }
 
 pub(in crate::driver) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
@@ -288,19 +285,4 @@ async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
     let source = frame.source(gdb);
     let frame: Frame = frame.frame(gdb, true);
     Ok(Reply::Frame(FrameView { frame, source }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_number_of_a_thread() {
-        let check = |text, expect| assert_eq!(kernel_id(text), expect, "{text}");
-        check("Thread 0x7ffff7dd1740 (LWP 4711)", Some(4711));
-        check("LWP 4711", Some(4711));
-        check("process 4711", Some(4711));
-        check("Thread 1.1", None);
-        check("", None);
-    }
 }

@@ -8,17 +8,17 @@ use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
 use super::breakpoints::caught;
-use super::frames::{FRAMES_MAX, GdbFrame};
-use super::history;
+use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
 use super::run::{go_on, resume_silently};
-use super::stack::thread_select;
+use super::stack::{list_frames, thread_select};
+use super::{history, python};
 use crate::driver::action::Action;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::StopRecord;
 use crate::driver::state::activity::RunKind;
-use crate::driver::state::internal::Internal;
+use crate::driver::state::internal::{Finder, Internal};
 use crate::driver::state::points::Owner;
 use crate::driver::text::last_text;
 use crate::driver::text::{console_line, value};
@@ -37,6 +37,8 @@ enum Verdict {
     CaughtSignal(u32),
     /// A signal has come that gdb has no name for.
     UnnamedSignal,
+    /// A sanitizer has something to say.
+    Found(Finder),
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
     ToEntry,
 }
@@ -54,39 +56,8 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         record = &own;
     }
     let verdict = judge(&gdb, &stop);
-    let reason = match verdict {
-        Verdict::Report(reason) => reason,
-        Verdict::GoOn => match go_on(&gdb).await {
-            Ok(()) => return,
-            Err(failure) => StopReason::Other(failure.text),
-        },
-        Verdict::ThenStep(step, count) => {
-            let id = gdb.get().activity.run_id();
-            match resume_silently(&gdb, id, RunKind::Step(step, count)).await {
-                Ok(()) => return,
-                // It is where the person was shown to be, and cannot step on from there.
-                Err(_) => StopReason::StepEnd,
-            }
-        }
-        Verdict::CaughtSignal(number) => {
-            let name = current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned());
-            let hit = CatchHit::Signal { name };
-            StopReason::Catch { number, hit }
-        }
-        Verdict::UnnamedSignal => StopReason::Signal {
-            name: current_signal(&gdb).await.unwrap_or_else(|| "?".to_owned()),
-            meaning: "gdb does not know it and cannot pass it on".to_owned(),
-        },
-        Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
-            match super::wrapped::go_on(&gdb).await {
-                None => return,
-                Some(reason) => reason,
-            }
-        }
-        Verdict::ToEntry => match go_to_entry(&gdb, record).await {
-            None => return,
-            Some(reason) => reason,
-        },
+    let Some(reason) = carry_through(&gdb, verdict, record).await else {
+        return;
     };
     if let StopReason::Breakpoint { number } = reason
         && !carry_out(&gdb, number).await
@@ -97,6 +68,45 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     look_for_libraries(&gdb).await;
     let stop = place_stop(&gdb, reason, record).await;
     report(&gdb, stop);
+}
+
+/// The reason that a person is told; `None` where the program runs on.
+async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<StopReason> {
+    Some(match verdict {
+        Verdict::Report(reason) => reason,
+        Verdict::GoOn => return gone_on(gdb).await,
+        Verdict::ThenStep(step, count) => {
+            let id = gdb.get().activity.run_id();
+            match resume_silently(gdb, id, RunKind::Step(step, count)).await {
+                Ok(()) => return None,
+                // It is where the person was shown to be, and cannot step on from there.
+                Err(_) => StopReason::StepEnd,
+            }
+        }
+        Verdict::CaughtSignal(number) => {
+            let name = current_signal(gdb).await.unwrap_or_else(|| "?".to_owned());
+            let hit = CatchHit::Signal { name };
+            StopReason::Catch { number, hit }
+        }
+        Verdict::Found(finder) => match super::findings::read(gdb, finder).await {
+            Some(finding) => StopReason::Finding(Box::new(finding)),
+            None => return gone_on(gdb).await,
+        },
+        Verdict::UnnamedSignal => StopReason::Signal {
+            name: current_signal(gdb).await.unwrap_or_else(|| "?".to_owned()),
+            meaning: "gdb does not know it and cannot pass it on".to_owned(),
+        },
+        Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
+            return super::wrapped::go_on(gdb).await;
+        }
+        Verdict::ToEntry => return go_to_entry(gdb, record).await,
+    })
+}
+
+/// Lets the program go on as it went; the reason of the stop where it cannot.
+async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
+    let failure = go_on(gdb).await.err()?;
+    Some(StopReason::Other(failure.text))
 }
 
 /// Goes back to the task's own process, where gdb has turned to another one; gives its frame.
@@ -196,6 +206,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
     }
     let mpi = &mut state.breakpoints.mpi;
     match (stop.owner, kind) {
+        (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
         // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
         (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
             Verdict::GoOn
@@ -342,6 +353,10 @@ pub(in crate::driver) async fn place_stop(gdb: &Gdb, reason: StopReason, record:
         },
     };
     let place = frame.as_ref().map(|frame| frame.place(gdb));
+    let inside = match reason {
+        StopReason::Finding(_) => inside.and_then(super::findings::called_by_user),
+        _ => inside,
+    };
     Stop {
         reason,
         inside,
@@ -379,16 +394,12 @@ async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<S
 /// Selects the innermost frame of the current thread that the user wrote, where there is one;
 /// with the runtime function above it.
 async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
-    if is_user(gdb, innermost) {
+    if is_user(gdb, innermost) && !python::may_be_inside(gdb, innermost) {
         return Some((innermost.clone(), None));
     }
     let config = gdb.get().config.clone();
-    let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
-    let results = gdb.mi(line).await.ok()?;
-    let mut frames: Vec<GdbFrame> = results
-        .tuples("stack")
-        .map(|frame| GdbFrame::read(gdb, frame))
-        .collect();
+    let frames = list_frames(gdb, None).await.ok()?;
+    let mut frames = python::weave_current(gdb, frames).await;
     let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
     let user = innermost_user_frame(&raw, &config.fold)?;
     let frame = frames.swap_remove(user.index);

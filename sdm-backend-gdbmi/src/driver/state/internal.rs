@@ -11,6 +11,18 @@ pub(in crate::driver) enum Internal {
     Finalize,
     /// Stops at `_exit`: a matter of interest only between the two.
     Exit,
+    /// Stops: a sanitizer has found an error in the program.
+    Found(Finder),
+}
+
+/// The function by which a sanitizer's runtime tells whoever watches it of an error. Both are part of
+/// its public interface, of gcc's runtimes and of clang's, and are there to be replaced by a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::driver) enum Finder {
+    /// `__sanitizer_report_error_summary`: the report was printed, all but its last line, which is the argument.
+    Summary,
+    /// `__ubsan_on_report`: UBSan prints no summary unless it is asked to; it has printed nothing yet.
+    Undefined,
 }
 
 /// What is known of the program's use of MPI.

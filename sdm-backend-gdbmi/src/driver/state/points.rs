@@ -176,7 +176,7 @@ impl Breakpoints {
             match entry.1 {
                 Internal::Init => self.mpi.initialized |= hits > 0,
                 Internal::Finalize => self.mpi.finalized |= hits > 0,
-                Internal::Hold(_) | Internal::Exit => {}
+                Internal::Hold(_) | Internal::Exit | Internal::Found(_) => {}
             }
             return None;
         }

@@ -28,6 +28,11 @@ impl Breaks {
         self.last + 1
     }
 
+    /// Numbers up to this one are somebody else's.
+    pub(crate) fn reserve(&mut self, last: u32) {
+        self.last = self.last.max(last);
+    }
+
     /// The number of the last one made; 0 before there was one.
     pub(crate) fn last_number(&self) -> u32 {
         self.last

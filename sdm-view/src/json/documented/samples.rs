@@ -5,8 +5,8 @@ use std::time::Duration;
 use sdm_debug::Reply;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{
-    Backtrace, BreakpointPlace, CatchHit, Frame, FrameView, Library, SignalView, StackFrame, Stop,
-    StopReason, TaskStacks, ThreadView, Value as Shown, Variable, WatchHit,
+    Access, Backtrace, BreakpointPlace, CatchHit, Frame, FrameView, Library, SignalView,
+    StackFrame, Stop, StopReason, TaskStacks, ThreadView, Value as Shown, Variable, WatchHit,
 };
 use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, TotalUsage, Who};
 use sdm_debug::{Failure, FailureCode, TaskState};
@@ -72,6 +72,14 @@ fn stops() -> Vec<Stop> {
         StopReason::Internal {
             what: text("abort"),
         },
+        StopReason::Finding(Box::new(sdm_debug::reply::Finding {
+            tool: text("AddressSanitizer"),
+            kind: text("heap-buffer-overflow"),
+            access: Some(Access {
+                is_write: false,
+                size_bytes: 4,
+            }),
+        })),
         StopReason::Attached,
         StopReason::Other(text("unknown")),
         StopReason::Watchpoint(Box::new(hit)),

@@ -6,9 +6,10 @@ use sdm_debug::probe::{
     TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
 use sdm_debug::reply::{
-    Backtrace, BreakpointPlace, BreakpointView, CatchHit, Frame, FrameView, Instruction, Library,
-    MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop, StopReason,
-    TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange, VarObject, Variable, WatchHit,
+    Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Finding, Frame, FrameView,
+    Instruction, Library, MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop,
+    StopReason, TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange, VarObject, Variable,
+    WatchHit,
 };
 use sdm_debug::{Event, Joined, Reply, TaskState};
 
@@ -250,6 +251,11 @@ fn reasons() -> Vec<(String, StopReason)> {
             signal: text("SIGSEGV"),
             meaning: text("Segmentation fault"),
         },
+        StopReason::Finding(_) => StopReason::Finding(Box::new(Finding {
+            tool: text("AddressSanitizer"),
+            kind: text("heap-buffer-overflow"),
+            access: Some(Access { is_write: true, size_bytes: 4 }),
+        })),
     )
 }
 

@@ -174,7 +174,7 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
         .code(2);
     for part in [
         "ranks 2-3 (2): gdb: no such debugger on this host\n",
-        "install gdb, or name one with --gdb\n",
+        "install gdb, or name one with --gdb",
         "rank 1: main ()",
     ] {
         assert!(done.out.contains(part), "no {part:?} in {done}");

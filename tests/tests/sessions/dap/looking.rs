@@ -179,12 +179,13 @@ fn the_debug_console_takes_the_words_of_the_prompt() {
     assert_eq!(line(&mut editor, "argc + 2"), "4");
     assert!(line(&mut editor, "[0-1] info line main").contains("work.c"));
     assert!(line(&mut editor, "[@stopped] stacks").starts_with("ranks 0-1 (2): main ()"));
-    assert!(line(&mut editor, "ranks").starts_with("rank 0: main work.c:"));
+    assert!(line(&mut editor, "ranks").starts_with("ranks 0-1 (2)  stopped"));
     assert!(line(&mut editor, "help stacks").contains("stacks"));
     for (text, why) in [
         ("[7] print argc", "7"),
         ("[0 print", "end of the set"),
-        ("quit", "prompt of sdm"),
+        ("[@nobody] print argc", "nobody"),
+        ("run 1 2", "launch.json"),
     ] {
         let arguments = json!({"expression": text, "context": "repl"});
         let refused = editor.refused("evaluate", &arguments);

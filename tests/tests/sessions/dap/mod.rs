@@ -1,8 +1,13 @@
 //! `sdm dap`: an editor debugs a job.
 
+mod beside;
 mod classes;
+mod console;
+mod going;
+mod hostile;
 mod life;
 mod looking;
+mod transcript;
 
 use std::path::Path;
 

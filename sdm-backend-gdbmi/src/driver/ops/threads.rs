@@ -1,0 +1,43 @@
+//! Threads as they are read.
+
+use sdm_debug::fold::RawThread;
+
+use super::frames::GdbFrame;
+
+/// A thread with its frames.
+pub(in crate::driver) struct ReadThread {
+    /// gdb's number.
+    pub(in crate::driver) id: u32,
+    /// Its number in the task, from 1.
+    pub(in crate::driver) number: u32,
+    /// The kernel's number, where gdb says it.
+    pub(in crate::driver) kernel_id: Option<i32>,
+    /// For the fold rules.
+    pub(in crate::driver) raw: RawThread,
+    /// The same frames, as gdb gives them.
+    pub(in crate::driver) frames: Vec<GdbFrame>,
+}
+
+/// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
+/// (LWP 4711)`, `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
+pub(in crate::driver) fn kernel_id(target_id: &str) -> Option<i32> {
+    let (_, number) = target_id
+        .rsplit_once("LWP ")
+        .or_else(|| target_id.rsplit_once("process "))?;
+    number.trim_end_matches(')').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_number_of_a_thread() {
+        let check = |text, expect| assert_eq!(kernel_id(text), expect, "{text}");
+        check("Thread 0x7ffff7dd1740 (LWP 4711)", Some(4711));
+        check("LWP 4711", Some(4711));
+        check("process 4711", Some(4711));
+        check("Thread 1.1", None);
+        check("", None);
+    }
+}

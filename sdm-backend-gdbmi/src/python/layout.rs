@@ -1,0 +1,210 @@
+//! Where the structures of a CPython have what, by its version; all in bytes from the beginning of what holds it.
+//!
+//! From 3.13 on the interpreter says it itself, at the beginning of `_PyRuntime`, for debuggers like this one. Those of 3.11 and
+//! 3.12 are the same in every build for 64 bits that is no debug build. What does not fit is noticed by the reader, which
+//! gives up at an address or a text that is none.
+
+use super::memory::{Memory, read_u64};
+
+/// Where things are in one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) threads: ThreadLayout,
+    pub(super) frame: FrameLayout,
+    pub(super) code: CodeLayout,
+    pub(super) objects: ObjectLayout,
+}
+
+/// The way to the threads' states, and what is in these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ThreadLayout {
+    /// The runtime's first interpreter.
+    pub(super) interpreters: u64,
+    /// An interpreter's next one, and its first thread.
+    pub(super) next_interpreter: u64,
+    pub(super) first: u64,
+    /// A thread's next one, and the kernel's number of it.
+    pub(super) next: u64,
+    pub(super) native_id: u64,
+    /// Its innermost frame; up to 3.12 that stands there in a `_PyCFrame`.
+    pub(super) current: u64,
+    pub(super) in_c_frame: Option<u64>,
+}
+
+/// What is in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameLayout {
+    pub(super) code: u64,
+    pub(super) previous: u64,
+    pub(super) instruction: u64,
+    pub(super) boundary: Boundary,
+}
+
+/// How the frames of one call of the evaluating function end, outwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Boundary {
+    /// The outermost has this flag.
+    IsEntry(u64),
+    /// Behind the outermost stands a frame of the interpreter's own, whose owner here is 3 or more.
+    Owner(u64),
+}
+
+/// What is in a code object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CodeLayout {
+    pub(super) file: u64,
+    pub(super) name: u64,
+    pub(super) lines: u64,
+    pub(super) first_line: u64,
+    pub(super) instructions: u64,
+}
+
+/// What is in a text and in a `bytes` object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ObjectLayout {
+    pub(super) text_state: u64,
+    pub(super) text_length: u64,
+    /// The characters of a text in ASCII.
+    pub(super) ascii: u64,
+    /// Those of another.
+    pub(super) compact: u64,
+    pub(super) bytes_length: u64,
+    pub(super) bytes: u64,
+}
+
+/// No structure is larger.
+const OFFSET_MAX: u64 = 1 << 20;
+
+/// The version in `Py_Version`: `0x030b02f0`.
+fn version(number: u64) -> (u8, u8) {
+    let part = |at: u32| (number >> at).to_le_bytes()[0];
+    (part(24), part(16))
+}
+
+impl Layout {
+    /// That of a process whose `_PyRuntime` and `Py_Version` are at these addresses.
+    pub(super) fn of(memory: &dyn Memory, runtime: u64, py_version: Option<u64>) -> Option<Self> {
+        const COOKIE: u64 = u64::from_ne_bytes(*b"xdebugpy");
+        if read_u64(memory, runtime)? == COOKIE {
+            return Self::told(memory, runtime);
+        }
+        match version(read_u64(memory, py_version?)?) {
+            (3, 11) => Some(V3_11),
+            (3, 12) => Some(V3_12),
+            _ => None,
+        }
+    }
+
+    /// What a 3.13 says of itself: numbers of 8 bytes each.
+    fn told(memory: &dyn Memory, runtime: u64) -> Option<Self> {
+        let at = |index: u64| read_u64(memory, runtime + 8 * index);
+        // Where threads need no lock, instructions are elsewhere.
+        let is_free_threaded = at(2)? != 0;
+        if version(at(1)?) != (3, 13) || is_free_threaded {
+            return None;
+        }
+        let offset = |index: u64| at(index).filter(|offset| *offset < OFFSET_MAX);
+        Some(Self {
+            threads: ThreadLayout {
+                interpreters: offset(5)?,
+                next_interpreter: offset(8)?,
+                first: offset(9)?,
+                next: offset(21)?,
+                current: offset(23)?,
+                native_id: offset(25)?,
+                in_c_frame: None,
+            },
+            frame: FrameLayout {
+                previous: offset(29)?,
+                code: offset(30)?,
+                instruction: offset(31)?,
+                boundary: Boundary::Owner(offset(33)?),
+            },
+            code: CodeLayout {
+                file: offset(35)?,
+                name: offset(37)?,
+                lines: offset(38)?,
+                first_line: offset(39)?,
+                instructions: offset(43)?,
+            },
+            objects: ObjectLayout {
+                bytes_length: offset(65)?,
+                bytes: offset(66)?,
+                text_state: offset(68)?,
+                text_length: offset(69)?,
+                ascii: offset(70)?,
+                // Length and address of its UTF-8 stand between.
+                compact: offset(70)? + 16,
+            },
+        })
+    }
+}
+
+const V3_11: Layout = Layout {
+    threads: ThreadLayout {
+        interpreters: 40,
+        next_interpreter: 0,
+        first: 16,
+        next: 8,
+        native_id: 160,
+        current: 56,
+        in_c_frame: Some(8),
+    },
+    frame: FrameLayout {
+        code: 32,
+        previous: 48,
+        instruction: 56,
+        boundary: Boundary::IsEntry(68),
+    },
+    code: CodeLayout {
+        file: 112,
+        name: 128,
+        lines: 136,
+        first_line: 72,
+        instructions: 184,
+    },
+    objects: ObjectLayout {
+        text_state: 32,
+        text_length: 16,
+        ascii: 48,
+        compact: 72,
+        bytes_length: 16,
+        bytes: 32,
+    },
+};
+
+const V3_12: Layout = Layout {
+    threads: ThreadLayout {
+        first: 72,
+        native_id: 144,
+        in_c_frame: Some(0),
+        ..V3_11.threads
+    },
+    frame: FrameLayout {
+        code: 0,
+        previous: 8,
+        instruction: 56,
+        boundary: Boundary::Owner(70),
+    },
+    code: CodeLayout {
+        first_line: 68,
+        instructions: 192,
+        ..V3_11.code
+    },
+    objects: ObjectLayout {
+        ascii: 40,
+        compact: 56,
+        ..V3_11.objects
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version(0x030b_02f0), (3, 11));
+        assert_eq!(version(0xffff_ffff_030d_00f0), (3, 13));
+    }
+}

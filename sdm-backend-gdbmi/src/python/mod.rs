@@ -1,0 +1,301 @@
+//! Reads which Python functions the threads of a CPython process are in, from its memory.
+//!
+//! Nothing is called in the process, and nothing in it is changed: it is read while gdb holds it. What is read is
+//! the process's and can be anything: every length, count and chain has a bound.
+
+mod layout;
+mod lines;
+mod memory;
+
+use std::collections::BTreeMap;
+
+use layout::{Boundary, Layout};
+pub(crate) use memory::Memory;
+use memory::read_u64;
+
+/// The most interpreters, and the most threads of one.
+const INTERPRETERS_MAX: usize = 64;
+const THREADS_MAX: usize = 4096;
+/// The most frames of one thread.
+pub(crate) const FRAMES_MAX: usize = 1024;
+/// The longest name, in characters, and the longest table of lines, in bytes.
+const TEXT_MAX: u64 = 1024;
+const TABLE_BYTES_MAX: u64 = 1 << 20;
+
+/// No process has an address that is as large.
+const ADDRESS_MAX: u64 = 1 << 62;
+
+/// One frame of Python's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PythonFrame {
+    /// `Solver.step`.
+    pub(crate) function: String,
+    /// As the interpreter has it: mostly an absolute path.
+    pub(crate) path: String,
+    /// From 1; 0 where unknown.
+    pub(crate) line: u32,
+}
+
+/// The frames of one thread.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct PythonThread {
+    /// A group for each call of the interpreter's evaluating function, the innermost first; the frames in it, the
+    /// innermost first.
+    pub(crate) groups: Vec<Vec<PythonFrame>>,
+}
+
+/// The threads of a process by the kernel's numbers; none where its version is not known here. `_PyRuntime` and, where there is
+/// one, `Py_Version` are at these addresses.
+pub(crate) fn threads(
+    memory: &dyn Memory,
+    runtime: u64,
+    py_version: Option<u64>,
+) -> BTreeMap<i32, PythonThread> {
+    let layout = Layout::of(memory, runtime, py_version);
+    let Some(layout) = layout.filter(|_| runtime < ADDRESS_MAX) else {
+        return BTreeMap::new();
+    };
+    let mut reader = Reader {
+        memory,
+        layout,
+        codes: BTreeMap::new(),
+    };
+    reader.threads(runtime)
+}
+
+/// What is known of a code object.
+#[derive(Clone)]
+struct CodeObject {
+    function: String,
+    path: String,
+    first_line: i64,
+    table: Vec<u8>,
+}
+
+struct Reader<'a> {
+    memory: &'a dyn Memory,
+    layout: Layout,
+    /// By address: threads are in the same functions.
+    codes: BTreeMap<u64, Option<CodeObject>>,
+}
+
+impl Reader<'_> {
+    fn threads(&mut self, runtime: u64) -> BTreeMap<i32, PythonThread> {
+        let layout = self.layout.threads;
+        let mut found = BTreeMap::new();
+        let interpreters = self.chain(
+            runtime + layout.interpreters,
+            layout.next_interpreter,
+            INTERPRETERS_MAX,
+        );
+        for interpreter in interpreters {
+            for thread in self.chain(interpreter + layout.first, layout.next, THREADS_MAX) {
+                let id = read_u64(self.memory, thread + layout.native_id);
+                let id = id.and_then(|id| i32::try_from(id).ok());
+                if let (Some(id), Some(groups)) = (id, self.groups(thread)) {
+                    let known: &mut PythonThread = found.entry(id).or_default();
+                    // A thread has a state in each interpreter that it has been in.
+                    if known.groups.is_empty() {
+                        known.groups = groups;
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The members of a list whose first one is pointed to from `at`.
+    fn chain(&self, at: u64, next: u64, max: usize) -> Vec<u64> {
+        let pointed = |at: u64| self.address(at).filter(|address| *address != 0);
+        std::iter::successors(pointed(at), |member| pointed(member.wrapping_add(next)))
+            .take(max)
+            .collect()
+    }
+
+    /// The frames of a thread; `None` where its structures do not hold together.
+    fn groups(&mut self, thread: u64) -> Option<Vec<Vec<PythonFrame>>> {
+        let layout = self.layout;
+        let mut frame = self.address(thread + layout.threads.current)?;
+        if let Some(offset) = layout.threads.in_c_frame {
+            frame = self.address(frame + offset)?;
+        }
+        let mut groups = Vec::new();
+        let mut group = Vec::new();
+        for _ in 0..FRAMES_MAX {
+            if frame == 0 {
+                break;
+            }
+            let is_boundary = |at: u64| -> Option<u8> {
+                let mut byte = [0];
+                self.memory.read(frame.checked_add(at)?, &mut byte)?;
+                Some(byte[0])
+            };
+            let (ends, is_shown) = match layout.frame.boundary {
+                Boundary::IsEntry(at) => (is_boundary(at)? != 0, true),
+                Boundary::Owner(at) => {
+                    let is_own = is_boundary(at)? >= 3;
+                    (is_own, !is_own)
+                }
+            };
+            if is_shown {
+                group.push(self.frame(frame)?);
+            }
+            if ends {
+                groups.push(std::mem::take(&mut group));
+            }
+            frame = self.address(frame + layout.frame.previous)?;
+        }
+        if !group.is_empty() {
+            groups.push(group);
+        }
+        Some(groups)
+    }
+
+    fn frame(&mut self, frame: u64) -> Option<PythonFrame> {
+        let layout = self.layout;
+        let address = self.address(frame + layout.frame.code)?;
+        let instruction = self.address(frame + layout.frame.instruction)?;
+        if !self.codes.contains_key(&address) {
+            let code = self.code(address);
+            self.codes.insert(address, code);
+        }
+        let code = self.codes.get(&address)?.as_ref()?;
+        // Before the first instruction it is the one in front of that.
+        let begin = address + layout.code.instructions;
+        let at = instruction.saturating_sub(begin);
+        let line = lines::line_of(&code.table, code.first_line, at);
+        Some(PythonFrame {
+            function: code.function.clone(),
+            path: code.path.clone(),
+            line: line.unwrap_or_else(|| u32::try_from(code.first_line).unwrap_or(0)),
+        })
+    }
+
+    fn code(&self, code: u64) -> Option<CodeObject> {
+        let layout = self.layout.code;
+        let mut first_line = [0; 4];
+        self.memory
+            .read(code.checked_add(layout.first_line)?, &mut first_line)?;
+        Some(CodeObject {
+            function: self.text(self.address(code + layout.name)?)?,
+            path: self.text(self.address(code + layout.file)?)?,
+            first_line: i64::from(i32::from_ne_bytes(first_line)),
+            table: self.bytes(self.address(code + layout.lines)?)?,
+        })
+    }
+
+    /// A `str`, cut where it is too long.
+    fn text(&self, text: u64) -> Option<String> {
+        let layout = self.layout.objects;
+        let state = read_u64(self.memory, text.checked_add(layout.text_state)?)?;
+        if cfg!(target_endian = "big") {
+            // Bits are counted from the other end there, which nobody has tried.
+            return None;
+        }
+        let (width, is_compact, is_ascii) = (
+            (state >> 2) & 7,
+            state & (1 << 5) != 0,
+            state & (1 << 6) != 0,
+        );
+        if !is_compact || !matches!(width, 1 | 2 | 4) {
+            return None;
+        }
+        let length = self.address(text + layout.text_length)?.min(TEXT_MAX);
+        let at = text
+            + if is_ascii {
+                layout.ascii
+            } else {
+                layout.compact
+            };
+        let mut bytes = vec![0; usize::try_from(length * width).ok()?];
+        self.memory.read(at, &mut bytes)?;
+        let characters = bytes
+            .chunks_exact(usize::try_from(width).ok()?)
+            .map(|unit| {
+                let mut wide = [0; 4];
+                wide[..unit.len()].copy_from_slice(unit);
+                char::from_u32(u32::from_le_bytes(wide)).unwrap_or(char::REPLACEMENT_CHARACTER)
+            });
+        Some(characters.collect())
+    }
+
+    fn bytes(&self, bytes: u64) -> Option<Vec<u8>> {
+        let layout = self.layout.objects;
+        let length = self.address(bytes.checked_add(layout.bytes_length)?)?;
+        if length > TABLE_BYTES_MAX {
+            return None;
+        }
+        let mut content = vec![0; usize::try_from(length).ok()?];
+        self.memory.read(bytes + layout.bytes, &mut content)?;
+        Some(content)
+    }
+
+    /// An address or a length that the process has: offsets can be added to it.
+    fn address(&self, at: u64) -> Option<u64> {
+        read_u64(self.memory, at).filter(|address| *address < ADDRESS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whatever is asked for is there, and is anything.
+    struct Noise(Cell<u64>);
+
+    impl Memory for Noise {
+        fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+            let mut seed = self.0.get() ^ address;
+            for byte in to {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *byte = seed.to_le_bytes()[7];
+            }
+            Some(())
+        }
+    }
+
+    /// As 3.11 and full of small numbers that point into themselves.
+    struct Ring;
+
+    impl Memory for Ring {
+        fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+            let value: u64 = if address == 8 { 0x030b_02f0 } else { 0x60 };
+            let bytes = value.to_ne_bytes();
+            for (at, byte) in to.iter_mut().enumerate() {
+                *byte = bytes[at % 8];
+            }
+            Some(())
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_memory_is_read_to_an_end(seed: u64, runtime in 0_u64..1 << 50, version: u64) {
+            let memory = Noise(Cell::new(seed));
+            let _ = threads(&memory, runtime, Some(version));
+            let mut reader = Reader {
+                memory: &memory,
+                layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
+                codes: BTreeMap::new(),
+            };
+            let _ = reader.groups(runtime);
+            let _ = reader.text(runtime);
+            let _ = reader.bytes(runtime);
+        }
+    }
+
+    #[test]
+    fn chains_that_never_end_are_ended() {
+        let reader = Reader {
+            memory: &Ring,
+            layout: Layout::of(&Ring, 1 << 20, Some(8)).unwrap(),
+            codes: BTreeMap::new(),
+        };
+        assert_eq!(reader.chain(0x1000, 0, 64).len(), 64);
+        assert!(threads(&Ring, 1 << 20, Some(8)).len() <= 1);
+    }
+}

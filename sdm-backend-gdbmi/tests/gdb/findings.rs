@@ -1,0 +1,139 @@
+//! Programs that were built with sanitizers, of gcc and of clang where that is installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use sdm_debug::event::Stream;
+use sdm_debug::reply::{Access, Finding, Stop, StopReason};
+use sdm_debug::{Command, Reply};
+
+use crate::harness::{Harness, place, stopped};
+
+/// The fixture with these sanitizers, by each compiler that is there.
+fn compiled(harness: &Harness, sanitizers: &str) -> Vec<PathBuf> {
+    compiled_by(&["gcc", "clang"], harness, sanitizers)
+}
+
+fn compiled_by(compilers: &[&str], harness: &Harness, sanitizers: &str) -> Vec<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/memory.c");
+    let compilers = compilers.iter().filter(|compiler| {
+        let found = Process::new(compiler).arg("--version").output().is_ok();
+        if !found {
+            println!("SKIP: no {compiler}, whose sanitizers are tried too");
+        }
+        found
+    });
+    compilers
+        .map(|compiler| {
+            let program = harness.directory.join(format!("memory-{compiler}"));
+            let status = Process::new(compiler)
+                .args(["-g", "-O0", "-pthread", "-o"])
+                .arg(&program)
+                .arg(&source)
+                .arg(format!("-fsanitize={sanitizers}"))
+                .status()
+                .unwrap();
+            assert!(status.success(), "{compiler} -fsanitize={sanitizers}");
+            program
+        })
+        .collect()
+}
+
+fn found(stop: &Stop) -> (&str, &str, Option<(bool, u64)>) {
+    match &stop.reason {
+        StopReason::Finding(finding) => {
+            let Finding { tool, kind, access } = &**finding;
+            let access = access.map(
+                |Access {
+                     is_write,
+                     size_bytes,
+                 }| (is_write, size_bytes),
+            );
+            (tool, kind, access)
+        }
+        reason => panic!("{reason:?}"),
+    }
+}
+
+#[test]
+fn address_sanitizer() {
+    let mut harness = Harness::new();
+    for program in compiled(&harness, "address") {
+        let mut check = |argument, kind, access, at, inside: Option<&str>| {
+            let about = format!("{} {argument}", program.display());
+            harness.start(&program, &[argument]);
+            let stop = stopped(harness.run_on());
+            assert_eq!(found(&stop), ("AddressSanitizer", kind, access), "{about}");
+            assert_eq!(place(&stop), at, "{about}");
+            assert_eq!(stop.inside.as_deref(), inside, "{about}");
+            // What was found was printed by then, and the program ends as it does without us.
+            harness.wait_output(Stream::Stderr, kind);
+            let end = harness.run_on();
+            assert!(matches!(end, Ok(Reply::Exited { code: 1, .. })), "{end:?}");
+        };
+        let over = "heap-buffer-overflow";
+        check("over", over, Some((false, 4)), ("sum", 12), None);
+        check("fill", over, Some((true, 80)), ("fill", 17), Some("memset"));
+        let after = "heap-use-after-free";
+        check("write", after, Some((true, 4)), ("main", 56), None);
+        check("twice", "double-free", None, ("main", 58), Some("free"));
+    }
+}
+
+#[test]
+fn undefined_behavior_sanitizer() {
+    let mut harness = Harness::new();
+    for program in compiled(&harness, "undefined") {
+        harness.start(&program, &["add"]);
+        let stop = stopped(harness.run_on());
+        let kind = "signed integer overflow: N + N cannot be represented in type 'int'";
+        assert_eq!(found(&stop), ("UndefinedBehaviorSanitizer", kind, None));
+        assert_eq!(place(&stop), ("add", 21));
+        // It goes on: what it prints has the values, and there is one stop for it.
+        let end = harness.run_on();
+        assert!(matches!(end, Ok(Reply::Exited { code: 0, .. })), "{end:?}");
+        harness.wait_output(Stream::Stderr, "overflow: 2147483642 + 7 cannot");
+    }
+}
+
+#[test]
+fn thread_sanitizer() {
+    let mut harness = Harness::new();
+    for program in compiled(&harness, "thread") {
+        harness.start(&program, &["race"]);
+        let stop = stopped(harness.run_on());
+        let (tool, kind, access) = found(&stop);
+        assert_eq!((tool, kind), ("ThreadSanitizer", "data race"));
+        // clang 14 leaves no frame that says it.
+        let is_right = |(_, bytes)| bytes == 4;
+        let unknown = program.ends_with("memory-clang");
+        assert!(access.map_or(unknown, is_right), "{access:?}");
+        assert_eq!(place(&stop), ("count", 25));
+        harness.wait_output(Stream::Stderr, "data race");
+        harness.ask(Command::Kill).unwrap();
+    }
+}
+
+#[test]
+fn a_sanitizer_that_finds_nothing_stops_nothing() {
+    let mut harness = Harness::new();
+    for program in compiled(&harness, "undefined") {
+        harness.start(&program, &[]);
+        let end = harness.run_on();
+        assert!(matches!(end, Ok(Reply::Exited { code: 0, .. })), "{end:?}");
+    }
+}
+
+/// Others say what they find in the same way.
+#[test]
+fn memory_sanitizer_of_clang() {
+    let mut harness = Harness::new();
+    for program in compiled_by(&["clang"], &harness, "memory") {
+        harness.start(&program, &["unset"]);
+        let stop = stopped(harness.run_on());
+        let kind = "use-of-uninitialized-value";
+        assert_eq!(found(&stop), ("MemorySanitizer", kind, None));
+        assert_eq!(place(&stop), ("main", 48));
+        harness.ask(Command::Kill).unwrap();
+    }
+}

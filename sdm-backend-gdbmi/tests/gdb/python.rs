@@ -1,0 +1,119 @@
+//! Python's functions in the stacks of its interpreter: the `python3` of the system, and those that `SDM_PYTHONS` names, with colons between.
+
+use std::path::{Path, PathBuf};
+
+use sdm_debug::command::{BacktraceSpec, StartSpec, StopAt};
+use sdm_debug::event::Stream;
+use sdm_debug::reply::StackFrame;
+use sdm_debug::{Command, Reply};
+
+use crate::harness::{Harness, place, spec, stopped};
+
+fn interpreters() -> Vec<PathBuf> {
+    let more = std::env::var_os("SDM_PYTHONS").unwrap_or_default();
+    let all = [PathBuf::from("/usr/bin/python3")];
+    let all = all.into_iter().chain(std::env::split_paths(&more));
+    let there: Vec<_> = all.filter(|path| path.is_file()).collect();
+    if there.is_empty() {
+        println!("SKIP: no /usr/bin/python3");
+    }
+    there
+}
+
+fn started(harness: &mut Harness, python: &Path, args: &[&str]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/waits.py");
+    let mut all = vec![script.to_str().unwrap()];
+    all.extend(args);
+    let start = StartSpec {
+        stop: StopAt::Nowhere,
+        ..spec(python, &all)
+    };
+    let run = harness.send(Command::Start(start));
+    harness.wait_output(Stream::Stdout, "waiting");
+    // It sleeps soon after that, and is to be seen there.
+    harness.ask(Command::Interrupt).unwrap();
+    let _stop = stopped(harness.answer(run));
+}
+
+/// `main waits.py:27 > apart waits.py:23`.
+fn shown(frames: &[StackFrame]) -> String {
+    let one = |frame: &StackFrame| match frame.repeat {
+        1 => format!("{} {}:{}", frame.function, frame.file, frame.line),
+        more => format!("{} {}:{} x{more}", frame.function, frame.file, frame.line),
+    };
+    frames.iter().map(one).collect::<Vec<_>>().join(" > ")
+}
+
+fn stacks(harness: &mut Harness) -> Vec<String> {
+    match harness.ask(Command::Stacks { full: false }) {
+        Ok(Reply::Stacks(stacks)) => stacks
+            .threads
+            .iter()
+            .map(|one| shown(&one.frames))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn functions_of_python_stand_where_the_interpreter_does() {
+    for python in interpreters() {
+        let mut harness = Harness::new();
+        started(&mut harness, &python, &[]);
+        let about = python.display();
+        // Until it sleeps it is let go on.
+        let mut seen = stacks(&mut harness);
+        while !seen[0].contains("sleep") {
+            let run = harness.send(Command::Continue);
+            harness.ask(Command::Interrupt).unwrap();
+            stopped(harness.answer(run));
+            seen = stacks(&mut harness);
+        }
+        let main = "<module> waits.py:33 > main waits.py:26 > main.<locals>.<lambda> waits.py:26 > \
+                    Solver.step waits.py:11 x2 > Solver.step waits.py:12 > wait waits.py:17 > ";
+        assert!(seen[0].starts_with(main), "{about}: {seen:?}");
+        assert!(
+            seen[0].ends_with("nanosleep waits.py:17"),
+            "{about}: {seen:?}"
+        );
+        let apart = "apart waits.py:21 > Event.wait waits.py:21";
+        assert!(seen.iter().any(|stack| stack == apart), "{about}: {seen:?}");
+        // `bt` has the same, and the stop is where a person wrote it.
+        let spec = BacktraceSpec {
+            limit: 0,
+            args: true,
+            full: false,
+        };
+        let trace = match harness.ask(Command::Backtrace(spec)) {
+            Ok(Reply::Backtrace(trace)) => trace.frames,
+            other => panic!("{other:?}"),
+        };
+        let names: Vec<_> = trace.iter().map(|frame| frame.function.as_str()).collect();
+        let expect = ["wait", "Solver.step", "Solver.step", "Solver.step"];
+        assert_eq!(names[..4], expect, "{about}");
+        assert_eq!(names.last(), Some(&"<module>"), "{about}: {names:?}");
+        assert_eq!((trace[0].line, trace[0].args.len()), (17, 0), "{about}");
+        // Everything that gdb knows is there for who asks.
+        let full = Command::Stacks { full: true };
+        let Ok(Reply::Stacks(full)) = harness.ask(full) else {
+            panic!("no stacks");
+        };
+        let text = shown(&full.threads[0].frames);
+        assert!(text.contains("_PyEval_EvalFrameDefault"), "{about}: {text}");
+    }
+}
+
+#[test]
+fn who_computes_is_stopped_in_its_function() {
+    for python in interpreters() {
+        let mut harness = Harness::new();
+        started(&mut harness, &python, &["spin"]);
+        let run = harness.send(Command::Continue);
+        harness.ask(Command::Interrupt).unwrap();
+        let stop = stopped(harness.answer(run));
+        let (function, line) = place(&stop);
+        assert_eq!(function, "<module>", "{}", python.display());
+        assert!((31..=32).contains(&line), "{}: {line}", python.display());
+        assert!(stop.source.is_some());
+    }
+}

@@ -1,0 +1,113 @@
+//! The same job once more: `restart`.
+
+use sdm_debug::{EndPolicy, Reply};
+use serde_json::{Value, json};
+
+use super::{begin, printing};
+use crate::action::Action;
+use crate::answers::Answers;
+use crate::arguments::RestartArguments;
+use crate::connection::{Connection, Phase, Role};
+use crate::error::{Handled, RequestError, early};
+use crate::jobs::Purpose;
+use crate::message::Request;
+use crate::points;
+use crate::settling::Settling;
+
+/// Ends the programs, or lets go of them, and begins anew with the same breakpoints.
+pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled {
+    if !matches!(connection.phase, Phase::Configuring | Phase::Live) {
+        return Err(early(&request.command, "the programs have ended"));
+    }
+    if connection.company.role != Role::Owner {
+        return Err(early(&request.command, "the session is another client's"));
+    }
+    let arguments: RestartArguments = request.read()?;
+    if let Some(configuration) = arguments.arguments {
+        connection.anew.opening = Some(begin::take_configuration(connection, configuration)?);
+    }
+    connection.pending = Some(request.clone());
+    begin_again(connection);
+    Ok(None)
+}
+
+/// Ends what there is, to be opened once more.
+pub(super) fn begin_again(connection: &mut Connection) {
+    printing::flush_output(connection, true);
+    connection.close_console();
+    for number in connection.points.forget_console() {
+        let breakpoint = json!({"id": number, "verified": false});
+        let body = json!({"reason": "removed", "breakpoint": breakpoint});
+        connection.event("breakpoint", body);
+    }
+    for given_up in connection.jobs.clear() {
+        connection.write(given_up.refusal(&RequestError::Cancelled));
+    }
+    let told: Vec<i64> = connection.rows.iter().map(|row| row.id).collect();
+    for id in told {
+        connection.event("thread", json!({"reason": "exited", "threadId": id}));
+    }
+    let all = connection.tasks.all().clone();
+    connection.references.forget(&all);
+    connection.stacks.clear();
+    connection.settling = Settling::default();
+    connection.ending = crate::ending::Ending::default();
+    connection.os_threads = crate::os_threads::OsThreads::default();
+    connection.anew.restarting = true;
+    connection.phase = Phase::Beginning;
+    connection.act(Action::Close(match connection.manner.attached {
+        true => EndPolicy::Detach,
+        false => EndPolicy::KillStarted,
+    }));
+}
+
+/// What there was is closed: it is opened again. What could not be ended is said.
+pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
+    if let Err(why) = closed {
+        connection.say("important", &format!("sdm: {why}\n"));
+    }
+    match connection.anew.opening.clone() {
+        Some(opening) => connection.act(Action::Open(opening)),
+        None => begin::refuse_begin(
+            connection,
+            &RequestError::Opening("there is nothing to be started again".to_owned()),
+        ),
+    }
+}
+
+/// The programs are at `main` again: the breakpoints are set before they run.
+pub(super) fn reinsert(connection: &mut Connection) {
+    let specs = connection.points.begin_anew();
+    let numbers = specs.iter().map(|spec| spec.number()).collect();
+    let live = connection.tasks.live();
+    let inserts = specs.into_iter();
+    let inserts = inserts.map(|spec| (live.clone(), points::insert(spec)));
+    let inserts = inserts.collect();
+    connection.begin_job(Purpose::Reinsert(numbers), inserts);
+}
+
+/// They stand there again: all runs as after the client's first word.
+pub(super) fn finish_reinsert(connection: &mut Connection, numbers: &[u32], answers: &[Answers]) {
+    let all = connection.tasks.live();
+    let line_base = connection.line_base();
+    for (number, answers) in numbers.iter().zip(answers) {
+        let Some(point) = connection.points.find(*number) else {
+            continue;
+        };
+        point.complaint = answers.complaint();
+        for (tasks, reply) in answers.replies() {
+            if let Reply::Breakpoint(place) = reply {
+                point.placed(tasks, place);
+            }
+        }
+        let shown = point.shown(&all, line_base);
+        let body = json!({"reason": "changed", "breakpoint": shown});
+        connection.event("breakpoint", body);
+    }
+    connection.anew.restarting = false;
+    connection.phase = Phase::Live;
+    if let Some(request) = connection.pending.take() {
+        connection.write(request.response(Value::Null));
+    }
+    begin::set_off(connection);
+}

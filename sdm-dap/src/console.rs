@@ -1,0 +1,301 @@
+//! The debug console: the language of the prompt of `sdm`, as a guest of the client's session.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_core::ids::SessionId;
+use sdm_debug::Command;
+use sdm_debug::reply::Stop;
+use sdm_idset::IdSet;
+use sdm_session::{DebugSession, SendOptions, SessionEvent};
+use sdm_shell::{Application, GuestShell, LocalMachine, LocalProcess, Options};
+use sdm_view::item::{Item, View};
+use sdm_view::render::{Names, Screen, Style, TextView};
+
+use crate::message::Request;
+
+/// The most lines that wait for the one that is under way.
+pub(crate) const LINES_MAX: usize = 1024;
+/// The longest text that a line may have shown, in bytes: what comes then is left out.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// The first number of the shell's own commands: sessions count from 1.
+const FIRST_COMMAND: u64 = 1 << 62;
+
+/// A command of a line.
+#[derive(Clone, Debug)]
+pub(crate) enum ConsoleAction {
+    /// It is to be sent.
+    Send(CommandId, IdSet, Box<Command>, SendOptions),
+    /// It is to be given up.
+    Cancel(CommandId),
+}
+
+/// What commands of a line are for, by what becomes of tasks and breakpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct ConsoleCommand {
+    /// The shell's number of it.
+    pub(crate) id: CommandId,
+    /// What it is.
+    pub(crate) command: Command,
+    /// What tasks did before that it lets run.
+    pub(crate) before: Vec<(Stop, IdSet)>,
+}
+
+/// Makes the machine where `sdm` runs, for each console.
+pub(crate) struct Machines(pub(crate) Box<dyn Fn() -> Box<dyn LocalMachine>>);
+
+impl Machines {
+    pub(crate) fn make(&self) -> Box<dyn LocalMachine> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Machines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Machines")
+    }
+}
+
+/// The console of one session.
+pub(crate) struct Console {
+    pub(crate) shell: GuestShell,
+    said: Rc<RefCell<VecDeque<ConsoleAction>>>,
+    now: Rc<Cell<Instant>>,
+    text: Kept,
+    /// Lines that wait, each with the request that is answered by what it shows.
+    pub(crate) lines: VecDeque<(Option<Request>, String)>,
+    /// The request that is answered once the line is over.
+    pub(crate) current: Option<Request>,
+    /// That line.
+    pub(crate) line: String,
+    /// The shell's numbers of commands, by the session's.
+    ids: BTreeMap<CommandId, CommandId>,
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console")
+            .field("shell", &self.shell)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Console {
+    /// A console of these tasks.
+    pub(crate) fn new(
+        now: Instant,
+        tasks: IdSet,
+        attached: bool,
+        machine: Box<dyn LocalMachine>,
+    ) -> Self {
+        let said = Rc::new(RefCell::new(VecDeque::new()));
+        let clock = Rc::new(Cell::new(now));
+        let text = Kept::default();
+        let session = ConsoleSession {
+            tasks,
+            said: Rc::clone(&said),
+            last: FIRST_COMMAND,
+        };
+        let shown = Rc::clone(&clock);
+        let (_, controls) = std::sync::mpsc::channel();
+        let application = Application {
+            view: Box::new(ConsoleView(TextView::new(text.clone(), Names::ranks()))),
+            machine,
+            controls,
+            clock: Box::new(move || shown.get()),
+        };
+        let options = Options {
+            echo: false,
+            pagination: false,
+            confirm: false,
+            attached,
+            ..Options::default()
+        };
+        Self {
+            shell: GuestShell::new(session, application, options),
+            said,
+            now: clock,
+            text,
+            lines: VecDeque::new(),
+            current: None,
+            line: String::new(),
+            ids: BTreeMap::new(),
+        }
+    }
+
+    /// The requests that nobody will answer, as it is closed.
+    pub(crate) fn close(mut self) -> Vec<Request> {
+        let waiting = self.lines.drain(..).filter_map(|(request, _)| request);
+        self.current.take().into_iter().chain(waiting).collect()
+    }
+
+    pub(crate) fn set_now(&self, now: Instant) {
+        self.now.set(now);
+    }
+
+    /// The next command of a line.
+    pub(crate) fn next_said(&self) -> Option<ConsoleAction> {
+        self.said.borrow_mut().pop_front()
+    }
+
+    /// What was shown since this was last asked.
+    pub(crate) fn take_text(&self) -> String {
+        self.text.0.take()
+    }
+
+    /// The session has given a command of a line this number.
+    pub(crate) fn note_sent(&mut self, id: CommandId, own: CommandId) {
+        self.ids.insert(id, own);
+    }
+
+    /// The session's number of a command of a line.
+    pub(crate) fn sent_as(&self, own: CommandId) -> Option<CommandId> {
+        let mut ids = self.ids.iter();
+        ids.find_map(|(id, known)| (*known == own).then_some(*id))
+    }
+
+    /// Takes in what the session says; `is_known` says whether a command is one that lets tasks run.
+    pub(crate) fn handle_event(&mut self, mut event: SessionEvent, is_known: bool) {
+        match &mut event {
+            SessionEvent::Answer { id, .. } => match self.ids.get(id) {
+                Some(own) => *id = *own,
+                None if !is_known => return,
+                None => {}
+            },
+            SessionEvent::Complete { id } => match self.ids.remove(id) {
+                Some(own) => *id = own,
+                None if !is_known => return,
+                None => {}
+            },
+            _ => {}
+        }
+        self.shell.handle_event(self.now.get(), event);
+    }
+}
+
+/// The session as the shell sees it: what it sends is sent by the adapter.
+struct ConsoleSession {
+    tasks: IdSet,
+    said: Rc<RefCell<VecDeque<ConsoleAction>>>,
+    last: u64,
+}
+
+impl DebugSession for ConsoleSession {
+    fn id(&self) -> SessionId {
+        SessionId([0; 8])
+    }
+
+    fn tasks(&self) -> &IdSet {
+        &self.tasks
+    }
+
+    fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId {
+        self.last += 1;
+        let id = CommandId(self.last);
+        let said = ConsoleAction::Send(id, to.clone(), Box::new(command.clone()), options.clone());
+        self.said.borrow_mut().push_back(said);
+        id
+    }
+
+    fn cancel(&mut self, id: CommandId) {
+        self.said.borrow_mut().push_back(ConsoleAction::Cancel(id));
+    }
+
+    fn next_event(&mut self, _wait: Option<Duration>) -> Option<SessionEvent> {
+        // The adapter hands events on.
+        None
+    }
+}
+
+/// What lines show: but for what the client is told by events of its own.
+struct ConsoleView(TextView<Kept>);
+
+impl View for ConsoleView {
+    fn show(&mut self, at: Duration, item: &Item) {
+        let is_told = matches!(
+            item,
+            Item::Output { .. }
+                | Item::Happened { .. }
+                | Item::Lost { .. }
+                | Item::Silent { .. }
+                | Item::Reachable { .. }
+                | Item::LauncherLine(_)
+                | Item::LauncherEnded { .. }
+                | Item::Start { .. }
+                | Item::End { .. }
+        );
+        if !is_told {
+            self.0.show(at, item);
+        }
+    }
+
+    fn status(&mut self, _line: Option<&str>) {}
+
+    fn pass(&mut self, _stderr: bool, _bytes: &[u8]) {}
+}
+
+/// Text that is kept until it is taken.
+#[derive(Clone, Default)]
+struct Kept(Rc<RefCell<String>>);
+
+impl Screen for Kept {
+    fn write(&mut self, text: &str) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() < TEXT_BYTES_MAX {
+            kept.push_str(text);
+        }
+    }
+
+    fn status(&mut self, _line: Option<&str>) {}
+
+    fn pass(&mut self, _stderr: bool, _bytes: &[u8]) {}
+
+    fn style(&self) -> Style {
+        Style::PLAIN
+    }
+}
+
+/// No machine at all: whoever made the adapter has given it none.
+pub(crate) struct NoMachine;
+
+impl NoMachine {
+    fn none<T>() -> io::Result<T> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
+}
+
+impl LocalMachine for NoMachine {
+    fn read_text(&mut self, _file: &Path) -> io::Result<String> {
+        Self::none()
+    }
+
+    fn write_file(&mut self, _file: &Path, _contents: &[u8]) -> io::Result<()> {
+        Self::none()
+    }
+
+    fn without_links(&mut self, file: &Path) -> PathBuf {
+        file.to_owned()
+    }
+
+    fn home(&mut self) -> PathBuf {
+        "/".into()
+    }
+
+    fn working_directory(&mut self) -> io::Result<PathBuf> {
+        Self::none()
+    }
+
+    fn change_directory(&mut self, _directory: &Path) -> io::Result<()> {
+        Self::none()
+    }
+
+    fn start(&mut self, _line: &str) -> io::Result<Box<dyn LocalProcess>> {
+        Self::none()
+    }
+}

@@ -1,0 +1,111 @@
+//! The threads of a process, where a session is of one process: they are the threads of the client's then.
+
+use sdm_debug::reply::ThreadView;
+
+use crate::source::place;
+
+/// The most threads that a client is told of.
+const THREADS_MAX: usize = 256;
+
+/// The threads of the one process, while it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct OsThreads {
+    /// By gdb's numbers, which are the client's too.
+    known: Vec<ThreadView>,
+    /// Those that the client was told of.
+    told: Vec<u32>,
+}
+
+impl OsThreads {
+    /// The process stands, and these are its threads; gives those that are gone and those that are new to the client.
+    pub(crate) fn stand(&mut self, mut threads: Vec<ThreadView>) -> (Vec<i64>, Vec<i64>) {
+        threads.truncate(THREADS_MAX);
+        let now: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
+        let before = match self.told.is_empty() {
+            // The first is there from the beginning.
+            true => vec![1],
+            false => std::mem::take(&mut self.told),
+        };
+        let lacking = |these: &[u32], those: &[u32]| -> Vec<i64> {
+            let missing = these.iter().filter(|number| !those.contains(number));
+            missing.map(|number| i64::from(*number)).collect()
+        };
+        let changes = (lacking(&before, &now), lacking(&now, &before));
+        self.told = now;
+        self.known = threads;
+        changes
+    }
+
+    /// The process runs: where its threads are is not known any more.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// True where there are more than the one that each process has.
+    pub(crate) fn are_several(&self) -> bool {
+        self.known.len() > 1
+    }
+
+    /// True where a client's number is one of theirs.
+    pub(crate) fn knows(&self, id: i64) -> bool {
+        self.number(id).is_some()
+    }
+
+    /// gdb's number of it.
+    pub(crate) fn number(&self, id: i64) -> Option<u32> {
+        let number = u32::try_from(id).ok()?;
+        self.told.contains(&number).then_some(number)
+    }
+
+    /// The one that has stopped.
+    pub(crate) fn current(&self) -> Option<u32> {
+        let current = self.known.iter().find(|thread| thread.current);
+        current.map(|thread| thread.number)
+    }
+
+    /// What each is called.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (i64, String)> {
+        self.known.iter().map(|thread| {
+            let ThreadView {
+                number,
+                name,
+                frame,
+                ..
+            } = thread;
+            let what = frame.as_ref().map_or_else(|| "running".to_owned(), place);
+            let name = match name.as_str() {
+                "" => String::new(),
+                name => format!(" {name}"),
+            };
+            (i64::from(*number), format!("thread {number}{name}: {what}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(number: u32) -> ThreadView {
+        ThreadView {
+            number,
+            name: String::new(),
+            frame: None,
+            current: number == 2,
+        }
+    }
+
+    #[test]
+    fn a_client_hears_of_each_once() {
+        let mut threads = OsThreads::default();
+        assert_eq!(threads.stand(vec![thread(1), thread(2)]), (vec![], vec![2]));
+        assert_eq!(threads.current(), Some(2));
+        threads.forget();
+        assert!(threads.knows(2));
+        assert_eq!(
+            threads.stand(vec![thread(1), thread(3)]),
+            (vec![2], vec![3])
+        );
+        assert!(!threads.knows(2));
+    }
+}

@@ -1,0 +1,114 @@
+//! The names of what is looked at.
+
+/// What is looked at. The names are for scripts and for the manual: none is ever given another meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Check {
+    /// Which SDM this is, and whether its programs are there and of one version.
+    Programs,
+    /// There is a gdb, and it is not too old.
+    Gdb,
+    /// gdb has Python.
+    GdbPython,
+    /// gdb can write the registers of this processor.
+    GdbRegisters,
+    /// gdb can attach to a process of one's own.
+    Attach,
+    /// `kernel.yama.ptrace_scope`.
+    PtraceScope,
+    /// Whether `/proc` shows all processes.
+    Hidepid,
+    /// The namespaces that this process is in.
+    Namespaces,
+    /// How many files may be open.
+    Descriptors,
+    /// How many processes there may be.
+    Processes,
+    /// Memory that is left.
+    Memory,
+    /// The folder for sockets and records of sessions.
+    RuntimeFolder,
+    /// Ports of one's own addresses.
+    Ports,
+    /// ssh is there, and reaches a host.
+    Ssh,
+    /// sdm-server on another host, and its version.
+    Server,
+    /// A connection to another host comes through.
+    Firewall,
+    /// Launchers of MPI.
+    Mpi,
+    /// A PMIx library, and what uses it.
+    Pmix,
+    /// Slurm answers.
+    Slurm,
+    /// A cluster's process and its agent.
+    Cluster,
+    /// The job that is named is found.
+    Job,
+    /// Nothing stands in the way of attaching to its processes.
+    Target,
+}
+
+impl Check {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 22] = [
+        Self::Programs,
+        Self::Gdb,
+        Self::GdbPython,
+        Self::GdbRegisters,
+        Self::Attach,
+        Self::PtraceScope,
+        Self::Hidepid,
+        Self::Namespaces,
+        Self::Descriptors,
+        Self::Processes,
+        Self::Memory,
+        Self::RuntimeFolder,
+        Self::Ports,
+        Self::Ssh,
+        Self::Server,
+        Self::Firewall,
+        Self::Mpi,
+        Self::Pmix,
+        Self::Slurm,
+        Self::Cluster,
+        Self::Job,
+        Self::Target,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Programs => "programs",
+            Self::Gdb => "gdb",
+            Self::GdbPython => "gdb-python",
+            Self::GdbRegisters => "gdb-registers",
+            Self::Attach => "attach",
+            Self::PtraceScope => "ptrace-scope",
+            Self::Hidepid => "hidepid",
+            Self::Namespaces => "namespaces",
+            Self::Descriptors => "descriptors",
+            Self::Processes => "processes",
+            Self::Memory => "memory",
+            Self::RuntimeFolder => "runtime-folder",
+            Self::Ports => "ports",
+            Self::Ssh => "ssh",
+            Self::Server => "server",
+            Self::Firewall => "firewall",
+            Self::Mpi => "mpi",
+            Self::Pmix => "pmix",
+            Self::Slurm => "slurm",
+            Self::Cluster => "cluster",
+            Self::Job => "job",
+            Self::Target => "target",
+        }
+    }
+
+    /// The check of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|check| check.name() == name)
+    }
+}

@@ -1,0 +1,143 @@
+//! What was found, and how it travels from one host to another.
+
+use sdm_text::printable;
+
+use crate::Check;
+
+/// What a line begins with that tells a finding.
+const MARK: &str = "sdm-doctor";
+/// The longest line that is read, in bytes.
+const LINE_BYTES_MAX: usize = 16 << 10;
+
+/// Whether what was found will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It will do.
+    Good,
+    /// Something will fail.
+    Bad,
+    /// It cannot be told from here.
+    Unknown,
+}
+
+impl Verdict {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What was found of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: Check,
+    /// Whether it will do.
+    pub verdict: Verdict,
+    /// What is there.
+    pub found: String,
+    /// What to do; empty where nothing is to be done.
+    pub remedy: String,
+}
+
+impl Finding {
+    /// Something that will do.
+    pub fn good(check: Check, found: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Good, found.into(), String::new())
+    }
+
+    /// Something that fails, and what to do.
+    pub fn bad(check: Check, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Bad, found.into(), remedy.into())
+    }
+
+    /// Something that cannot be told from here, and what to do.
+    pub fn unknown(check: Check, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(check, Verdict::Unknown, found.into(), remedy.into())
+    }
+
+    fn new(check: Check, verdict: Verdict, found: String, remedy: String) -> Self {
+        Self {
+            check,
+            verdict,
+            found,
+            remedy,
+        }
+    }
+
+    /// One line that tells it, without the line's end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        // What is printable has no tabs.
+        let shown = |text: &str| printable(text.as_bytes()).replace('\t', " ");
+        format!(
+            "{MARK}\t{}\t{}\t{}\t{}",
+            self.check.name(),
+            self.verdict.word(),
+            shown(&self.found),
+            shown(&self.remedy)
+        )
+    }
+
+    /// What such a line tells; absent where it is another line, or tells of a check that is not known here.
+    #[must_use]
+    pub fn of_line(line: &str) -> Option<Self> {
+        if line.len() > LINE_BYTES_MAX {
+            return None;
+        }
+        let mut fields = line.trim_end().splitn(5, '\t');
+        if fields.next()? != MARK {
+            return None;
+        }
+        let check = Check::of_name(fields.next()?)?;
+        let word = fields.next()?;
+        let verdicts = [Verdict::Good, Verdict::Bad, Verdict::Unknown];
+        let verdict = verdicts.into_iter().find(|it| it.word() == word)?;
+        let text = |field: Option<&str>| printable(field.unwrap_or_default().as_bytes());
+        let found = text(fields.next());
+        let remedy = text(fields.next());
+        Some(Self::new(check, verdict, found, remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_is_read() {
+        for check in Check::ALL {
+            for finding in [
+                Finding::good(check, "all is well"),
+                Finding::bad(check, "gdb 7.6", "take a newer one"),
+                Finding::unknown(check, "", ""),
+            ] {
+                let read = Finding::of_line(&finding.line());
+                assert_eq!(read, Some(finding));
+            }
+            assert_eq!(Check::of_name(check.name()), Some(check));
+        }
+        let odd = Finding::bad(Check::Gdb, "a\tb\nc\x1b[2J", "d");
+        let read = Finding::of_line(&odd.line()).unwrap();
+        assert_eq!((read.check, &*read.remedy), (Check::Gdb, "d"));
+        assert!(!read.found.contains('\x1b'), "{read:?}");
+    }
+
+    #[test]
+    fn other_lines_tell_nothing() {
+        for line in [
+            "",
+            "Welcome to node7",
+            "sdm-doctor",
+            "sdm-doctor\tgdb\tfine\tx\t",
+            "sdm-doctor\tmoon\tgood\tfull\t",
+        ] {
+            assert_eq!(Finding::of_line(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! gdb: its version, the others that are installed, and what it can do here.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use sdm_system::bounded::{self, Bounds};
+use sdm_system::files;
+use sdm_text::{printable, printable_name};
+
+use crate::{Check, Finding};
+
+/// The oldest major version of gdb that works: the oldest with which all that SDM does was tried.
+pub const OLDEST: u32 = 10;
+/// The first that asks the processor how many registers there are.
+pub const FIRST_WITH_ALL_REGISTERS: u32 = 14;
+/// How long a gdb may take to say its version.
+const VERSION_WAIT: Duration = Duration::from_secs(5);
+/// How long a trial may take.
+const TRIAL_WAIT: Duration = Duration::from_secs(60);
+/// The most other gdbs that are asked for their version.
+const CANDIDATES_MAX: usize = 8;
+/// The most entries of a folder that are looked at.
+const ENTRIES_MAX: usize = 1000;
+/// Folders of gdbs below the root; a star stands for every folder there.
+const PLACES: [&str; 7] = [
+    "usr/bin",
+    "usr/local/bin",
+    "opt/rh/*/root/usr/bin",
+    "opt/*/bin",
+    "opt/*/*/bin",
+    "usr/local/*/bin",
+    "usr/libexec/gdb",
+];
+
+/// A gdb's version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Its first number.
+    pub major: u32,
+    /// All of it: `13.1`, `10.2-13.el9`.
+    pub text: String,
+}
+
+impl Version {
+    /// The version that a gdb has printed: the last word of the line that begins with its name, behind everything
+    /// that a distribution has put before it.
+    #[must_use]
+    pub fn printed(text: &str) -> Option<Self> {
+        let line = text.lines().find(|line| line.starts_with("GNU gdb "))?;
+        let word = line.split_ascii_whitespace().last()?;
+        let major = word.split('.').next()?.parse().ok()?;
+        Some(Self {
+            major,
+            text: printable(word.as_bytes()),
+        })
+    }
+
+    /// True where it is older than the oldest that works.
+    #[must_use]
+    pub fn is_too_old(&self) -> bool {
+        self.major < OLDEST
+    }
+}
+
+/// Another gdb, and how it is had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// A path, or a command that loads a module.
+    pub how: String,
+    /// Its version, where it says one.
+    pub version: Option<Version>,
+}
+
+/// Where gdbs are looked for.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// What stands before each path of the system; `/` but in tests.
+    pub root: PathBuf,
+    /// Folders of programs, as in `PATH`.
+    pub path: OsString,
+    /// Folders of modulefiles, as in `MODULEPATH`.
+    pub modules: OsString,
+}
+
+impl Places {
+    /// Those of this machine and this environment.
+    #[must_use]
+    pub fn here() -> Self {
+        Self {
+            root: PathBuf::from("/"),
+            path: files::search_path(),
+            modules: std::env::var_os("MODULEPATH").unwrap_or_default(),
+        }
+    }
+
+    /// All gdbs that are installed and not too old, apart from `but`, each once; then those of modules.
+    #[must_use]
+    pub fn candidates(&self, but: &Path) -> Vec<Candidate> {
+        let mut folders: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
+        for place in PLACES {
+            folders.extend(expanded(&self.root, place));
+        }
+        let real = |path: &Path| path.canonicalize().ok();
+        let mut seen: Vec<PathBuf> = real(but).into_iter().collect();
+        let mut found = Vec::new();
+        for folder in folders {
+            for name in names_of(&folder) {
+                let path = folder.join(name);
+                let Some(target) = real(&path).filter(|it| !seen.contains(it)) else {
+                    continue;
+                };
+                seen.push(target);
+                // Nobody has named it: another user's is not run.
+                if found.len() < CANDIDATES_MAX
+                    && files::open_own(&path).is_ok()
+                    && let Some(version) = version_of(&path).filter(|it| !it.is_too_old())
+                {
+                    let how = printable_name(&path);
+                    found.push(Candidate {
+                        how,
+                        version: Some(version),
+                    });
+                }
+            }
+        }
+        found.extend(self.modules());
+        found
+    }
+
+    /// What of gdb the folders of modulefiles have.
+    fn modules(&self) -> Vec<Candidate> {
+        let mut found: Vec<Candidate> = Vec::new();
+        for folder in std::env::split_paths(&self.modules) {
+            for entry in entries(&folder.join("gdb")) {
+                let name = entry.to_string_lossy();
+                let name = name.strip_suffix(".lua").unwrap_or(&name);
+                let major = name.split('.').next().and_then(|it| it.parse().ok());
+                let Some(major) = major.filter(|major| *major >= OLDEST) else {
+                    continue;
+                };
+                let text = printable(name.as_bytes());
+                found.push(Candidate {
+                    how: format!("module load gdb/{text}"),
+                    version: Some(Version { major, text }),
+                });
+            }
+        }
+        found.truncate(CANDIDATES_MAX);
+        found
+    }
+}
+
+/// What to do where a gdb cannot be used: name one of the others, or install one.
+#[must_use]
+pub fn other(candidates: &[Candidate]) -> String {
+    let listed: Vec<String> = candidates
+        .iter()
+        .map(|it| match &it.version {
+            Some(version) if !it.how.ends_with(&version.text) => {
+                format!("{} ({})", it.how, version.text)
+            }
+            _ => it.how.clone(),
+        })
+        .collect();
+    if listed.is_empty() {
+        return format!(
+            "install gdb {OLDEST} or later, and name it with --gdb (none was found in /opt, in toolsets or modules)"
+        );
+    }
+    format!(
+        "name another with --gdb, or load its module; here are {}",
+        listed.join(", ")
+    )
+}
+
+/// Why a gdb of this version is refused.
+#[must_use]
+pub fn too_old(version: &str) -> String {
+    format!("gdb {version} is too old: gdb {OLDEST} is the oldest that works")
+}
+
+/// The version of the gdb at a path; absent where it says none.
+#[must_use]
+pub fn version_of(path: &Path) -> Option<Version> {
+    let said = asked(path, &["--version"], VERSION_WAIT).ok()?;
+    Version::printed(&said)
+}
+
+/// Whether there is a gdb that will do, and what it can do here; `named` is a path or a name, `gdb` where absent.
+#[must_use]
+pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
+    let check = Check::Gdb;
+    let name = named.unwrap_or(Path::new("gdb"));
+    let found = match name.as_os_str().as_bytes().contains(&b'/') {
+        true => Some(name.to_owned()).filter(|it| files::is_program(it)),
+        false => files::search(name),
+    };
+    let shown = printable_name(name);
+    let Some(path) = found else {
+        let remedy = other(&places.candidates(name));
+        return vec![Finding::bad(
+            check,
+            format!("{shown}: no such debugger here"),
+            remedy,
+        )];
+    };
+    let shown = printable_name(&path);
+    let Some(version) = version_of(&path) else {
+        let remedy = other(&places.candidates(&path));
+        let text = format!("{shown} does not say that it is a gdb");
+        return vec![Finding::bad(check, text, remedy)];
+    };
+    if version.is_too_old() {
+        let remedy = other(&places.candidates(&path));
+        let text = format!("{shown}: {}", too_old(&version.text));
+        return vec![Finding::bad(check, text, remedy)];
+    }
+    let mut findings = vec![Finding::good(
+        check,
+        format!("gdb {} is {shown}", version.text),
+    )];
+    match Trial::new(&path) {
+        Ok(trial) => findings.extend(trial.findings(&version)),
+        Err(error) => findings.push(Finding::unknown(
+            Check::Attach,
+            format!("gdb cannot be tried: {error}"),
+            "see processes and memory",
+        )),
+    }
+    findings
+}
+
+/// All that a gdb prints.
+fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
+    let mut command = Command::new(path);
+    command.args(words).env("LC_ALL", "C");
+    files::shut_python(&mut command);
+    let lines_max = 10_000;
+    let said = bounded::run(&mut command, b"", Bounds { wait, lines_max })?;
+    let mut text = said.lines.join("\n");
+    text.push('\n');
+    text.push_str(&said.complaints.join("\n"));
+    Ok(text)
+}
+
+/// The folders that a place with stars stands for.
+fn expanded(root: &Path, place: &str) -> Vec<PathBuf> {
+    let mut folders = vec![root.to_owned()];
+    for part in place.split('/') {
+        folders = folders
+            .iter()
+            .flat_map(|folder| match part {
+                "*" => entries(folder).iter().map(|it| folder.join(it)).collect(),
+                part => vec![folder.join(part)],
+            })
+            .filter(|folder| folder.is_dir())
+            .take(ENTRIES_MAX)
+            .collect();
+    }
+    folders
+}
+
+/// The names in a folder, in their order.
+fn entries(folder: &Path) -> Vec<OsString> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<OsString> = found
+        .take(ENTRIES_MAX)
+        .map(|entry| entry.file_name())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The gdbs in a folder: `gdb`, `gdb-14`, `gdb14`.
+fn names_of(folder: &Path) -> Vec<OsString> {
+    let is_gdb = |name: &OsString| {
+        let rest = name.as_bytes().strip_prefix(b"gdb");
+        rest.is_some_and(|rest| {
+            rest.iter()
+                .all(|byte| byte.is_ascii_digit() || b".-".contains(byte))
+        })
+    };
+    entries(folder).into_iter().filter(is_gdb).collect()
+}
+
+/// A gdb, tried on a process of our own.
+#[derive(Debug)]
+pub struct Trial {
+    path: PathBuf,
+    said: String,
+}
+
+impl Trial {
+    /// Has gdb attach to a process that waits, and look at it.
+    ///
+    /// # Errors
+    /// The process, or gdb, cannot be started, or takes too long.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let mut waiting = Waiting::start()?;
+        let pid = waiting.0.id().to_string();
+        let words = [
+            "-nx",
+            "-batch",
+            "-iex",
+            "set debuginfod enabled off",
+            "-iex",
+            "set auto-load off",
+            "-ex",
+            "python print('sdm-python', 1)",
+            "-p",
+            &pid,
+            "-ex",
+            "printf \"sdm-attached %d\\n\", $pc != 0",
+            "-ex",
+            "printf \"sdm-called %d\\n\", ((int (*) (void)) getpid) ()",
+        ];
+        let said = asked(path, &words, TRIAL_WAIT);
+        waiting.end();
+        Ok(Self {
+            path: path.to_owned(),
+            said: said?,
+        })
+    }
+
+    /// What it has shown: whether gdb can attach, has Python, and can write registers.
+    #[must_use]
+    pub fn findings(&self, version: &Version) -> Vec<Finding> {
+        vec![self.python(), self.registers(version), self.attach()]
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.said.lines().any(|it| it.trim() == line)
+    }
+
+    /// What gdb has complained of, as far as one line says it.
+    fn complaint(&self, parts: &[&str]) -> Option<String> {
+        let mut lines = self.said.lines();
+        let line = lines.find(|line| parts.iter().any(|part| line.contains(part)))?;
+        Some(printable(line.trim().as_bytes()))
+    }
+
+    fn attach(&self) -> Finding {
+        let check = Check::Attach;
+        if self.has("sdm-attached 1") {
+            return Finding::good(check, "gdb attaches to a process of yours");
+        }
+        let why = self.complaint(&["ptrace", "attach", "ermission", "permitted"]);
+        let why = why.unwrap_or_else(|| "it does not say why".to_owned());
+        Finding::bad(
+            check,
+            format!("gdb cannot attach to a process of yours: {why}"),
+            "see ptrace-scope; in a container, allow ptrace (--cap-add SYS_PTRACE, or a seccomp profile with it); \
+             programs that `sdm run` starts may still be debugged",
+        )
+    }
+
+    fn python(&self) -> Finding {
+        let check = Check::GdbPython;
+        if self.has("sdm-python 1") {
+            return Finding::good(check, "this gdb has Python");
+        }
+        Finding::bad(
+            check,
+            "this gdb has no Python",
+            "without it pretty printers and scripts beside programs are not loaded, all else works; gdb-minimal is \
+             such a gdb: install gdb, or name another with --gdb",
+        )
+    }
+
+    fn registers(&self, version: &Version) -> Finding {
+        let check = Check::GdbRegisters;
+        if self.said.lines().any(|it| it.starts_with("sdm-called ")) {
+            return Finding::good(check, "this gdb can write the registers of this processor");
+        }
+        if self.complaint(&["extended state"]).is_none() {
+            let text = "whether this gdb can write registers cannot be tried, as it called no function of a process";
+            return Finding::unknown(check, text, "see attach");
+        }
+        let first = FIRST_WITH_ALL_REGISTERS;
+        let version = &version.text;
+        if loads_libraries(&self.path) {
+            let text = format!(
+                "gdb {version} by itself cannot write all registers of this processor; sdm-server completes what \
+                 it writes (gdb {first} and later need no help)"
+            );
+            return Finding::good(check, text);
+        }
+        Finding::bad(
+            check,
+            format!(
+                "gdb {version} cannot write registers on this processor, and loads no library that would help"
+            ),
+            format!(
+                "calls of functions and `return` are refused: take gdb {first} or later, --gdb PATH"
+            ),
+        )
+    }
+}
+
+/// Whether a program is linked dynamically, and not privileged: the dynamic linker does what its environment says.
+/// What is no ELF file is a script around one.
+fn loads_libraries(path: &Path) -> bool {
+    let Ok(mut file) = files::open(path) else {
+        return true;
+    };
+    let privileged = file.metadata().is_ok_and(|it| it.mode() & 0o6000 != 0);
+    let mut head = Vec::new();
+    let read = file.by_ref().take(64 << 10).read_to_end(&mut head);
+    if read.is_err() || !head.starts_with(b"\x7fELF\x02\x01") {
+        return !privileged;
+    }
+    let number = |at: usize, bytes: usize| {
+        let field = head.get(at..at + bytes)?;
+        let value = field
+            .iter()
+            .rev()
+            .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        usize::try_from(value).ok()
+    };
+    // e_phoff, e_phentsize, e_phnum; a program's header of type 3 names the dynamic linker.
+    let (Some(first), Some(bytes), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
+    else {
+        return !privileged;
+    };
+    let is_linker = |index: usize| number(first.saturating_add(index * bytes), 4) == Some(3);
+    !privileged && (0..count).any(is_linker)
+}
+
+/// A process that waits for its input to end.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start() -> io::Result<Self> {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().map(Self)
+    }
+
+    fn end(&mut self) {
+        drop(self.0.stdin.take());
+        // It may have ended with gdb.
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

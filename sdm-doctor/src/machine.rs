@@ -1,0 +1,265 @@
+//! What the kernel of a machine allows.
+
+use std::fs;
+use std::path::PathBuf;
+
+use sdm_system::proc;
+
+use crate::{Check, Finding};
+
+/// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
+const CAP_SYS_PTRACE: u32 = 19;
+/// What `uid_map` says where there is no other user namespace: all numbers are themselves.
+const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
+
+/// A machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: PathBuf,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self::at("/")
+    }
+}
+
+impl Machine {
+    /// The machine whose files are below this root.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// What its kernel allows, and what there is room for.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = vec![self.ptrace_scope(), self.hidepid(), self.namespaces()];
+        findings.extend(crate::room::findings(&self.file("meminfo")));
+        findings
+    }
+
+    fn file(&self, name: &str) -> String {
+        proc::of_machine_in(&self.root.join("proc"), name).unwrap_or_default()
+    }
+
+    fn may_trace_all(&self) -> bool {
+        let status = proc::at(self.root.join("proc/self")).status().ok();
+        let bits = status.and_then(|status| status.bits("CapEff"));
+        bits.unwrap_or(0) >> CAP_SYS_PTRACE & 1 == 1
+    }
+
+    fn ptrace_scope(&self) -> Finding {
+        let check = Check::PtraceScope;
+        let text = self.file("sys/kernel/yama/ptrace_scope");
+        let scope: u8 = match text.trim() {
+            "" => {
+                return Finding::good(
+                    check,
+                    "kernel.yama.ptrace_scope is not there: nothing is restricted",
+                );
+            }
+            text => text.parse().unwrap_or(u8::MAX),
+        };
+        let shown = format!("kernel.yama.ptrace_scope is {}", text.trim());
+        let by_root = "have root set it to 0 (sysctl kernel.yama.ptrace_scope=0, and in /etc/sysctl.d), or run sdm as root";
+        match scope {
+            0 => Finding::good(check, shown),
+            1 | 2 if self.may_trace_all() => Finding::good(
+                check,
+                format!("{shown}, and this process may trace everything"),
+            ),
+            1 => Finding::bad(
+                check,
+                format!(
+                    "{shown}: `sdm attach`, `stacks` and `diagnose` are refused, `sdm run` is not"
+                ),
+                by_root,
+            ),
+            2 => Finding::bad(
+                check,
+                format!("{shown}: only root may debug anything"),
+                by_root,
+            ),
+            _ => Finding::bad(
+                check,
+                format!("{shown}: nobody may debug anything until the machine starts anew"),
+                "have root take that setting out of /etc/sysctl.d and start the machine anew",
+            ),
+        }
+    }
+
+    fn hidepid(&self) -> Finding {
+        let check = Check::Hidepid;
+        let mounts = self.file("mounts");
+        let mut mounts = mounts
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>());
+        // The last one lies over those before it.
+        let of_proc = mounts.rfind(|it| it.get(1) == Some(&"/proc"));
+        let Some(mount) = of_proc else {
+            return Finding::bad(
+                check,
+                "/proc is not mounted",
+                "mount it: processes, their programs and their states are found there",
+            );
+        };
+        let mut options = mount.get(3).unwrap_or(&"").split(',');
+        match options.find_map(|it| it.strip_prefix("hidepid=")) {
+            None | Some("0" | "off") => Finding::good(check, "/proc shows all processes"),
+            Some(value) => Finding::unknown(
+                check,
+                format!(
+                    "/proc is mounted with hidepid={value}: processes of others, and those of yours that may not be \
+                     looked at, are not seen, and not told from none"
+                ),
+                "your own jobs are found as ever; where a process is said not to be there, ask its owner, or root",
+            ),
+        }
+    }
+
+    fn namespaces(&self) -> Finding {
+        let check = Check::Namespaces;
+        let mut inside = Vec::new();
+        let map = self.file("self/uid_map");
+        if !map.is_empty() && map.split_whitespace().ne(WHOLE_MAP) {
+            inside.push("a user namespace");
+        }
+        let status = proc::at(self.root.join("proc/self")).status().ok();
+        let levels = status.and_then(|it| Some(it.field("NSpid")?.split_whitespace().count()));
+        if levels.is_some_and(|levels| levels > 1) {
+            inside.push("a pid namespace");
+        }
+        let signs = [
+            ("run/.containerenv", "a container of Podman's"),
+            (".dockerenv", "a container of Docker's"),
+            (".singularity.d", "a container of Apptainer's"),
+        ];
+        let found = signs
+            .iter()
+            .filter(|(path, _)| fs::metadata(self.root.join(path)).is_ok());
+        inside.extend(found.map(|(_, what)| *what));
+        if inside.is_empty() {
+            return Finding::good(check, "this is no container");
+        }
+        Finding::good(
+            check,
+            format!(
+                "inside {}: what runs outside is not seen from here, what runs in it is debugged as elsewhere",
+                inside.join(", ")
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+    use crate::gdb::tests::Root;
+
+    #[test]
+    fn each_fault_is_found() {
+        let ordinary = "Name:\tsdm\nCapEff:\t0000000000000000\n";
+        let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
+        let scope = "proc/sys/kernel/yama/ptrace_scope";
+        let cases: &[(Check, &[(&str, &str)], Verdict, &str)] = &[
+            (Check::PtraceScope, &[], Verdict::Good, "not there"),
+            (Check::PtraceScope, &[(scope, "0\n")], Verdict::Good, "is 0"),
+            (
+                Check::PtraceScope,
+                &[(scope, "1\n")],
+                Verdict::Bad,
+                "`sdm run` is not",
+            ),
+            (
+                Check::PtraceScope,
+                &[(scope, "2\n")],
+                Verdict::Bad,
+                "only root",
+            ),
+            (
+                Check::PtraceScope,
+                &[(scope, "3\n"), ("proc/self/status", able)],
+                Verdict::Bad,
+                "nobody",
+            ),
+            (
+                Check::PtraceScope,
+                &[(scope, "1\n"), ("proc/self/status", able)],
+                Verdict::Good,
+                "may trace",
+            ),
+            (
+                Check::PtraceScope,
+                &[(scope, "x\n"), ("proc/self/status", ordinary)],
+                Verdict::Bad,
+                "is x",
+            ),
+            (Check::Hidepid, &[], Verdict::Bad, "not mounted"),
+            (
+                Check::Hidepid,
+                &[("proc/mounts", "proc /proc proc rw,nosuid 0 0\n")],
+                Verdict::Good,
+                "all",
+            ),
+            (
+                Check::Hidepid,
+                &[(
+                    "proc/mounts",
+                    "proc /proc proc rw 0 0\nproc /proc proc rw,hidepid=2 0 0\n",
+                )],
+                Verdict::Unknown,
+                "hidepid=2",
+            ),
+            (
+                Check::Hidepid,
+                &[("proc/mounts", "proc /proc proc hidepid=ptraceable 0 0\n")],
+                Verdict::Unknown,
+                "ptraceable",
+            ),
+            (
+                Check::Namespaces,
+                &[("proc/self/uid_map", "  0  0  4294967295\n")],
+                Verdict::Good,
+                "no container",
+            ),
+            (
+                Check::Namespaces,
+                &[("proc/self/uid_map", "  0  1000  1\n")],
+                Verdict::Good,
+                "a user namespace",
+            ),
+            (
+                Check::Namespaces,
+                &[("proc/self/status", "NSpid:\t70\t3\n")],
+                Verdict::Good,
+                "a pid namespace",
+            ),
+            (
+                Check::Namespaces,
+                &[(".singularity.d/x", "")],
+                Verdict::Good,
+                "Apptainer",
+            ),
+        ];
+        for (index, (check, files, verdict, part)) in cases.iter().enumerate() {
+            let root = Root::new(&format!("machine-{index}"));
+            for (path, text) in *files {
+                root.plant(path, text);
+            }
+            let findings = Machine::at(&root.0).findings();
+            let finding = findings.iter().find(|it| it.check == *check).unwrap();
+            assert_eq!(finding.verdict, *verdict, "{finding:?}");
+            assert!(
+                finding.found.contains(part),
+                "{finding:?} says nothing of {part}"
+            );
+            assert_eq!(
+                finding.remedy.is_empty(),
+                *verdict == Verdict::Good,
+                "{finding:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What there is room for: descriptors, processes, memory, and a folder for sessions.
+
+use nix::libc::RLIM_INFINITY;
+use nix::sys::resource::{Resource, getrlimit};
+use sdm_system::files;
+use sdm_system::room::{self, Bound};
+use sdm_text::printable_name;
+
+use crate::{Check, Finding};
+
+/// The descriptors that a server with its usual number of tasks opens, about.
+const DESCRIPTORS_WANTED: u64 = 512;
+/// The processes that a small session has: gdbs, programs, servers and their threads.
+const PROCESSES_WANTED: u64 = 64;
+/// The memory that a few gdbs need, in bytes; one that has read a large program's symbols needs hundreds of MiB.
+const MEMORY_WANTED: u64 = 512 << 20;
+
+/// What there is room for; `meminfo` is the kernel's file of that name.
+pub(crate) fn findings(meminfo: &str) -> [Finding; 4] {
+    [
+        descriptors(getrlimit(Resource::RLIMIT_NOFILE).ok()),
+        processes(&room::of_processes()),
+        memory(meminfo, &room::of_memory()),
+        runtime_folder(),
+    ]
+}
+
+fn descriptors(limits: Option<(u64, u64)>) -> Finding {
+    let check = Check::Descriptors;
+    let Some((soft, hard)) = limits else {
+        return Finding::unknown(
+            check,
+            "the limit of open files cannot be read",
+            "see ulimit -n",
+        );
+    };
+    let shown = match hard {
+        RLIM_INFINITY => format!("open files: {soft}, and as many as are wanted (ulimit -Hn)"),
+        hard => format!("open files: {soft}, at most {hard} (ulimit -Hn)"),
+    };
+    // Servers raise the one up to the other.
+    if hard >= DESCRIPTORS_WANTED {
+        return Finding::good(check, shown);
+    }
+    Finding::bad(
+        check,
+        format!("{shown}: a server of 32 tasks opens some {DESCRIPTORS_WANTED}"),
+        "have root raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE of a service), or take a \
+         lower --tasks-per-server",
+    )
+}
+
+fn processes(bounds: &[Bound]) -> Finding {
+    let check = Check::Processes;
+    let left = |bound: &Bound| bound.max.saturating_sub(bound.used);
+    let Some(least) = bounds.iter().min_by_key(|it| left(it)) else {
+        return Finding::unknown(check, "no limit of processes can be read", "see ulimit -u");
+    };
+    let (count, by) = (left(least), &least.by);
+    let shown = format!(
+        "{count} processes more can be started ({by} is {})",
+        least.max
+    );
+    if count >= PROCESSES_WANTED {
+        return Finding::good(check, shown);
+    }
+    let remedy =
+        "end what is not needed, or have the limit raised; each task has a gdb with some threads";
+    Finding::bad(check, shown, remedy)
+}
+
+fn memory(meminfo: &str, bounds: &[Bound]) -> Finding {
+    let check = Check::Memory;
+    let line = meminfo
+        .lines()
+        .find_map(|it| it.strip_prefix("MemAvailable:"));
+    let kib: Option<u64> = line.and_then(|it| it.split_whitespace().next()?.parse().ok());
+    let machine = kib.map(|kib| (kib << 10, "this machine".to_owned()));
+    let groups = bounds
+        .iter()
+        .map(|it| (it.max.saturating_sub(it.used), it.by.clone()));
+    let Some((bytes, by)) = groups.chain(machine).min() else {
+        return Finding::unknown(
+            check,
+            "the memory that is left cannot be read",
+            "see free -m",
+        );
+    };
+    let shown = format!("{} MiB of memory are left ({by})", bytes >> 20);
+    if bytes >= MEMORY_WANTED {
+        return Finding::good(check, shown);
+    }
+    let remedy = "debug fewer ranks of a host at once (--ranks), ask for more memory (Slurm: --mem), or --force";
+    Finding::bad(check, shown, remedy)
+}
+
+fn runtime_folder() -> Finding {
+    let check = Check::RuntimeFolder;
+    match files::runtime_folder() {
+        Ok(folder) => {
+            let shown = printable_name(folder);
+            let passed_by = files::runtime_passed_by().map(|why| format!(" ({why})"));
+            let text = format!(
+                "sessions have their sockets in {shown}{}",
+                passed_by.unwrap_or_default()
+            );
+            Finding::good(check, text)
+        }
+        Err(error) => Finding::bad(
+            check,
+            format!("no folder for the sockets of sessions: {error}"),
+            "set XDG_RUNTIME_DIR to a folder of yours that nobody else may enter (chmod 700)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn too_little_room_is_told_with_what_bounds_it() {
+        let check = |finding: &Finding, verdict, part: &str| {
+            assert_eq!(finding.verdict, verdict, "{finding:?}");
+            assert!(
+                finding.found.contains(part),
+                "{finding:?} says nothing of {part}"
+            );
+        };
+        check(&descriptors(Some((64, 64))), Verdict::Bad, "at most 64");
+        check(
+            &descriptors(Some((64, 4096))),
+            Verdict::Good,
+            "64, at most 4096",
+        );
+        check(&descriptors(None), Verdict::Unknown, "cannot be read");
+        let bound = |by: &str, max, used| Bound {
+            by: by.to_owned(),
+            max,
+            used,
+        };
+        let bounds = [
+            bound("kernel.pid_max", 4_194_304, 900),
+            bound("ulimit -u", 100, 90),
+        ];
+        check(
+            &processes(&bounds),
+            Verdict::Bad,
+            "10 processes more can be started (ulimit -u",
+        );
+        check(&processes(&bounds[..1]), Verdict::Good, "kernel.pid_max");
+        check(&processes(&[]), Verdict::Unknown, "no limit");
+        let text = "MemTotal: 9999999 kB\nMemAvailable:    2097152 kB\n";
+        check(&memory(text, &[]), Verdict::Good, "2048 MiB");
+        let group = bound("/sys/fs/cgroup/a/memory.max", 1 << 30, (1 << 30) - 5);
+        check(
+            &memory(text, &[group]),
+            Verdict::Bad,
+            "0 MiB of memory are left (/sys/fs/cgroup/a",
+        );
+        check(&memory("", &[]), Verdict::Unknown, "cannot be read");
+    }
+}

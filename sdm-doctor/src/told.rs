@@ -1,0 +1,99 @@
+//! What a host tells of itself, line by line.
+
+use std::net::SocketAddr;
+
+use sdm_text::printable;
+
+use crate::Finding;
+
+/// What the other lines begin with.
+const MARK: &str = "sdm-doctor-";
+
+/// One line of a host's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Which SDM is there.
+    Version {
+        /// Its version.
+        version: String,
+        /// The version of what its members say to one another.
+        wire: u8,
+    },
+    /// Connections come in there, until the input of who tells it has ended.
+    Listens(SocketAddr),
+    /// Something was looked at.
+    Found(Finding),
+    /// That was all.
+    End,
+}
+
+impl Told {
+    /// The line, without its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Version { version, wire } => format!("{MARK}version\t{version}\t{wire}"),
+            Self::Listens(address) => format!("{MARK}listens\t{address}"),
+            Self::Found(finding) => finding.line(),
+            Self::End => format!("{MARK}end"),
+        }
+    }
+
+    /// What a line tells; absent where it is another program's, or of a newer version.
+    #[must_use]
+    pub fn of_line(line: &str) -> Option<Self> {
+        let line = line.trim_end();
+        let Some(rest) = line.strip_prefix(MARK) else {
+            return Finding::of_line(line).map(Self::Found);
+        };
+        let mut fields = rest.split('\t');
+        match (fields.next()?, fields.next(), fields.next()) {
+            ("version", Some(version), Some(wire)) => Some(Self::Version {
+                version: printable(version.as_bytes()),
+                wire: wire.parse().ok()?,
+            }),
+            ("listens", Some(address), None) => Some(Self::Listens(address.parse().ok()?)),
+            ("end", None, None) => Some(Self::End),
+            _ => None,
+        }
+    }
+}
+
+/// Feeds arbitrary bytes to the reader of what hosts tell: what it reads survives its own writing.
+pub fn fuzz_told(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines() {
+        if let Some(told) = Told::of_line(line) {
+            let again = Told::of_line(&told.line());
+            assert!(again.is_some(), "{line:?} is read, and {told:?} is not");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Check;
+
+    #[test]
+    fn what_is_told_is_what_is_read() {
+        let version = "1.2.3".to_owned();
+        for told in [
+            Told::Version { version, wire: 7 },
+            Told::Listens("10.1.2.3:7000".parse().unwrap()),
+            Told::Listens("[fe80::1]:7000".parse().unwrap()),
+            Told::Found(Finding::good(Check::Gdb, "gdb 13.1")),
+            Told::End,
+        ] {
+            assert_eq!(Told::of_line(&told.line()), Some(told));
+        }
+        for line in [
+            "Last login: Mon",
+            "sdm-doctor-",
+            "sdm-doctor-moon\tfull",
+            "sdm-doctor-listens\there",
+        ] {
+            assert_eq!(Told::of_line(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Processes that have ended without coming to the library: who waits for them in MPI would wait for ever.
+
+use sdm_idset::{IdSet, TaskId};
+use sdm_pmix::FromHost;
+
+use super::Host;
+
+/// What a job ends with where nobody of it has said anything else.
+const FAILED: i32 = 1;
+
+impl Host {
+    /// Ends each job of which a process of this node has ended without coming here, while others have come, as `mpirun` does.
+    pub(super) fn end_jobs_of_absent(&mut self) {
+        let Some(serving) = &self.serving else {
+            return;
+        };
+        let came: IdSet = self.connected.iter().map(|rank| TaskId(*rank)).collect();
+        let own = serving.own_tasks();
+        let mut given_up = Vec::new();
+        for name in serving.namespaces() {
+            let all = serving.tasks_of_job(&name).unwrap_or_default();
+            let here = all.intersection(&own);
+            let (ended, known) = self.steering.ended_of(&name, &here);
+            let someone_waits = !here.intersection(&came).difference(&ended).is_empty();
+            let absent = ended.difference(&came).first();
+            if let (Some(TaskId(rank)), true) = (absent, someone_waits)
+                && self.steering.give_up(&name)
+            {
+                given_up.push((rank, if known == 0 { FAILED } else { known }));
+            }
+        }
+        for (rank, status) in given_up {
+            let text = "it has ended without MPI_Init, which others have called".to_owned();
+            self.tell_all(&FromHost::Aborted { rank, status, text });
+        }
+    }
+}

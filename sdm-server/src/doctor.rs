@@ -1,0 +1,56 @@
+//! What of this host SDM needs, told line by line for `sdm doctor --host`. No session, no key: who may run programs
+//! here may know all of it.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+
+use sdm_core::frame::WIRE_VERSION;
+use sdm_core::transport::{PortRange, own_addresses};
+use sdm_doctor::gdb::{self, Places};
+use sdm_doctor::{Machine, Told};
+
+use crate::arguments::Arguments;
+
+/// Tells all of it on standard output, then lets connections come in at the port that it has named until its input
+/// ends: so whoever asks can try whether one comes through.
+///
+/// # Errors
+/// [`io::Error`] where nobody reads it.
+pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
+    say(&Told::Version {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        wire: WIRE_VERSION,
+    })?;
+    // The kernel takes connections in: nobody has to accept them.
+    let listener = listen(arguments.port);
+    if let Some(listener) = &listener {
+        let port = listener.local_addr()?.port();
+        let own = own_addresses(arguments.interface.as_ref()).unwrap_or_default();
+        for ip in own.into_iter().filter(|ip| !ip.is_loopback()) {
+            say(&Told::Listens(SocketAddr::new(ip, port)))?;
+        }
+    }
+    let mut findings = gdb::findings(Some(gdb), &Places::here());
+    findings.extend(Machine::default().findings());
+    for finding in findings {
+        say(&Told::Found(finding))?;
+    }
+    say(&Told::End)?;
+    io::stdin().read_to_end(&mut Vec::new())?;
+    drop(listener);
+    Ok(())
+}
+
+fn say(told: &Told) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", told.line())?;
+    out.flush()
+}
+
+/// The first port of the range that is free.
+fn listen(ports: PortRange) -> Option<TcpListener> {
+    let (first, count) = ports.search(0);
+    let mut tried = (0..count).map_while(|index| first.checked_add(index));
+    tried.find_map(|port| TcpListener::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)).ok())
+}

@@ -1,0 +1,140 @@
+//! What bounds how many processes and how much memory this process, and those that it starts, can have.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{Resource, getrlimit};
+use sdm_text::printable_name;
+
+use crate::proc;
+
+/// What the kernel keeps of its process ids after they have come around once.
+const PIDS_RESERVED: u64 = 300;
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Something that bounds a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Who bounds it.
+    pub by: String,
+    /// The most that there can be.
+    pub max: u64,
+    /// How much there is.
+    pub used: u64,
+}
+
+/// Every limit of processes that holds here.
+#[must_use]
+pub fn of_processes() -> Vec<Bound> {
+    let mut bounds = Vec::new();
+    let all = all_threads();
+    for (name, reserved) in [("pid_max", PIDS_RESERVED), ("threads-max", 0)] {
+        let max = proc::of_machine(&format!("sys/kernel/{name}")).ok();
+        if let Some(max) = max.and_then(|text| text.trim().parse().ok()) {
+            let (by, used) = (format!("kernel.{name}"), all + reserved);
+            bounds.push(Bound { by, max, used });
+        }
+    }
+    // The kernel holds root to no number of processes.
+    if !nix::unistd::geteuid().is_root()
+        && let Ok((max, _)) = getrlimit(Resource::RLIMIT_NPROC)
+        && max != nix::libc::RLIM_INFINITY
+    {
+        let (by, used) = ("ulimit -u".to_owned(), own_threads());
+        bounds.push(Bound { by, max, used });
+    }
+    bounds.extend(of_groups("pids", ["pids.max", "pids.current"]));
+    bounds
+}
+
+/// Every limit of memory that a control group sets here, in bytes.
+#[must_use]
+pub fn of_memory() -> Vec<Bound> {
+    of_groups("memory", ["memory.max", "memory.current"])
+}
+
+/// What the control groups of this process bound, and those above them.
+fn of_groups(controller: &str, [max_file, used_file]: [&str; 2]) -> Vec<Bound> {
+    let groups = proc::of_machine("self/cgroup").unwrap_or_default();
+    let mut bounds = Vec::new();
+    for group in groups.lines().filter_map(|it| group_of(it, controller)) {
+        let below = Path::new(GROUPS);
+        for folder in group.ancestors().take_while(|it| *it != below) {
+            let file = folder.join(max_file);
+            if let (Some(max), Some(used)) = (number_in(&file), number_in(&folder.join(used_file)))
+            {
+                let by = printable_name(file);
+                bounds.push(Bound { by, max, used });
+            }
+        }
+    }
+    bounds
+}
+
+/// The folder that a line of `/proc/self/cgroup` names, where it may have this controller:
+/// `0::/user.slice` or `8:pids:/user.slice`.
+fn group_of(line: &str, controller: &str) -> Option<PathBuf> {
+    let (_, rest) = line.split_once(':')?;
+    match rest.split_once(':')? {
+        ("", path) => Some(format!("{GROUPS}{path}").into()),
+        (controllers, path) if controllers.split(',').any(|it| it == controller) => {
+            Some(format!("{GROUPS}/{controllers}{path}").into())
+        }
+        _ => None,
+    }
+}
+
+/// A number that a file of the kernel holds; `max` is none.
+fn number_in(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// All threads of this machine: the number behind the slash of `/proc/loadavg`.
+fn all_threads() -> u64 {
+    let text = proc::of_machine("loadavg").unwrap_or_default();
+    let field = text.split_whitespace().nth(3);
+    let total = field.and_then(|it| it.split_once('/')?.1.parse().ok());
+    total.unwrap_or(0)
+}
+
+/// The threads of this user.
+fn own_threads() -> u64 {
+    let own = nix::unistd::getuid().as_raw();
+    let pids = proc::pids().into_iter().flatten();
+    let statuses = pids.filter_map(|pid| proc::of(pid).status().ok());
+    statuses
+        .filter(|status| status.ids("Uid").is_some_and(|ids| ids[0] == own))
+        .filter_map(|status| status.number::<u64>("Threads"))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_bound_processes() {
+        let check = |line, expect: Option<&str>| {
+            assert_eq!(
+                group_of(line, "pids").as_deref(),
+                expect.map(Path::new),
+                "{line}"
+            );
+        };
+        check("0::/a/b", Some("/sys/fs/cgroup/a/b"));
+        check("8:pids:/a", Some("/sys/fs/cgroup/pids/a"));
+        check("4:memory:/a", None);
+        check("", None);
+    }
+
+    #[test]
+    fn there_is_always_a_bound_of_processes() {
+        let bounds = of_processes();
+        assert!(
+            bounds.iter().any(|it| it.by == "kernel.pid_max"),
+            "{bounds:?}"
+        );
+        assert!(bounds.iter().all(|it| it.used > 0), "{bounds:?}");
+    }
+}

@@ -1,0 +1,318 @@
+//! The session of an editor, its clients, and the loop that serves both.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use sdm_dap::{Action, Adapter, Opened, Opening, RequestError};
+use sdm_debug::{Command, EndPolicy};
+use sdm_hosts::job;
+use sdm_session::{DebugSession, SessionEvent, StartProgress};
+
+use super::super::opener::{Opener, Refused, refused};
+use super::super::wake::CurrentWake;
+use super::clients::{self, Client, ClientEvent, Mailbox};
+use super::console_machine::ConsoleMachine;
+use super::plan::{Begin, Plan, plan};
+use crate::sink::complain;
+
+/// An editor, who debugs with it, and the session that they debug.
+pub(super) struct Connection<O: Opener> {
+    /// The first is the editor whose session it is.
+    clients: Vec<Client>,
+    last_client: u32,
+    opener: O,
+    session: Option<O::Session>,
+    heard: Receiver<ClientEvent>,
+    mailbox: Mailbox,
+    wake: CurrentWake,
+    /// Set where a session that is being opened is to be given up.
+    given_up: Arc<AtomicBool>,
+    /// The word by which other clients come, once one was asked for.
+    word: Option<String>,
+    /// The session is that of another process.
+    relay: Option<UnixStream>,
+}
+
+impl<O: Opener> Connection<O> {
+    pub(super) fn new(
+        opener: O,
+        output: Box<dyn Write>,
+        (heard, mailbox): (Receiver<ClientEvent>, Mailbox),
+        wake: CurrentWake,
+        given_up: Arc<AtomicBool>,
+    ) -> Self {
+        let mut adapter = Adapter::new(Instant::now());
+        give_machine(&mut adapter, 0, mailbox.clone());
+        let editor = Client::new(0, adapter, output);
+        Self {
+            clients: vec![editor],
+            last_client: 0,
+            opener,
+            session: None,
+            heard,
+            mailbox,
+            wake,
+            given_up,
+            word: None,
+            relay: None,
+        }
+    }
+
+    /// Serves the editor until it is gone.
+    pub(super) fn run(&mut self) {
+        loop {
+            while self.carry_out() {}
+            if self.clients[0].over {
+                break;
+            }
+            self.wait();
+        }
+        if let Some(mut session) = self.session.take() {
+            let policy = EndPolicy::KillStarted;
+            if let Err(error) = self.opener.close(&mut session, policy) {
+                complain(format_args!("sdm: {error}"));
+            }
+        }
+    }
+
+    /// Waits for the next thing to happen, and takes it in.
+    fn wait(&mut self) {
+        let due = self.clients.iter();
+        let until = due.filter_map(|it| it.adapter.poll_timeout()).min();
+        let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let event = match &mut self.session {
+            Some(session) => session.next_event(wait),
+            None => {
+                // Without a session only clients have something to say.
+                match self.heard.recv() {
+                    Ok(heard) => self.hear(heard),
+                    Err(_) => self.clients[0].over = true,
+                }
+                None
+            }
+        };
+        let now = Instant::now();
+        for client in &mut self.clients {
+            match &event {
+                Some(event) => client.adapter.handle_event(now, event.clone()),
+                None => client.adapter.handle_timeout(now),
+            }
+        }
+        while let Ok(heard) = self.heard.try_recv() {
+            self.hear(heard);
+        }
+    }
+
+    /// Takes in what reaches the clients from outside the session.
+    fn hear(&mut self, heard: ClientEvent) {
+        match heard {
+            ClientEvent::Input(number, bytes) => {
+                let mut clients = self.clients.iter_mut();
+                if let Some(client) = clients.find(|client| client.number == number) {
+                    take_input(client, &bytes);
+                }
+            }
+            ClientEvent::Printed(number, bytes) => {
+                let mut clients = self.clients.iter_mut();
+                if let Some(client) = clients.find(|client| client.number == number) {
+                    client.adapter.handle_printed(&bytes);
+                }
+            }
+            // Who ends the adapter ends what the editor would have ended.
+            ClientEvent::Signal => self.clients[0].adapter.handle_terminated(),
+            ClientEvent::Passed(bytes) if bytes.is_empty() => self.clients[0].adapter.handle_gone(),
+            ClientEvent::Passed(bytes) => {
+                // An editor that does not read is gone, which its input says.
+                let _ = self.clients[0].output.write_all(&bytes);
+            }
+            ClientEvent::Came(stream) => {
+                let Some(word) = self.word.clone() else {
+                    return;
+                };
+                self.last_client += 1;
+                let number = self.last_client;
+                let mut adapter = Adapter::beside(Instant::now(), number, word);
+                let mailbox = self.mailbox.clone();
+                give_machine(&mut adapter, number, mailbox.clone());
+                let came = (adapter, stream);
+                if let Err(why) = clients::let_in(&mut self.clients, number, came, mailbox) {
+                    complain(format_args!("sdm: a client is let go: {why}"));
+                }
+            }
+        }
+    }
+
+    /// Does what the clients want done; false where nothing was.
+    fn carry_out(&mut self) -> bool {
+        let mut some = false;
+        for at in 0..self.clients.len() {
+            loop {
+                self.clients[at].write();
+                let Some(action) = self.clients[at].adapter.poll_action() else {
+                    break;
+                };
+                some = true;
+                self.act(at, action);
+            }
+        }
+        self.clients
+            .retain(|client| client.number == 0 || !client.over);
+        some
+    }
+
+    fn act(&mut self, at: usize, action: Action) {
+        match action {
+            Action::Open(opening) => {
+                let opened = self.open(&opening);
+                let opened = opened.map_err(|(_, why)| RequestError::Opening(why));
+                self.clients[at].adapter.handle_opened(opened);
+            }
+            Action::Send {
+                ticket,
+                to,
+                command,
+                options,
+            } => {
+                if let Some(session) = &mut self.session {
+                    let id = session.send(&to, &command, &options);
+                    let now = Instant::now();
+                    for (other, client) in self.clients.iter_mut().enumerate() {
+                        match other == at {
+                            true => client.adapter.handle_sent(ticket, id),
+                            false => client.adapter.handle_foreign(now, &to, &command, id),
+                        }
+                    }
+                }
+            }
+            Action::Cancel(id) => {
+                if let Some(session) = &mut self.session {
+                    session.cancel(id);
+                }
+            }
+            Action::Close(policy) => self.close(policy),
+            Action::ListJobs => {
+                let jobs = job::attachable().unwrap_or_default().into_iter();
+                let jobs = jobs.map(|job| (job.pid.to_string(), job.line));
+                let jobs: Vec<_> = jobs.collect();
+                self.clients[at].adapter.handle_jobs(&jobs);
+            }
+            Action::Invite => {
+                let invited = match &self.word {
+                    Some(word) => Ok(word.clone()),
+                    None => clients::invite(self.mailbox.clone()),
+                };
+                self.word = invited.as_ref().ok().cloned();
+                let invited = invited.map_err(|why| RequestError::Opening(why.to_string()));
+                self.clients[at].adapter.handle_invited(invited);
+            }
+            Action::Join => {
+                let (owners, others) = self.clients.split_at_mut(1);
+                if let Some(client) = at.checked_sub(1).and_then(|at| others.get_mut(at)) {
+                    client
+                        .adapter
+                        .handle_joined(Instant::now(), &owners[0].adapter);
+                }
+            }
+            Action::Relay { address, said } => {
+                match clients::relay(&address, &said, self.mailbox.clone()) {
+                    Ok(stream) => self.relay = Some(stream),
+                    Err(why) => self.clients[at].adapter.handle_unreached(&why.to_string()),
+                }
+            }
+            Action::Pass(bytes) => {
+                if let Some(relay) = &mut self.relay {
+                    // Where it is gone its end is heard.
+                    let _ = relay.write_all(&bytes);
+                }
+            }
+            Action::Leave => self.clients[at].over = true,
+        }
+    }
+
+    /// Ends the session; who debugs a part of it hears so first.
+    fn close(&mut self, policy: EndPolicy) {
+        let now = Instant::now();
+        let why = "its editor has ended it";
+        for client in &mut self.clients[1..] {
+            let event = SessionEvent::Ended(why.to_owned());
+            client.adapter.handle_event(now, event);
+            client.write();
+        }
+        let closed = match &mut self.session {
+            Some(session) => self.opener.close(session, policy),
+            None => Ok(()),
+        };
+        self.session = None;
+        let closed = closed.map_err(|error| RequestError::Opening(error.to_string()));
+        self.clients[0].adapter.handle_closed(closed);
+    }
+
+    fn open(&mut self, opening: &Opening) -> Result<Opened, Refused> {
+        let Plan {
+            mut config,
+            begin,
+            mut notes,
+        } = plan(&opening.words)?;
+        config.given_up = Some(Arc::clone(&self.given_up));
+        let editor = &mut self.clients[0];
+        let (heard, given_up) = (&self.heard, &self.given_up);
+        let mut tell = |progress: StartProgress| {
+            let count = (progress.done, progress.total);
+            let adapter = &mut editor.adapter;
+            adapter.handle_progress(progress.phase, count, progress.note.as_deref());
+            while let Ok(heard) = heard.try_recv() {
+                match heard {
+                    ClientEvent::Input(0, bytes) => take_input(editor, &bytes),
+                    ClientEvent::Signal => editor.adapter.handle_terminated(),
+                    // A session that is being opened has no other clients.
+                    _ => {}
+                }
+            }
+            if editor.adapter.is_ending() {
+                given_up.store(true, Ordering::SeqCst);
+            }
+            editor.write();
+        };
+        let (session, wake) = self.opener.open(&config, &mut tell).map_err(refused)?;
+        self.wake.set(wake);
+        let tasks = session.tasks().clone();
+        let begin = match begin {
+            Begin::Start(programs) => {
+                let starts = programs.into_iter();
+                let starts =
+                    starts.map(|(set, spec)| (set.intersection(&tasks), Command::Start(spec)));
+                starts.collect()
+            }
+            Begin::Attach(mut attachment) => {
+                attachment.keep_to(&tasks);
+                notes.append(&mut attachment.left_out);
+                vec![(tasks.clone(), Command::Attach(attachment.spec))]
+            }
+        };
+        self.session = Some(session);
+        Ok(Opened {
+            tasks,
+            begin,
+            notes,
+        })
+    }
+}
+
+fn take_input(client: &mut Client, bytes: &[u8]) {
+    match bytes {
+        [] => client.adapter.handle_gone(),
+        bytes => client.adapter.handle_bytes(Instant::now(), bytes),
+    }
+}
+
+/// Lines of a client's console use this machine.
+fn give_machine(adapter: &mut Adapter, client: u32, mailbox: Mailbox) {
+    adapter.set_machines(move || {
+        let mailbox = mailbox.clone();
+        Box::new(ConsoleMachine { client, mailbox })
+    });
+}

@@ -1,0 +1,104 @@
+//! This machine, as lines of the debug console use it: what a command prints goes to the client, since standard output is
+//! the protocol's.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use sdm_shell::{LocalEnd, LocalMachine, LocalProcess};
+
+use super::super::local::ThisMachine;
+use super::clients::{self, ClientEvent, Mailbox};
+
+/// The machine of one client's console.
+pub(super) struct ConsoleMachine {
+    /// Which client.
+    pub(super) client: u32,
+    pub(super) mailbox: Mailbox,
+}
+
+impl LocalMachine for ConsoleMachine {
+    fn read_text(&mut self, file: &Path) -> io::Result<String> {
+        ThisMachine(None).read_text(file)
+    }
+
+    fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()> {
+        ThisMachine(None).write_file(file, contents)
+    }
+
+    fn without_links(&mut self, file: &Path) -> PathBuf {
+        ThisMachine(None).without_links(file)
+    }
+
+    fn home(&mut self) -> PathBuf {
+        ThisMachine(None).home()
+    }
+
+    fn working_directory(&mut self) -> io::Result<PathBuf> {
+        ThisMachine(None).working_directory()
+    }
+
+    fn change_directory(&mut self, directory: &Path) -> io::Result<()> {
+        ThisMachine(None).change_directory(directory)
+    }
+
+    fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>> {
+        if line.is_empty() {
+            return Err(io::Error::other("there is no terminal for a shell here"));
+        }
+        let mut process = Command::new("/bin/sh");
+        process.args(["-c", line]).stdin(Stdio::null());
+        process.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Who ends it ends what it has started.
+        let mut child = process.process_group(0).spawn()?;
+        let printed = [
+            child
+                .stdout
+                .take()
+                .map(|it| Box::new(it) as Box<dyn io::Read + Send>),
+            child
+                .stderr
+                .take()
+                .map(|it| Box::new(it) as Box<dyn io::Read + Send>),
+        ];
+        for output in printed.into_iter().flatten() {
+            let (client, mailbox) = (self.client, self.mailbox.clone());
+            clients::read_all(output, move |bytes| {
+                bytes.is_empty() || mailbox.send(ClientEvent::Printed(client, bytes))
+            })?;
+        }
+        Ok(Box::new(ConsoleProcess(child)))
+    }
+}
+
+/// A command whose output is read.
+struct ConsoleProcess(Child);
+
+impl LocalProcess for ConsoleProcess {
+    fn poll_end(&mut self) -> io::Result<Option<LocalEnd>> {
+        let status = self.0.try_wait()?;
+        Ok(status.map(|status| LocalEnd {
+            success: status.success(),
+            status: status.to_string(),
+        }))
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself just now.
+        if let (Ok(group), Ok(None)) = (i32::try_from(self.0.id()), self.0.try_wait()) {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for ConsoleProcess {
+    fn drop(&mut self) {
+        // A line that is given up leaves nothing behind.
+        self.kill();
+    }
+}

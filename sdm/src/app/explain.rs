@@ -1,0 +1,131 @@
+//! Which check of `sdm doctor` explains why there is no session.
+
+use sdm_doctor::Check;
+use sdm_hosts::job::JobError;
+use sdm_launch::LaunchError;
+use sdm_session::SessionError;
+
+use super::error::AppError;
+
+/// The reason, and below it the check that explains it, where there is one.
+pub(super) fn named(error: &AppError) -> String {
+    let Some((check, what)) = check_of(error) else {
+        return error.to_string();
+    };
+    let what = match what.is_empty() {
+        true => String::new(),
+        false => format!(" {what}"),
+    };
+    format!(
+        "{error}\n  `sdm doctor{what}` looks into it: {}",
+        check.name()
+    )
+}
+
+/// The check, and what `sdm doctor` is to be told.
+fn check_of(error: &AppError) -> Option<(Check, &'static str)> {
+    match error {
+        AppError::Session(error) => of_session(error),
+        AppError::Job(error) => Some(of_job(error)),
+        AppError::LeftOut(_) => Some((Check::Target, "TARGET")),
+        AppError::Hold(_) => Some((Check::Mpi, "")),
+        _ => None,
+    }
+}
+
+fn of_session(error: &SessionError) -> Option<(Check, &'static str)> {
+    Some(match error {
+        SessionError::NoBinary { .. } => (Check::Programs, ""),
+        SessionError::Launch(error) => of_launch(error)?,
+        SessionError::LauncherEnded { launcher, .. } => of_starter(launcher),
+        SessionError::Refused { why, .. } => of_starter(why),
+        SessionError::NoAddress(_) => (Check::Ports, ""),
+        SessionError::TooSlow { .. } | SessionError::Unreachable(_) => {
+            (Check::Firewall, "--host HOST")
+        }
+        SessionError::Twice { .. }
+        | SessionError::RankTwice { .. }
+        | SessionError::Unexpected { .. } => (Check::Mpi, ""),
+        SessionError::Io { .. } => (Check::RuntimeFolder, ""),
+        SessionError::MasterGone(_) => (Check::Memory, ""),
+        // What a person has asked for, or given up.
+        SessionError::NoTasks
+        | SessionError::CannotStage(_)
+        | SessionError::CannotReverse
+        | SessionError::Random(_)
+        | SessionError::GivenUp => return None,
+    })
+}
+
+fn of_launch(error: &LaunchError) -> Option<(Check, &'static str)> {
+    Some(match error {
+        LaunchError::NotFound { name, .. } | LaunchError::Unknown { name } => of_starter(name),
+        LaunchError::Version { program, .. } => of_starter(&program.to_string_lossy()),
+        LaunchError::Descriptors { .. } | LaunchError::Limits { .. } => (Check::Descriptors, ""),
+        LaunchError::Processes { .. } => (Check::Processes, ""),
+        LaunchError::Spawn { who, .. } | LaunchError::Watch { who, .. } => of_starter(who),
+        _ => return None,
+    })
+}
+
+/// By the words that a person calls a starter.
+fn of_starter(who: &str) -> (Check, &'static str) {
+    match who {
+        who if who.contains("srun") || who.contains("Slurm") => (Check::Slurm, ""),
+        who if who.contains("ssh") => (Check::Ssh, "--host HOST"),
+        who if who.contains("mpi") || who.contains("prte") => (Check::Mpi, ""),
+        _ => (Check::Programs, ""),
+    }
+}
+
+fn of_job(error: &JobError) -> (Check, &'static str) {
+    match error {
+        JobError::NoSrun { .. } => (Check::Slurm, ""),
+        JobError::NoProcess { .. } => (Check::Hidepid, "TARGET"),
+        JobError::Foreign { .. } | JobError::Memory { .. } => (Check::Target, "TARGET"),
+        JobError::NoNamespace { .. } | JobError::Namespaces { .. } => (Check::Pmix, ""),
+        _ => (Check::Job, "TARGET"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_names_its_check() {
+        let check = |error: AppError, expect: &str| {
+            let said = named(&error);
+            assert!(said.ends_with(expect), "{said}");
+        };
+        let program = "sdm-master";
+        let beside = "/x".to_owned();
+        check(
+            SessionError::NoBinary { program, beside }.into(),
+            "`sdm doctor` looks into it: programs",
+        );
+        let (name, tried) = ("srun".into(), String::new());
+        check(
+            SessionError::Launch(LaunchError::NotFound { name, tried }).into(),
+            "`sdm doctor` looks into it: slurm",
+        );
+        let why = "ssh node7: ended with 255".to_owned();
+        let (last_words, advice) = (Vec::new(), None);
+        check(
+            SessionError::Refused {
+                why,
+                last_words,
+                advice,
+            }
+            .into(),
+            "`sdm doctor --host HOST` looks into it: ssh",
+        );
+        check(SessionError::Unreachable("x".to_owned()).into(), "firewall");
+        check(
+            JobError::NoProcess { pid: 7 }.into(),
+            "`sdm doctor TARGET` looks into it: hidepid",
+        );
+        check(AppError::LeftOut(vec!["a".to_owned()]), "target");
+        assert_eq!(named(&SessionError::GivenUp.into()), "given up");
+    }
+}

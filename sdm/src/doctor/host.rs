@@ -1,0 +1,310 @@
+//! Another host: the way there, its sdm-server, what that tells, and whether a connection comes through.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use sdm_core::frame::WIRE_VERSION;
+use sdm_doctor::{Check, Finding, Told};
+use sdm_hosts::job::is_this_host;
+use sdm_system::{files, own_program};
+use sdm_text::printable;
+
+use super::section::Section;
+use crate::cli::DoctorArgs;
+
+/// How long a host may take to tell all: it tries a gdb.
+const TELL_WAIT: Duration = Duration::from_secs(90);
+/// How long a connection to it may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Options behind the user's own: `ssh` takes the first value that it finds for each.
+const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
+/// The most lines that a host may say.
+const LINES_MAX: usize = 1000;
+/// The most bytes of them.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// Looks at a host.
+pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
+    let server = args.reach.server_path.clone();
+    let server = server.or_else(|| own_program("sdm-server", None));
+    let findings = match server {
+        Some(server) => asked(args, name, &server),
+        None => vec![Finding::bad(
+            Check::Server,
+            "there is no sdm-server here whose path a host could have, too",
+            "install it beside sdm, or say where it is there: --server-path",
+        )],
+    };
+    Section::new(format!("host {name}"), findings)
+}
+
+/// What a host has said so far.
+#[derive(Default)]
+struct Telling {
+    version: Option<(String, u8)>,
+    addresses: Vec<SocketAddr>,
+    findings: Vec<Finding>,
+    whole: bool,
+}
+
+fn asked(args: &DoctorArgs, name: &str, server: &Path) -> Vec<Finding> {
+    let mut command = command(args, name, server);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let text = format!("ssh cannot be started: {error}");
+            return vec![Finding::bad(Check::Ssh, text, "install an ssh client")];
+        }
+    };
+    let heard = hear(&mut child);
+    let answer = answer(&heard);
+    let reached = answer.whole.then(|| reached(&answer.addresses));
+    // It ends when its input does.
+    drop(child.stdin.take());
+    if !answer.whole {
+        // It is of no use, whatever it does.
+        let _ = child.kill();
+    }
+    let last_words = last_words(&mut child);
+    let status = child.wait();
+    let mut findings = Vec::new();
+    match answer.version {
+        Some((version, wire)) => {
+            findings.push(Finding::good(Check::Ssh, "the host is reached"));
+            findings.push(of_version(&version, wire));
+        }
+        None => {
+            let code = status.ok().and_then(|status| status.code());
+            findings.extend(refused(code, &last_words, server));
+        }
+    }
+    findings.extend(reached);
+    findings.extend(answer.findings);
+    findings
+}
+
+fn command(args: &DoctorArgs, name: &str, server: &Path) -> Command {
+    let gdb = args.gdb.clone().unwrap_or_else(|| PathBuf::from("gdb"));
+    let mut words = vec![
+        server.to_string_lossy().into_owned(),
+        format!("--doctor={}", gdb.to_string_lossy()),
+        format!("--port={}", args.reach.port),
+    ];
+    if let Some(interface) = &args.reach.interface {
+        words.push(format!("--interface={interface}"));
+    }
+    if is_this_host(name) {
+        let mut command = Command::new(server);
+        command.args(&words[1..]);
+        return command;
+    }
+    let mut command = Command::new(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
+    command.args(&args.reach.launcher_options).args(OPTIONS);
+    command.args(["--", name]).arg(shell_words::join(&words));
+    command
+}
+
+/// Its lines, as they come.
+fn hear(child: &mut Child) -> Receiver<String> {
+    let (sender, heard) = channel();
+    let out = child.stdout.take().expect("it is a pipe");
+    std::thread::spawn(move || {
+        let lines = BufReader::new(out.take(BYTES_MAX)).lines();
+        for line in lines.map_while(Result::ok).take(LINES_MAX) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
+
+fn answer(heard: &Receiver<String>) -> Telling {
+    let until = Instant::now() + TELL_WAIT;
+    let mut answer = Telling::default();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(line) = heard.recv_timeout(left) else {
+            return answer;
+        };
+        match Told::of_line(&line) {
+            Some(Told::Version { version, wire }) => answer.version = Some((version, wire)),
+            Some(Told::Listens(address)) => answer.addresses.push(address),
+            Some(Told::Found(finding)) => answer.findings.push(finding),
+            Some(Told::End) => {
+                answer.whole = true;
+                return answer;
+            }
+            // A login shell may greet.
+            None => {}
+        }
+    }
+}
+
+fn last_words(child: &mut Child) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(errors) = child.stderr.take() {
+        // What cannot be read has not been said.
+        let _ = errors.take(BYTES_MAX).read_to_end(&mut said);
+    }
+    let said = String::from_utf8_lossy(&said).into_owned();
+    said.lines()
+        .map(|it| printable(it.trim().as_bytes()))
+        .collect()
+}
+
+fn of_version(version: &str, wire: u8) -> Finding {
+    let check = Check::Server;
+    let own = env!("CARGO_PKG_VERSION");
+    let text = format!("sdm-server {version} is there, sdm {own} is here");
+    if wire == WIRE_VERSION {
+        return Finding::good(check, text);
+    }
+    Finding::bad(
+        check,
+        format!(
+            "{text}: they do not understand one another (wire version {wire}, {WIRE_VERSION} here)"
+        ),
+        "install one version on both, or bring this one along: --stage",
+    )
+}
+
+/// Why nothing was told; ssh ends with 255 where it does not reach the host.
+fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Finding> {
+    let why = last_words.iter().rfind(|line| !line.is_empty());
+    let why = why.map_or("nothing was said", |it| it.as_str());
+    if code == Some(255) {
+        let all = last_words.join(" ");
+        let remedy = match () {
+            () if all.contains("Permission denied") => {
+                "set up a key (ssh-copy-id) or start an agent (ssh-add)"
+            }
+            () if all.contains("Host key") => "connect once by hand to accept the host key",
+            () if all.contains("resolve") => "check the host's name",
+            () => "check the host, the network, and the options of ssh (--launcher-option)",
+        };
+        return vec![Finding::bad(
+            Check::Ssh,
+            format!("ssh does not reach the host: {why}"),
+            remedy,
+        )];
+    }
+    let reached = Finding::good(Check::Ssh, "the host is reached");
+    let unknown = last_words.iter().any(|it| it.contains("--doctor"));
+    let shown = sdm_text::printable_name(server);
+    let finding = match unknown {
+        true => Finding::bad(
+            Check::Server,
+            format!("{shown} there is of a version that knows no --doctor"),
+            "install this version there too, or bring it along: --stage",
+        ),
+        false => Finding::bad(
+            Check::Server,
+            format!("{shown} does not run there: {why}"),
+            "install it there at the same path, say where it is (--server-path), or bring it along (--stage)",
+        ),
+    };
+    vec![reached, finding]
+}
+
+/// Whether a connection to one of the addresses comes through.
+fn reached(addresses: &[SocketAddr]) -> Finding {
+    let check = Check::Firewall;
+    let mut failed = Vec::new();
+    for address in addresses {
+        match TcpStream::connect_timeout(address, CONNECT_WAIT) {
+            Ok(_) => return Finding::good(check, format!("connections to {address} come through")),
+            Err(error) => failed.push(format!("{address}: {error}")),
+        }
+    }
+    if failed.is_empty() {
+        let text = "the host has no address that others could connect to, or no port was free";
+        return Finding::unknown(check, text, "name ports with --port FIRST-LAST");
+    }
+    Finding::bad(
+        check,
+        format!(
+            "no connection to the host comes through: {}",
+            failed.join("; ")
+        ),
+        "--port FIRST-LAST where a range is open, --reverse where connections from there to here are, --tunnel where \
+         only ssh is",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use sdm_doctor::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn why_a_host_tells_nothing() {
+        let server = Path::new("/opt/sdm/bin/sdm-server");
+        let check = |code, words: &[&str], expect: &[(Check, Verdict, &str)]| {
+            let words: Vec<String> = words.iter().map(|it| (*it).to_owned()).collect();
+            let findings = refused(Some(code), &words, server);
+            let found: Vec<_> = findings.iter().map(|it| (it.check, it.verdict)).collect();
+            let wanted: Vec<_> = expect.iter().map(|it| (it.0, it.1)).collect();
+            assert_eq!(found, wanted, "{words:?}");
+            for (finding, (_, _, part)) in findings.iter().zip(expect) {
+                let text = format!("{} {}", finding.found, finding.remedy);
+                assert!(text.contains(part), "{text} says nothing of {part}");
+            }
+        };
+        let reached = (Check::Ssh, Verdict::Good, "");
+        let bad = |check, part| (check, Verdict::Bad, part);
+        check(
+            255,
+            &["a@b: Permission denied (publickey)."],
+            &[bad(Check::Ssh, "ssh-add")],
+        );
+        check(
+            255,
+            &["Could not resolve hostname x"],
+            &[bad(Check::Ssh, "host's name")],
+        );
+        check(
+            127,
+            &["sh: 1: /opt/x: not found"],
+            &[reached, bad(Check::Server, "not found")],
+        );
+        let old = "error: unexpected argument '--doctor' found";
+        check(
+            2,
+            &[old],
+            &[reached, bad(Check::Server, "knows no --doctor")],
+        );
+    }
+
+    #[test]
+    fn another_wire_version_is_told() {
+        assert_eq!(of_version("0.1.0", WIRE_VERSION).verdict, Verdict::Good);
+        let other = of_version("9.0.0", WIRE_VERSION + 1);
+        assert_eq!(other.verdict, Verdict::Bad);
+        assert!(
+            other.found.contains("sdm-server 9.0.0 is there"),
+            "{other:?}"
+        );
+    }
+
+    #[test]
+    fn a_connection_that_comes_through() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        assert_eq!(reached(&[open]).verdict, Verdict::Good);
+        drop(listener);
+        assert_eq!(reached(&[open]).verdict, Verdict::Bad);
+        assert_eq!(reached(&[]).verdict, Verdict::Unknown);
+    }
+}

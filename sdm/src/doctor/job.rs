@@ -1,0 +1,116 @@
+//! A job that runs.
+
+use std::fs;
+
+use sdm_doctor::{Check, Finding};
+use sdm_hosts::job::{self, JobProcess, Obstacle, Target};
+use sdm_system::proc;
+use sdm_text::printable_name;
+
+use super::section::Section;
+
+/// The namespaces in which what a process names is something else, and what that means.
+const NAMESPACES: [(&str, &str); 3] = [("mnt", "mount"), ("pid", "pid"), ("user", "user")];
+/// The most processes of which obstacles are told one by one.
+const LISTED_MAX: usize = 8;
+
+/// Whether the job is found, and what stands in the way of attaching to it; the names of its other hosts.
+pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
+    let found = match job::find(target) {
+        Ok(found) => found,
+        Err(error) => {
+            let remedy =
+                "name it as `sdm attach` takes it: a pid, a program's name, slurm:JOB, CLUSTER:JOB";
+            let finding = Finding::bad(Check::Job, error.to_string(), remedy);
+            return (Section::new("the job", vec![finding]), Vec::new());
+        }
+    };
+    let place = found.source.clone();
+    let count = found.processes.len();
+    let mut hosts: Vec<String> = Vec::new();
+    for process in &found.processes {
+        if !job::is_this_host(&process.host) && !hosts.contains(&process.host) {
+            hosts.push(process.host.clone());
+        }
+    }
+    let text = format!("{count} processes, on {} other hosts", hosts.len());
+    let mut findings = vec![match &found.incomplete {
+        None => Finding::good(Check::Job, text),
+        Some(why) => Finding::unknown(
+            Check::Job,
+            format!("{text}: {why}"),
+            "look at the hosts of the job: --host",
+        ),
+    }];
+    let here = found
+        .processes
+        .iter()
+        .filter(|it| job::is_this_host(&it.host));
+    let here: Vec<&JobProcess> = here.collect();
+    let pids: Vec<i32> = here.iter().map(|it| it.pid).collect();
+    let obstacles = job::obstacles(&pids);
+    findings.extend(obstacles.iter().take(LISTED_MAX).map(|(pid, obstacle)| {
+        Finding::bad(
+            Check::Target,
+            format!("process {pid} {obstacle}"),
+            remedy(obstacle),
+        )
+    }));
+    if obstacles.len() > LISTED_MAX {
+        let text = format!(
+            "{} processes more cannot be attached to",
+            obstacles.len() - LISTED_MAX
+        );
+        findings.push(Finding::bad(Check::Target, text, "as above"));
+    }
+    if obstacles.is_empty() && !pids.is_empty() {
+        let text = format!(
+            "nothing stands in the way of attaching to {} processes here",
+            pids.len()
+        );
+        findings.push(Finding::good(Check::Target, text));
+    }
+    findings.extend(container(&pids));
+    (Section::new(place, findings), hosts)
+}
+
+fn remedy(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Gone => "name a process that runs",
+        Obstacle::Foreign { .. } => "jobs of others are debugged by them, or by root",
+        Obstacle::Undumpable => {
+            "the program has changed its rights, or has called prctl(PR_SET_DUMPABLE, 0): start it without, or run sdm \
+             as root"
+        }
+        Obstacle::Traced { .. } => "end the other debugger, strace, or profiler",
+        Obstacle::Forbidden { .. } => "see ptrace-scope",
+    }
+}
+
+/// What is to be known of processes that are in other namespaces than this one.
+fn container(pids: &[i32]) -> Option<Finding> {
+    let of = |process: &proc::Process, name: &str| {
+        fs::read_link(process.path(&format!("ns/{name}"))).ok()
+    };
+    let own = proc::own();
+    let differing = |pid: i32| {
+        let process = proc::of(pid);
+        let differs = |name: &str| of(&process, name).is_some_and(|it| Some(it) != of(&own, name));
+        let named = NAMESPACES.iter().filter(|(name, _)| differs(name));
+        named.map(|(_, what)| *what).collect::<Vec<_>>()
+    };
+    let (pid, names) = pids
+        .iter()
+        .map(|pid| (*pid, differing(*pid)))
+        .find(|(_, names)| !names.is_empty())?;
+    let program = proc::of(pid)
+        .program()
+        .map(printable_name)
+        .unwrap_or_default();
+    let text = format!(
+        "process {pid} ({program}) is in a container: its {} namespaces are its own",
+        names.join(", ")
+    );
+    // gdb enters the mount namespace to read programs and libraries, for which it needs the same rights there.
+    Some(Finding::good(Check::Namespaces, text))
+}

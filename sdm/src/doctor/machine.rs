@@ -1,0 +1,239 @@
+//! The machine that `sdm` runs on.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use sdm_core::transport::own_addresses;
+use sdm_doctor::gdb::{self, Places};
+use sdm_doctor::{Check, Finding, Machine};
+use sdm_system::bounded::{self, Bounds, Said};
+use sdm_system::{files, own_program};
+use sdm_text::{printable, printable_name};
+
+use crate::cli::DoctorArgs;
+
+/// What bounds a program that is asked something.
+const BOUNDS: Bounds = Bounds {
+    wait: Duration::from_secs(20),
+    lines_max: 10_000,
+};
+/// How long a connection to an address of this machine may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Programs of ours that say their version; without the first two there is no session.
+const PROGRAMS: [&str; 3] = ["sdm-master", "sdm-server", "sdm-agent"];
+/// Programs of ours that only we start, without which something is missing.
+const OTHERS: [&str; 2] = ["sdm-rm", "sdm-pmix"];
+/// How many of them there must be.
+const NEEDED: usize = 2;
+
+/// What is found here.
+pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
+    let mut findings = vec![programs()];
+    findings.extend(gdb::findings(args.gdb.as_deref(), &Places::here()));
+    findings.extend(Machine::default().findings());
+    findings.extend([ports(args), ssh(), mpi(), pmix(), slurm()]);
+    findings
+}
+
+/// All that a program says, where it ends well.
+fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
+    let mut command = Command::new(program.as_ref());
+    command.args(words).env("LC_ALL", "C");
+    let said = bounded::run(&mut command, b"", BOUNDS)?;
+    if said.status.success() {
+        return Ok(said);
+    }
+    let last = said.complaints.iter().chain(&said.lines).next_back();
+    let last = last.map_or_else(|| said.status.to_string(), Clone::clone);
+    Err(io::Error::other(printable(last.trim().as_bytes())))
+}
+
+fn programs() -> Finding {
+    let check = Check::Programs;
+    let own = env!("CARGO_PKG_VERSION");
+    let remedy = "install all programs of one version into one folder (docs/install.md)";
+    let mut absent = Vec::new();
+    for (index, name) in PROGRAMS.into_iter().enumerate() {
+        let Some(path) = own_program(name, None) else {
+            if index < NEEDED {
+                let text = format!("{name} is neither beside sdm nor on PATH");
+                return Finding::bad(check, text, remedy);
+            }
+            absent.push(name);
+            continue;
+        };
+        let version = said(&path, &["--version"]);
+        let line = version.map(|it| it.lines.first().cloned().unwrap_or_default());
+        let shown = printable_name(&path);
+        match line {
+            Ok(line) if line.split(' ').nth(1) == Some(own) => {}
+            Ok(line) => {
+                let text = format!(
+                    "sdm is {own}, and {shown} says that it is '{}'",
+                    printable(line.as_bytes())
+                );
+                return Finding::bad(check, text, remedy);
+            }
+            Err(error) => return Finding::bad(check, format!("{shown}: {error}"), remedy),
+        }
+    }
+    absent.extend(
+        OTHERS
+            .iter()
+            .filter(|name| own_program(name, None).is_none()),
+    );
+    let without = match absent.is_empty() {
+        true => String::new(),
+        false => format!(", without {}", absent.join(" and ")),
+    };
+    Finding::good(
+        check,
+        format!("sdm {own}, with its programs of the same version{without}"),
+    )
+}
+
+fn ports(args: &DoctorArgs) -> Finding {
+    let check = Check::Ports;
+    let ports = args.reach.port;
+    let own = match own_addresses(args.reach.interface.as_ref()) {
+        Ok(own) => own,
+        Err(error) => return Finding::bad(check, error.to_string(), "name another --interface"),
+    };
+    let (first, count) = ports.search(0);
+    let free = (0..count)
+        .map_while(|index| first.checked_add(index))
+        .find_map(|port| {
+            let any = IpAddr::from([0, 0, 0, 0]);
+            TcpListener::bind((any, port)).ok()
+        });
+    let bound = free.and_then(|it| Some((it.local_addr().ok()?.port(), it)));
+    let Some((port, _listener)) = bound else {
+        let text = format!("no port from {first} on can be had, of {count} that were tried");
+        return Finding::bad(check, text, "name other ports: --port FIRST-LAST");
+    };
+    let outer: Vec<IpAddr> = own
+        .into_iter()
+        .filter(|ip| ip.is_ipv4() && !ip.is_loopback())
+        .collect();
+    let fails = outer.iter().find_map(|ip| {
+        let address = SocketAddr::new(*ip, port);
+        let error = TcpStream::connect_timeout(&address, CONNECT_WAIT).err()?;
+        Some((address, error))
+    });
+    if let Some((address, error)) = fails {
+        return Finding::bad(
+            check,
+            format!("this machine does not reach itself at {address}: {error}"),
+            "name an interface that works (--interface), or have the firewall let --port FIRST-LAST in; --tunnel \
+             goes through ssh",
+        );
+    }
+    let shown: Vec<String> = outer.iter().map(ToString::to_string).collect();
+    Finding::good(
+        check,
+        match shown.is_empty() {
+            true => {
+                "ports of the loopback can be had; this machine has no other address".to_owned()
+            }
+            false => format!("connections come in at {}", shown.join(" and ")),
+        },
+    )
+}
+
+fn ssh() -> Finding {
+    let check = Check::Ssh;
+    let Some(path) = files::search("ssh") else {
+        let remedy = "install an ssh client, where jobs on other hosts are to be debugged without Slurm or MPI";
+        return Finding::unknown(check, "there is no ssh on PATH", remedy);
+    };
+    match said(&path, &["-V"]) {
+        Ok(said) => {
+            let line = said.complaints.iter().chain(&said.lines).next();
+            let line = printable(line.map_or("", |it| it.as_str()).as_bytes());
+            Finding::good(
+                check,
+                format!("{line} is {}; --host tries it", printable_name(&path)),
+            )
+        }
+        Err(error) => {
+            let text = format!("{}: {error}", printable_name(&path));
+            Finding::bad(check, text, "mend it, or put another ssh on PATH")
+        }
+    }
+}
+
+fn mpi() -> Finding {
+    let check = Check::Mpi;
+    let found = ["mpirun", "mpiexec"].map(sdm_launch::find);
+    let mut known: Vec<String> = found
+        .iter()
+        .filter_map(|it| it.as_ref().ok().map(|it| it.describe()))
+        .collect();
+    known.dedup();
+    if !known.is_empty() {
+        return Finding::good(check, known.join("; "));
+    }
+    let why: Vec<String> = found
+        .into_iter()
+        .filter_map(|it| it.err().map(|error| error.to_string()))
+        .collect();
+    let remedy = "load the module of your MPI, where programs are to be started by mpirun or mpiexec; srun and --pmix \
+                  need none";
+    Finding::unknown(check, why.join("; "), remedy)
+}
+
+fn pmix() -> Finding {
+    let check = Check::Pmix;
+    if own_program("sdm-pmix", None).is_none() {
+        let text = "sdm-pmix is not installed: MPI programs need mpirun or srun, and jobs of prterun on several hosts \
+                    are not found";
+        let remedy = "install it beside sdm: it is built apart where sdm is linked statically (docs/install.md)";
+        return Finding::unknown(check, text, remedy);
+    }
+    let (servers, complaints) = sdm_hosts::pmix::servers();
+    let mut text = format!(
+        "sdm-pmix is installed; {} PMIx servers here take tools",
+        servers.len()
+    );
+    if let Some(complaint) = complaints.first() {
+        text.push_str(&format!(", and of others: {complaint}"));
+    }
+    Finding::good(check, text)
+}
+
+fn slurm() -> Finding {
+    let check = Check::Slurm;
+    if files::search("srun").is_none() {
+        return Finding::good(check, "there is no Slurm here (no srun on PATH)");
+    }
+    let Some(scontrol) = files::search("scontrol") else {
+        let remedy = "put Slurm's other commands on PATH too";
+        return Finding::unknown(check, "srun is here, and scontrol is not", remedy);
+    };
+    match said(&scontrol, &["ping"]) {
+        Ok(said) => {
+            let lines: Vec<String> = said
+                .lines
+                .iter()
+                .map(|it| printable(it.as_bytes()))
+                .collect();
+            let text = lines.join("; ");
+            if lines.iter().any(|line| line.contains("UP")) {
+                return Finding::good(check, text);
+            }
+            Finding::bad(
+                check,
+                text,
+                "Slurm's controller is down: ask whoever runs it",
+            )
+        }
+        Err(error) => Finding::bad(
+            check,
+            format!("Slurm's controller does not answer: {error}"),
+            "run sdm where squeue works; SLURM_CONF names the file that says where the controller is",
+        ),
+    }
+}

@@ -1,0 +1,63 @@
+//! `sdm doctor`: what here, on other hosts or in the way of a job keeps SDM from working, and what to do.
+
+mod bundle;
+mod cluster;
+mod host;
+mod job;
+mod machine;
+mod section;
+mod show;
+
+use sdm_doctor::Verdict;
+
+use crate::cli::DoctorArgs;
+use crate::sink::{Sink, complain};
+use section::Section;
+
+/// Something is bad.
+const BAD: u8 = 1;
+/// What was found could not be told.
+const FAILED: u8 = 2;
+
+/// Carries out `sdm doctor`; gives the exit code.
+pub(crate) fn carry_out(args: &DoctorArgs) -> u8 {
+    let sections = sections(args);
+    let text = match args.json {
+        true => show::json(&sections),
+        false => show::text(&sections, Sink::Output.size().map(|(columns, _)| columns)),
+    };
+    if Sink::Output.show(&text).is_err() {
+        return FAILED;
+    }
+    if let Some(path) = &args.bundle {
+        if let Err(error) = bundle::write(path, &sections) {
+            complain(format_args!("sdm: {error}"));
+            return FAILED;
+        }
+        let path = sdm_text::printable_name(path);
+        complain(format_args!(
+            "sdm: {path} is written; read it before you send it"
+        ));
+    }
+    let mut all = sections.iter().flat_map(|it| &it.findings);
+    match all.any(|it| it.verdict == Verdict::Bad) {
+        true => BAD,
+        false => 0,
+    }
+}
+
+fn sections(args: &DoctorArgs) -> Vec<Section> {
+    let mut sections = vec![Section::new("this machine", machine::findings(args))];
+    let mut hosts: Vec<String> = args.hosts.iter().map(|it| it.host.clone()).collect();
+    if let Some(target) = &args.target {
+        let (section, others) = job::look(target);
+        sections.push(section);
+        hosts.extend(others);
+    }
+    hosts.dedup();
+    sections.extend(hosts.iter().map(|name| host::look(args, name)));
+    if let Some(name) = &args.cluster {
+        sections.push(cluster::look(name));
+    }
+    sections
+}

@@ -1,0 +1,54 @@
+//! What is kept from one day to the next in the user's folder for what programs keep.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sdm_system::files;
+
+/// No file that is read back is larger.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// `~/.local/state/sdm`, made where it is not there; none where it is not the user's own.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || Some(PathBuf::from(set("HOME")?));
+    let (base, below) = match set("XDG_STATE_HOME") {
+        Some(state) => (PathBuf::from(state), "sdm"),
+        None => (home()?, ".local/state/sdm"),
+    };
+    // Behind sudo it can be another user's home, and what lies there leads anywhere.
+    let is_mine = |folder: &Path| {
+        let found = std::fs::metadata(folder);
+        found.is_ok_and(|it| it.uid() == nix::unistd::geteuid().as_raw() && it.mode() & 0o002 == 0)
+    };
+    let directory = base.join(below);
+    if !base.exists() {
+        std::fs::create_dir_all(&base).ok()?;
+    }
+    if !is_mine(&base) {
+        return None;
+    }
+    // Agents keep jobs in it, and take none that others can look into.
+    if files::private_folder(&directory).is_err() && is_mine(&directory) {
+        let alone = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&directory, alone).ok()?;
+    }
+    files::private_folder(&directory).ok()?;
+    Some(directory)
+}
+
+/// What was remembered under this name; empty where nothing was.
+pub(crate) fn read(name: &str) -> String {
+    let text = folder().and_then(|folder| {
+        let file = files::open_own(&folder.join(name)).ok()?;
+        files::text_of(file, BYTES_MAX).ok()
+    });
+    text.unwrap_or_default()
+}
+
+/// Remembers this under a name. What cannot be kept is no reason to stop.
+pub(crate) fn write(name: &str, text: &str) {
+    if let Some(folder) = folder() {
+        let _ = files::replace(&folder.join(name), text.as_bytes());
+    }
+}

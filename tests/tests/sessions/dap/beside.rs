@@ -1,0 +1,138 @@
+//! One rank in a session of its own, which joins the running one.
+
+use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+use super::{configuration, set, set_none};
+
+/// A second adapter, as an editor starts it that was asked for one.
+fn second<'a>(place: &'a Place, asked: &Value) -> Editor<'a> {
+    assert_eq!(asked["request"], "attach");
+    let mut second = Editor::new(place);
+    second.ask("initialize", &json!({"adapterID": "sdm"}));
+    second.ask("attach", &asked["configuration"]);
+    second.event("initialized");
+    second
+}
+
+#[test]
+fn a_rank_is_debugged_beside_the_others() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    let mut launch = configuration(&work, &["steps"], 20);
+    launch["stopAtEntry"] = json!(true);
+    editor.launch(&launch);
+    editor.ask("configurationDone", &Value::Null);
+    editor.event("stopped");
+    let why = editor.refused("sdm/focus", &json!({"rank": 20}));
+    assert!(why.contains("no rank 20"), "{why}");
+    editor.ask("sdm/focus", &json!({"rank": 17}));
+    let asked = editor.request("startDebugging");
+    let mut other = second(&place, &asked);
+    let back = Place::line("work.c", "return result;");
+    let points = set(&mut other, &[json!({"line": back})]);
+    assert_eq!(points[0]["verified"], true, "{points:?}");
+    other.ask("configurationDone", &Value::Null);
+    // It is a session of one process, which stands where it stood.
+    let stopped = other.event("stopped");
+    assert_eq!(
+        (&stopped["reason"], &stopped["threadId"]),
+        (&json!("entry"), &json!(1))
+    );
+    let main = other.threads();
+    assert!(main[0].1.starts_with("rank 17: main work.c:"), "{main:?}");
+    // It moves alone, and the others hear of it.
+    editor.forget("thread");
+    other.ask("continue", &json!({"threadId": 1}));
+    let stopped = other.event("stopped");
+    assert_eq!(stopped["reason"], "breakpoint");
+    assert_eq!(stopped["hitBreakpointIds"], json!([points[0]["id"]]));
+    let frames = other.frames(&json!(1));
+    let locals = other.scope(&frames[0], "Locals");
+    assert_eq!(
+        (&locals[0]["name"], &locals[0]["value"]),
+        (&json!("result"), &json!("0"))
+    );
+    let stopped = editor.event("stopped");
+    assert_eq!(stopped["preserveFocusHint"], true, "{stopped}");
+    assert!(stopped["hitBreakpointIds"].is_null(), "{stopped}");
+    let threads: Vec<String> = editor.threads().into_iter().map(|(_, name)| name).collect();
+    assert_eq!(threads.len(), 2, "{threads:?}");
+    assert!(
+        threads[0].starts_with("[0-16,18-19] 19 ranks: main"),
+        "{threads:?}"
+    );
+    assert_eq!(threads[1], format!("rank 17: twice work.c:{back}"));
+    // Its breakpoint is its own, and goes with it: all run to their end.
+    set_none(&mut editor);
+    other.leave();
+    editor.ask("continue", &json!({"threadId": stopped["threadId"]}));
+    assert_eq!(editor.event("exited")["exitCode"], 0);
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["spin"], 3));
+    editor.ask("configurationDone", &Value::Null);
+    super::wait_for_output(&mut editor, "spinning");
+    editor.ask("sdm/focus", &json!({"rank": 1}));
+    let asked = editor.request("startDebugging");
+    let mut other = second(&place, &asked);
+    other.ask("configurationDone", &Value::Null);
+    let why = other.refused("stackTrace", &json!({"threadId": 1}));
+    assert!(why.contains("pause it first"), "{why}");
+    // The run was there before it came, and its end is heard all the same.
+    editor.ask("pause", &json!({"threadId": 1}));
+    assert_eq!(other.event("stopped")["reason"], "pause");
+    // The threads of its process are its threads.
+    let threads = other.threads();
+    assert_eq!(
+        threads.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [1, 2]
+    );
+    let frames = other.frames(&json!(2));
+    let names = frames.iter().map(|frame| &frame["name"]);
+    assert!(
+        names.into_iter().any(|name| name == "wait_for_ever"),
+        "{frames:?}"
+    );
+    let waits = frames.iter().find(|frame| frame["name"] == "wait_for_ever");
+    let arguments = other.scope(waits.expect("it is there"), "Arguments");
+    assert_eq!(arguments[0]["name"], "nothing", "{arguments:?}");
+    editor.event("stopped");
+    editor.ask("continue", &json!({"threadId": 1}));
+    assert_eq!(
+        other.event("continued"),
+        json!({"threadId": 1, "allThreadsContinued": true})
+    );
+    // It is no session that is launched again, or that others join.
+    assert!(
+        other
+            .refused("restart", &json!({}))
+            .contains("another client")
+    );
+    editor.disconnect();
+    other.event("terminated");
+    other.end();
+}
+
+#[test]
+fn who_does_not_know_the_word_is_not_let_in() {
+    let place = Place::new();
+    let mut editor = Editor::new(&place);
+    editor.ask("initialize", &json!({"adapterID": "sdm"}));
+    let configuration = json!({"rank": 1, "__sdmSession": "sdm-dap-0123"});
+    editor.send("attach", &configuration);
+    let said = editor.event("output");
+    let text = said["output"].as_str().expect("a text");
+    assert!(text.contains("the session is gone"), "{text}");
+    editor.event("terminated");
+    editor.finish();
+}

@@ -1,0 +1,167 @@
+//! The debug console takes the whole language of the prompt.
+
+use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+use super::{configuration, set};
+
+/// What a line of the console shows.
+fn line(editor: &mut Editor<'_>, line: &str) -> String {
+    let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));
+    body["result"].as_str().expect("a text").to_owned()
+}
+
+fn expect(editor: &mut Editor<'_>, text: &str, parts: &[&str]) {
+    let said = line(editor, text);
+    for part in parts {
+        assert!(said.contains(part), "{text}: no {part:?} in {said}");
+    }
+}
+
+/// An editor at the beginning of three ranks, which has a breakpoint.
+fn begin<'a>(place: &'a Place, point: usize) -> Editor<'a> {
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(place);
+    let mut configuration = configuration(&work, &["steps"], 3);
+    configuration["stopAtEntry"] = json!(true);
+    configuration["threads"] = json!("classes");
+    editor.launch(&configuration);
+    let known = set(&mut editor, &[json!({"line": point})]);
+    assert_eq!(known[0]["id"], 1);
+    editor.ask("configurationDone", &Value::Null);
+    editor.event("stopped");
+    editor
+}
+
+/// All three ranks have stopped.
+fn stopped(editor: &mut Editor<'_>) -> Value {
+    loop {
+        let stopped = editor.event("stopped");
+        if stopped["allThreadsStopped"] == true {
+            editor.forget("stopped");
+            return stopped;
+        }
+    }
+}
+
+#[test]
+fn breakpoints_of_the_console_are_the_editors_too() {
+    let place = Place::new();
+    let back = Place::line("work.c", "return result;");
+    let mut editor = begin(&place, back);
+    expect(&mut editor, "break twice", &["breakpoint 2 at work.c:"]);
+    let new = editor.event("breakpoint");
+    assert_eq!(
+        (
+            &new["reason"],
+            &new["breakpoint"]["id"],
+            &new["breakpoint"]["verified"]
+        ),
+        (&json!("new"), &json!(2), &json!(true))
+    );
+    let both = ["twice", &format!("work.c:{back}")];
+    expect(&mut editor, "info breakpoints", &both);
+    assert_eq!(line(&mut editor, "continue"), "");
+    let at = stopped(&mut editor);
+    assert_eq!(at["hitBreakpointIds"], json!([2]), "{at}");
+    // One of the editor's is deleted: the editor hears of it.
+    line(&mut editor, "delete 1");
+    let gone = editor.event("breakpoint");
+    assert_eq!(
+        (&gone["reason"], &gone["breakpoint"]["id"]),
+        (&json!("removed"), &json!(1))
+    );
+    line(&mut editor, "condition 2 number == 2");
+    line(&mut editor, "continue");
+    stopped(&mut editor);
+    assert_eq!(line(&mut editor, "print number"), "2");
+    line(&mut editor, "quit");
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn sets_displays_and_commands_of_ones_own_are_there() {
+    let place = Place::new();
+    let back = Place::line("work.c", "return result;");
+    let mut editor = begin(&place, back);
+    line(&mut editor, "[1] set var rank = 5");
+    line(&mut editor, "continue");
+    stopped(&mut editor);
+    // Sets by name, by what was shown, and by a condition.
+    line(&mut editor, "defset middle 1");
+    assert_eq!(line(&mut editor, "[@middle] print number"), "rank 1: 5");
+    assert_eq!(line(&mut editor, "[all] print number"), "0 [0,2], 5 [1]");
+    assert_eq!(line(&mut editor, "[@2] print rank"), "rank 1: 5");
+    expect(&mut editor, "[@if:(number == 0)] print rank", &["0"]);
+    expect(&mut editor, "stats number", &["5", "0"]);
+    // Lines that belong together.
+    line(&mut editor, "define both");
+    line(&mut editor, "echo first");
+    line(&mut editor, "print number");
+    line(&mut editor, "end");
+    expect(&mut editor, "both", &["first", "5"]);
+    // What is shown after each stop.
+    line(&mut editor, "display result");
+    line(&mut editor, "[1] next");
+    editor.event("stopped");
+    while !editor.output("console").contains("result") {
+        editor.event("output");
+    }
+    // This machine: files and commands.
+    let file = place.path().join("kept.sdm");
+    line(&mut editor, &format!("save {}", file.display()));
+    let kept = std::fs::read_to_string(&file).expect("it was saved");
+    assert!(kept.contains("middle"), "{kept}");
+    line(&mut editor, "shell echo from the shell");
+    while !editor.output("console").contains("from the shell") {
+        editor.event("output");
+    }
+    let refused = json!({"expression": "shell exit 3", "context": "repl"});
+    assert!(
+        editor
+            .refused("evaluate", &refused)
+            .contains("exit status: 3")
+    );
+    line(&mut editor, "kill");
+    assert_eq!(editor.event("exited")["exitCode"], 137);
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["spin"], 2));
+    editor.ask("configurationDone", &Value::Null);
+    super::wait_for_output(&mut editor, "spinning");
+    let wait = json!({"expression": "shell sleep 1000", "context": "repl"});
+    let waits = editor.send("evaluate", &wait);
+    let behind = editor.send(
+        "evaluate",
+        &json!({"expression": "info sets", "context": "repl"}),
+    );
+    editor.ask("cancel", &json!({"requestId": behind}));
+    assert_eq!(editor.response(behind)["message"], "cancelled");
+    // One that has begun is ended with what it has started.
+    let other = editor.send("evaluate", &wait);
+    editor.ask("cancel", &json!({"requestId": waits}));
+    assert_eq!(editor.response(waits)["message"], "cancelled");
+    let waits = other;
+    editor.ask("sdm/ranks", &json!({}));
+    // The command has the console until it has ended; the job goes on.
+    line(&mut editor, "interrupt");
+    stopped(&mut editor);
+    let next = editor.send("restart", &json!({}));
+    assert_eq!(editor.response(waits)["message"], "cancelled");
+    assert_eq!(editor.response(next)["success"], true);
+    super::wait_for_output(&mut editor, "spinning");
+    editor.forget("stopped");
+    line(&mut editor, "start");
+    let at = stopped(&mut editor);
+    assert_eq!(at["reason"], "entry", "{at}");
+    editor.disconnect();
+}

@@ -1,0 +1,92 @@
+//! Whole conversations, kept in `tests/golden`: `UPDATE_GOLDEN=1` writes them anew.
+
+use std::path::Path;
+
+use sdm_tests::editor::Editor;
+use sdm_tests::golden;
+use sdm_tests::place::{Compiler, Place};
+use serde_json::{Value, json};
+
+use super::{configuration, go, set, set_none};
+
+/// What an adapter has said, a line each, without what differs from run to run: how far a start is.
+fn kept(place: &Place, transcript: &[Value]) -> String {
+    let is_progress = |message: &&Value| {
+        let event = message["event"].as_str();
+        !event.is_some_and(|event| event.starts_with("progress"))
+    };
+    let messages = transcript.iter().filter(is_progress).enumerate();
+    let lines = messages.map(|(at, message)| {
+        let mut message = message.clone();
+        message["seq"] = json!(at + 1);
+        format!("{message}\n")
+    });
+    let text = golden::normalised(&lines.collect::<String>(), place);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    text.replace(&fixtures.display().to_string(), "FIXTURES")
+}
+
+#[test]
+fn one_rank_from_its_launch_to_its_end() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let line = Place::line("work.c", "int result = number * 2;");
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 1));
+    let wanted = [json!({"line": line, "condition": "number > 0"})];
+    set(&mut editor, &wanted);
+    editor.ask(
+        "setExceptionBreakpoints",
+        &json!({"filters": ["mpi_abort"]}),
+    );
+    editor.ask("configurationDone", &Value::Null);
+    editor.event("stopped");
+    editor.threads();
+    let frames = editor.frames(&json!(1));
+    for scope in ["Arguments", "Locals"] {
+        editor.scope(&frames[1], scope);
+    }
+    let watch = json!({"expression": "number + 1", "frameId": frames[0]["id"], "context": "watch"});
+    editor.ask("evaluate", &watch);
+    let targets = json!({"source": {"path": super::source()}, "line": line + 1});
+    editor.ask("gotoTargets", &targets);
+    editor.refused("frobnicate", &json!({}));
+    go(&mut editor, "next", &json!(1));
+    set_none(&mut editor);
+    editor.ask("continue", &json!({"threadId": 1}));
+    editor.event("terminated");
+    let transcript = editor.disconnect();
+    golden::check("dap.one-rank", &kept(&place, &transcript));
+}
+
+#[test]
+fn emulated_ranks_in_three_places() {
+    let place = Place::new();
+    let scenario = place.path().join("scenario");
+    let stacks = (1..4).map(|line| format!("stack = main m.c:9 > solve s.c:{line}\n"));
+    let text = format!("[all]\n{}", stacks.collect::<String>());
+    std::fs::write(&scenario, text).expect("a file");
+    let mut editor = Editor::new(&place);
+    let options = ["--scenario", scenario.to_str().expect("text")];
+    editor.launch(&json!({"emulate": 40, "stopAtEntry": true, "sdmOptions": options}));
+    editor.ask("configurationDone", &Value::Null);
+    for _ in 0..3 {
+        editor.event("stopped");
+    }
+    editor.threads();
+    for thread in 1..4 {
+        editor.frames(&json!(thread));
+    }
+    editor.ask("sdm/ranks", &json!({}));
+    editor.ask("sdm/focus", &json!({"rank": 39}));
+    let asked = editor.request("startDebugging");
+    // The word by which another client comes is another one each time.
+    let word = asked["configuration"]["__sdmSession"]
+        .as_str()
+        .expect("a word")
+        .to_owned();
+    editor.refused("stackTrace", &json!({"threadId": 9}));
+    let transcript = editor.disconnect();
+    let text = kept(&place, &transcript).replace(&word, "WORD");
+    golden::check("dap.three-places", &text);
+}
